@@ -1,0 +1,58 @@
+"""Why cklog could not look at all, each with the exit code of design section 5.
+
+Damage inside the input is a finding and is returned, never raised; these are for the cases without an answer.
+"""
+
+
+class CklogError(Exception):
+    """One line for stderr, a hint if there is one, and the exit code."""
+
+    id = "error"
+    exit_code = 70
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(CklogError):
+    """An option's value cannot be understood, or options contradict each other."""
+
+    id = "usage"
+    exit_code = 2
+
+
+class CorruptInput(CklogError):
+    """So much of the input is unreadable that no answer can be given."""
+
+    id = "corrupt-input"
+    exit_code = 65
+
+
+class NotFound(CklogError):
+    """No such path, operator, subtask, channel or checkpoint."""
+
+    id = "not-found"
+    exit_code = 66
+
+
+class SelfCheckFailed(CklogError):
+    """cklog refuted its own answer: a bug in cklog."""
+
+    id = "self-check-failed"
+    exit_code = 70
+
+
+class OutputError(CklogError):
+    """The answer cannot be written where it was asked for."""
+
+    id = "output-error"
+    exit_code = 73
+
+
+class EngineError(CklogError):
+    """The engine that was asked for cannot run here (no Java, no cluster)."""
+
+    id = "engine-unavailable"
+    exit_code = 2
