@@ -24,7 +24,7 @@ _WATERMARKS = pa.map_(pa.string(), pa.int64())
 CHECKPOINTS = pa.schema(
     [
         pa.field("operator", pa.string(), nullable=False),
-        pa.field("subtask", pa.int64(), nullable=False),
+        pa.field("subtask", pa.int64()),
         pa.field("checkpoint", pa.int64(), nullable=False),
         pa.field("time", pa.int64()),
         pa.field("sent", _WATERMARKS),
@@ -40,7 +40,7 @@ CHECKPOINTS = pa.schema(
         pa.field("status", pa.string()),
     ]
 )
-"""A local checkpoint. `kind` local / forced / coordinated / volatile; `form` base / delta; `status` complete / incomplete."""
+"""A local checkpoint; `subtask` is 0 where null. `kind` local / forced / coordinated / volatile; `form` base / delta; `status` complete / incomplete."""
 
 MESSAGES = pa.schema(
     [

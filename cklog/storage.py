@@ -1,0 +1,158 @@
+"""Files of a run, local or at any `pyarrow.fs` URI: listed and read under one root, never outside it.
+
+Paths inside a run are relative, with `/`. A stored absolute path (Spark and Flink write them) is looked at only
+if it lies under the root or `--map OLD=NEW` says where it is now (design section 6, rule 6).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyarrow import fs
+
+from cklog.errors import NotFound, UsageError
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
+
+READ_LIMIT = 64 << 20
+"""Bytes of a metadata file that are read at the most; a larger one is not metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file below the root: its relative path and its size in bytes."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The folder that PATH names, with the rewrites of `--map` (old prefix, new prefix)."""
+
+    path: str
+    maps: tuple[tuple[str, str], ...] = ()
+
+    def require(self) -> None:
+        """Raise `NotFound` unless the root is a folder that can be looked at."""
+        try:
+            kind = _info(self.path).type
+        except (OSError, pa.ArrowException) as error:
+            raise NotFound(f"{self.path}: {_reason(error)}", _URI_HINT) from None
+        if kind == fs.FileType.NotFound:
+            raise NotFound(f"{self.path}: no such folder")
+        if kind != fs.FileType.Directory:
+            raise NotFound(f"{self.path}: not a folder", "PATH is the folder that holds the run")
+
+    def list(self, prefix: str = "") -> list[Entry]:
+        """Every file below `prefix`, sorted by path; empty if there is no such folder."""
+        system, base = _system(self.path)
+        found = system.get_file_info(
+            fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
+        )
+        cut = len(base.rstrip("/")) + 1
+        files = [Entry(f.path[cut:], f.size) for f in found if f.type == fs.FileType.File]
+        return sorted(files, key=lambda entry: entry.path)
+
+    def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
+        """The bytes of a file, `limit` of them at the most."""
+        with open_file(self.uri(path)) as file:
+            data: bytes = file.read(limit)
+            return data
+
+    def uri(self, path: str) -> str:
+        """What `open_file` opens for a relative path."""
+        if _SCHEME.match(self.path):
+            bare, mark, query = self.path.partition("?")
+            return f"{bare.rstrip('/')}/{path}{mark}{query}"
+        return os.path.join(os.path.abspath(self.path), path)
+
+    def exists_outside(self, stored: str) -> int | None | Literal["outside"]:
+        """Size of a stored absolute path after `--map`, None if it is missing, or "outside": not looked at."""
+        found = self.resolve(stored)
+        if found is None:
+            return "outside"
+        info = _info(found)
+        return int(info.size) if info.type == fs.FileType.File else None
+
+    def resolve(self, stored: str) -> str | None:
+        """Where a stored absolute path is now, or None if that is outside the root and of every map."""
+        plain = _plain(stored)
+        for old, new in self.maps:
+            prefix = _plain(old).rstrip("/")
+            if plain == prefix or plain.startswith(prefix + "/"):
+                rest = posixpath.normpath(plain[len(prefix) :].lstrip("/"))
+                return None if rest.startswith("..") else posixpath.join(new, rest)
+        root = _plain(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
+        inside = posixpath.normpath(plain) == plain and plain.startswith(root + "/")
+        return plain if inside else None
+
+
+def parse_map(option: str) -> tuple[str, str]:
+    """OLD=NEW of `--map` as a pair.
+
+    >>> parse_map("file:///mnt/prod=copy")
+    ('file:///mnt/prod', 'copy')
+    """
+    old, equals, new = option.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--map {option}: expected OLD=NEW")
+    return old, new
+
+
+def open_file(uri: str) -> Any:
+    """A random-access, read-only file of `pyarrow.fs`."""
+    system, path = _system(uri)
+    return system.open_input_file(path)
+
+
+def _info(path: str) -> Any:
+    system, inner = _system(path)
+    return system.get_file_info([inner])[0]
+
+
+def _system(path: str) -> tuple[Any, str]:
+    """The file system of a path or URI, and the path inside it."""
+    if _SCHEME.match(path) and not path.startswith("file://"):
+        bare, _, query = path.partition("?")
+        scheme, _, rest = bare.partition("://")
+        system, inner = _remote(f"{scheme}://{rest.split('/', 1)[0]}/" + (f"?{query}" if query else ""))
+        rest = rest if inner.rstrip("/") == rest.split("/", 1)[0] else rest.partition("/")[2]
+        return system, rest.rstrip("/")
+    return _local(), os.path.abspath(_plain(path))
+
+
+@functools.cache
+def _local() -> Any:
+    return fs.LocalFileSystem()
+
+
+@functools.cache
+def _remote(uri: str) -> tuple[Any, str]:
+    """One connection per scheme, authority and query; and whether paths begin with the authority (a bucket)."""
+    system, inner = fs.FileSystem.from_uri(uri)
+    return system, inner
+
+
+def _plain(path: str) -> str:
+    """`file:///a`, `file:/a` and `/a` are one path.
+
+    >>> _plain("file:///mnt/a"), _plain("file:/mnt/a"), _plain("s3://b/a")
+    ('/mnt/a', '/mnt/a', 's3://b/a')
+    """
+    if path.startswith("file:"):
+        return "/" + path[len("file:") :].lstrip("/")
+    return path
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+_URI_HINT = "PATH is a folder, or a URI that pyarrow.fs opens (s3://, gs://, hdfs://, abfss://)"

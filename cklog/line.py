@@ -1,0 +1,127 @@
+"""A line in the words of an answer: its checkpoints, what it rolls past, what is useless, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cklog.history import History, Ints
+from cklog.model import CheckpointId, Finding, LineEntry, Orphans, Protocol, Step
+from cklog.recovery_line import forced
+from cklog.tables import Records
+from cklog.watermarks import Built
+
+
+def line_entries(records: Records, built: Built, line: Ints) -> tuple[LineEntry, ...]:
+    """The checkpoint of every subtask on the line, in order of the subtasks."""
+    history = built.history
+    rows = history.first[:-1] + line
+    found = []
+    for i, (subtask, uri) in enumerate(zip(history.subtasks, _uris(records, built.row[rows]), strict=True)):
+        label, time = int(history.label[rows[i]]), int(history.time[rows[i]])
+        current = bool(history.survivor[i] and line[i] == history.newest[i])
+        state: Any = "current" if current else ("initial" if line[i] == 0 and label == 0 else "stored")
+        found.append(
+            LineEntry(
+                *subtask,
+                checkpoint=None if current else label,
+                time=None if time < 0 or current else time,
+                uri=None if current else uri,
+                rolled_back=bool(line[i] < history.newest[i]),
+                state=state,
+            )
+        )
+    return tuple(found)
+
+
+def _uris(records: Records, row: Ints) -> list[str | None]:
+    """Where the records say that their checkpoints are; None for rows without a record (-1)."""
+    stored = records.table["uri"]
+    return [stored[r].as_py() if r >= 0 else None for r in row.tolist()]
+
+
+def rolled_back(history: History, line: Ints) -> tuple[CheckpointId, ...]:
+    """Every stored checkpoint that is newer than the line: rolled past by this failure."""
+    row = np.arange(len(history.label))
+    owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
+    past = (row > (history.first[:-1] + line)[owner]) & (history.label >= 0)
+    return _ids(history, owner, past)
+
+
+def useless_checkpoints(history: History) -> tuple[CheckpointId, ...]:
+    """Every stored checkpoint on a Z-cycle: in no consistent line, ever."""
+    from cklog.intervals import useless
+
+    owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
+    return _ids(history, owner, useless(history) & (history.label >= 0))
+
+
+def _ids(history: History, owner: Ints, mask: Any) -> tuple[CheckpointId, ...]:
+    pairs = zip(owner[mask].tolist(), history.label[mask].tolist(), strict=True)
+    return tuple(CheckpointId(*history.subtasks[i], label) for i, label in pairs)
+
+
+def steps_of(history: History, start: Ints) -> list[Step]:
+    """Every rollback with the orphan messages that forced it, by labels."""
+    from cklog.steps import rollback_steps
+
+    return [step_of(history, step) for step in rollback_steps(history, start)]
+
+
+def step_of(history: History, step: Any) -> Step:
+    """One rollback by labels instead of indices."""
+    label = history.label[history.first[step.subtask] :]
+    before = int(label[step.from_])
+    return Step(
+        *history.subtasks[step.subtask],
+        from_=None if before < 0 else before,
+        to=int(label[step.to]),
+        because=Orphans(history.channels[step.channel], step.orphans_from, step.orphans_to),
+    )
+
+
+def sentence(step: Step) -> str:
+    """A rollback in plain words.
+
+    >>> sentence(Step("b", 0, 10, 0, Orphans("a/0->b/0", 2, 7)))
+    'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
+    """
+    sender = step.because.channel.partition("->")[0]
+    first, last = step.because.orphans_from, step.because.orphans_to - 1
+    messages = f"message {first}" if first == last else f"messages {first} to {last}"
+    before = "its current state" if step.from_ is None else str(step.from_)
+    return (
+        f"{step.operator}/{step.subtask} falls from {before} to {step.to}: by {before} it had received "
+        f"{messages} of {step.because.channel}, which {sender} will not have sent"
+    )
+
+
+def is_domino(history: History, start: Ints) -> bool:
+    """Whether a rollback forces another one: one round of rollbacks does not give the line."""
+    everything = np.arange(len(history.src))
+    channel, kept = forced(history, start, everything)
+    lower = start.copy()
+    np.minimum.at(lower, history.dst[channel], kept)
+    return bool(len(forced(history, lower, everything)[0]))
+
+
+def protocol_of(records: Records) -> Protocol:
+    """What the kinds of the checkpoints say: all coordinated, some forced, or neither."""
+    kinds = set(records.table["kind"].unique().to_pylist()) - {"volatile"}
+    if kinds == {"coordinated"}:
+        return "coordinated"
+    if "coordinated" in kinds:
+        return "mixed"
+    return "communication-induced" if "forced" in kinds else "uncoordinated"
+
+
+def unreachable(history: History, start: Ints, line: Ints, at: dict[int, int]) -> Finding:
+    """Why no consistent line holds the checkpoints that `--at` asks for."""
+    from cklog.steps import forcing_chain, rollback_steps
+
+    i = next(i for i in at if line[i] < start[i])
+    steps = rollback_steps(history, start)
+    told = "; ".join(sentence(step_of(history, s)) for s in forcing_chain(steps, i))
+    asked = f"{history.subtasks[i]}={history.label[history.first[i] + start[i]]}"
+    return Finding("checkpoint-unreachable", "error", asked, f"no consistent line holds {asked}: {told}")

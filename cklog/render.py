@@ -1,0 +1,160 @@
+"""Answers as table, JSON, JSON lines, CSV or Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from cklog import __version__
+from cklog.errors import CklogError
+from cklog.model import Answer, Finding
+from cklog.view import Section, View, view
+
+FORMATS = ("table", "json", "jsonl", "csv", "md")
+
+
+def render(answer: Answer, form: str, width: int | None = None, color: bool = False) -> str:
+    """The answer as text, ending in a newline.
+
+    `width` is the terminal's number of columns, None when the output is no terminal: then nothing wraps.
+    """
+    if form == "json":
+        return json.dumps(envelope(answer), indent=2, ensure_ascii=False) + "\n"
+    shown = view(answer)
+    if form == "jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(shown))
+    if form == "csv":
+        return _csv(shown)
+    if form == "md":
+        return _markdown(shown, answer.findings)
+    return _table(shown, answer.findings, width, color)
+
+
+def envelope(answer: Answer) -> dict[str, Any]:
+    """The JSON envelope of design section 5; additive once released."""
+    return {
+        "schema": f"cklog.{answer.command}/1",
+        "tool": {"name": "cklog", "version": __version__},
+        "inputs": plain(answer.inputs),
+        "verdict": answer.verdict,
+        "findings": plain(answer.findings),
+        "result": plain(answer.result),
+    }
+
+
+def error_object(error: CklogError) -> dict[str, Any]:
+    """What stderr's last line is under --json when there is no answer."""
+    shown = {"id": error.id, "message": error.message, "hint": error.hint, "exit": error.exit_code}
+    return {"error": shown}
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as dicts; a field `from_` is called `from`; empty `details` and `notes` are left out.
+
+    >>> from cklog.model import Where
+    >>> plain((Where("a.jsonl", 7),))
+    [{'path': 'a.jsonl', 'offset': 7}]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        pairs = ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {
+            name.rstrip("_"): plain(found)
+            for name, found in pairs
+            if not (name in ("details", "notes") and not found)
+        }
+    if isinstance(value, dict):
+        return {key: plain(found) for key, found in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(found) for found in value]
+    return value
+
+
+def _rows(shown: View) -> list[dict[str, Any]]:
+    first = shown.sections[0] if shown.sections else Section("", (), ())
+    return [dict(zip(first.columns, row, strict=True)) for row in first.rows]
+
+
+def _csv(shown: View) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if shown.sections:
+        writer.writerow(shown.sections[0].columns)
+        writer.writerows([_cell(cell) for cell in row] for row in shown.sections[0].rows)
+    return out.getvalue()
+
+
+def _cell(cell: Any) -> Any:
+    """A spreadsheet would run a text that begins like a formula."""
+    risky = isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell != "-"
+    return f"'{cell}" if risky else cell
+
+
+def _markdown(shown: View, findings: tuple[Finding, ...]) -> str:
+    lines = [_escaped(shown.headline), ""]
+    for section in shown.sections:
+        lines += [f"## {section.title}", ""]
+        lines += [section.note, ""] if section.note else []
+        lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
+        lines += ["| " + " | ".join(_escaped(str(c)) for c in row) + " |" for row in section.rows]
+        lines.append("")
+    if shown.notes:
+        lines += ["## Why", "", *(f"{i}. {_escaped(note)}" for i, note in enumerate(shown.notes, 1)), ""]
+    if findings:
+        lines += ["## Findings", "", *(f"- **{f.severity}** `{f.id}`: {_escaped(f.message)}" for f in findings), ""]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return text.replace("\n", " ")
+
+
+def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:
+    """Plain text by rich, which is imported here because only people need it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width or 10_000,
+        no_color=not color,
+        force_terminal=color,
+        highlight=False,
+        soft_wrap=width is None,
+    )
+    console.print(Text(shown.headline, style="bold"))
+    for section in shown.sections:
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        console.print(_rich(section), soft_wrap=False)
+        if section.note:
+            console.print(Text(section.note))
+    if shown.notes:
+        console.print()
+        for note in shown.notes:
+            console.print(Text(f"- {note}"))
+    if findings:
+        console.print()
+        for f in findings:
+            style = {"error": "red", "warning": "yellow"}.get(f.severity, "")
+            console.print(Text(f"{f.severity} ", style=style) + Text(f"[{f.id}] {f.message}"))
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def _rich(section: Section) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for i, column in enumerate(section.columns):
+        numeric = all(isinstance(row[i], int) or str(row[i]).isdigit() or row[i] == "-" for row in section.rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in section.rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    return table

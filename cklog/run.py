@@ -1,0 +1,157 @@
+"""The façade: `cklog.open(path)` recognises what lies there and answers questions about it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from cklog.engine import Engine
+from cklog.errors import NotFound, UsageError
+from cklog.model import Answer
+from cklog.storage import Root
+
+PARSERS: Mapping[str, str] = {
+    "native": "cklog.parsers.native:Native",
+    "spark-checkpoint": "cklog.parsers.spark_checkpoint:SparkCheckpoint",
+}
+"""The parsers of this distribution, known without looking at installed packages; others register theirs in the
+entry-point group `cklog.parsers`."""
+
+SPARK_ABOVE = 512 << 20
+SPLIT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to read: what every command takes.
+
+    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format.
+    """
+
+    engine: str = "auto"
+    spark_above: int = SPARK_ABOVE
+    master: str = ""
+    remote: str = ""
+    spark_conf: tuple[tuple[str, str], ...] = ()
+    split_bytes: int = SPLIT_BYTES
+    maps: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    strict: bool = False
+    verbose: bool = False
+
+
+class Run(AbstractContextManager["Run"]):
+    """One crashed run: its parser, and the engine that scans it. Close it to stop a Spark session."""
+
+    def __init__(self, root: Root, options: Options) -> None:
+        self._root = root
+        self._options = options
+        self._engines: dict[str, Engine] = {}
+        self.spoken: list[str] = []
+
+    @cached_property
+    def parser(self) -> Any:
+        """The parser that recognises the folder, or the one that `--from` names."""
+        self._root.require()
+        known = {**_registered(), **PARSERS} if self._options.source not in PARSERS else dict(PARSERS)
+        if self._options.source:
+            if self._options.source not in known:
+                raise UsageError(f"--from {self._options.source}: not one of {', '.join(sorted(known))}")
+            return _load(known[self._options.source])(self._root)
+        for name in [*PARSERS, *sorted(set(known) - set(PARSERS))]:
+            parser = _load(known[name])
+            if parser.recognises(self._root):
+                return parser(self._root)
+        raise NotFound(
+            f"{self._root.path}: nothing here that cklog knows",
+            "a run folder holds checkpoints/, a Spark checkpoint holds offsets/ and commits/",
+        )
+
+    @cached_property
+    def analyses(self) -> Any:
+        """The analyses for this kind of run: `EventLog`, or `BatchLog` for micro-batch checkpoints."""
+        if hasattr(self.parser, "plan"):
+            from cklog.batch_log import BatchLog
+
+            return BatchLog(self.parser, self._options.strict)
+        from cklog.event_log import EventLog
+
+        return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
+
+    def recovery_line(self, question: Any) -> Answer:
+        """The latest consistent line; `question` is a `cklog.event_log.Question`."""
+        answer: Answer = self.analyses.recovery_line(question)
+        return answer
+
+    def replay(self, question: Any) -> Answer:
+        """Offsets and ranges to replay from the latest consistent line."""
+        answer: Answer = self.analyses.replay(question)
+        return answer
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Any) -> Answer:
+        """Prove or refute `line` from the input."""
+        answer: Answer = self.analyses.verify(line, maximal, question)
+        return answer
+
+    def inspect(self) -> Answer:
+        """What is here, what is damaged, what is missing."""
+        answer: Answer = self.analyses.inspect()
+        return answer
+
+    def engine_for(self, size: int) -> Engine:
+        """The engine for a scan of `size` bytes: as asked, or by size."""
+        name = self._options.engine
+        if name == "auto":
+            name = "spark" if size > self._options.spark_above else "local"
+            if name not in self._engines and (name == "spark" or self._options.verbose):
+                self.spoken.append(f"engine: {name} ({size >> 20} MiB to read)")
+        if name not in self._engines:
+            self._engines[name] = self._engine(name)
+        return self._engines[name]
+
+    def _engine(self, name: str) -> Engine:
+        if name == "local":
+            from cklog.engine.local import LocalEngine
+
+            return LocalEngine()
+        if name == "spark":
+            from cklog.engine.spark import SparkEngine, SparkOptions
+
+            o = self._options
+            return SparkEngine(SparkOptions(o.master, o.remote, o.spark_conf, o.verbose))
+        raise UsageError(f"--engine {name}: auto, local or spark")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for engine in self._engines.values():
+            engine.close()
+
+
+def open_run(path: str, options: Options | None = None) -> Run:
+    """Open a run by folder or URI; nothing is read before the first question.
+
+    >>> open_run("no/such/folder").parser
+    Traceback (most recent call last):
+        ...
+    cklog.errors.NotFound: no/such/folder: no such folder
+    """
+    options = options or Options()
+    return Run(Root(path, options.maps), options)
+
+
+def _registered() -> dict[str, str]:
+    """Parsers of other distributions."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry.value for entry in entry_points(group="cklog.parsers")}
+
+
+def _load(value: str) -> Any:
+    module, _, name = value.partition(":")
+    return getattr(importlib.import_module(module), name)

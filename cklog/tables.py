@@ -1,0 +1,260 @@
+"""Checkpoint records put in order: one per checkpoint, over numbered subtasks and channels.
+
+Records arrive in any order and some of them twice. Equal records of one checkpoint count once; records that
+disagree count not at all and are a finding, and so are records that speak of another subtask's channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.history import Ints
+from cklog.model import CHECKPOINTS, Channel, Finding, Subtask, Where
+
+@dataclass(frozen=True, slots=True)
+class Watermarks:
+    """One direction of all channels: entry e says channel[e] was at value[e] in record row[e]."""
+
+    row: Ints
+    channel: Ints
+    value: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Checkpoint records sorted by (subtask, number), one per checkpoint, over numbered subtasks and channels."""
+
+    table: pa.Table
+    subtasks: tuple[Subtask, ...]
+    channels: tuple[Channel, ...]
+    names: tuple[str, ...]
+    subtask: Ints
+    number: Ints
+    sent: Watermarks
+    received: Watermarks
+    findings: tuple[Finding, ...]
+
+
+def parse_channel(name: str) -> Channel | None:
+    """`src/0->join/1#port` as a channel, None if the name has another form.
+
+    >>> parse_channel("src/0->join/1")
+    Channel(sender=Subtask(operator='src', subtask=0), receiver=Subtask(operator='join', subtask=1), port='')
+    >>> parse_channel("src->join") is None
+    True
+    """
+    ends, _, port = name.partition("#")
+    sender, arrow, receiver = ends.partition("->")
+    pair = parse_subtask(sender), parse_subtask(receiver)
+    if not arrow or pair[0] is None or pair[1] is None:
+        return None
+    return Channel(pair[0], pair[1], port)
+
+
+def parse_subtask(name: str) -> Subtask | None:
+    """`op/3` as a subtask; None if the name has another form."""
+    operator, slash, number = name.rpartition("/")
+    if not (slash and operator and number.isascii() and number.isdigit() and len(number) < 10):
+        return None
+    return Subtask(operator, int(number))
+
+
+def records_of(
+    table: pa.Table, known: Iterable[Subtask] = (), channels: Iterable[str] = (), as_of: int | None = None
+) -> Records:
+    """Order and de-duplicate checkpoint records.
+
+    Parameters
+    ----------
+    table : rows of `cklog.model.CHECKPOINTS`, strings plain or dictionary-encoded, in any order
+    known, channels : subtasks and channels that exist although no record may name them
+    as_of : milliseconds; later checkpoints, and those without a time, are left out
+    """
+    findings: list[Finding] = []
+    if as_of is not None:
+        table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
+    operator, operators = codes(table["operator"])
+    number = _integers(table["checkpoint"])
+    part = _integers(table["subtask"])
+    order = np.lexsort((number, part, operator))
+    table, operator, part, number = table.take(order), operator[order], part[order], number[order]
+    keep = _distinct(table, operator, part, number, operators, findings)
+    table, operator, part, number = table.filter(keep), operator[keep], part[keep], number[keep]
+    sent, received = entries(table["sent"]), entries(table["received"])
+    names = tuple(sorted({*sent[2], *received[2], *channels}))
+    parsed = {name: parse_channel(name) for name in names}
+    owners = [Subtask(operators[o], int(p)) for o, p in _pairs(operator, part)]
+    good = {name: c for name, c in parsed.items() if c is not None}
+    ends = [end for c in good.values() for end in (c.sender, c.receiver)]
+    subtasks = tuple(sorted({*owners, *ends, *known}))
+    index = {subtask: i for i, subtask in enumerate(subtasks)}
+    by_pair = {pair: index[s] for pair, s in zip(_pairs(operator, part), owners, strict=True)}
+    subtask = _mapped(operator, part, by_pair)
+    built = Records(
+        table,
+        subtasks,
+        tuple(good.values()),
+        tuple(good),
+        subtask,
+        number,
+        _numbered(sent, good),
+        _numbered(received, good),
+        tuple(findings),
+    )
+    return _own_channels(built, [name for name, c in parsed.items() if c is None and name not in channels], index)
+
+
+def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """Strings as indices into their sorted distinct values, which do not depend on order or encoding."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = array.dictionary.to_pylist()
+    ordered = sorted(set(values))
+    rank = {value: i for i, value in enumerate(ordered)}
+    to = np.array([rank[value] for value in values] or [0], np.int64)
+    return to[array.indices.to_numpy(zero_copy_only=False)].astype(np.int64), ordered
+
+
+def _integers(column: pa.ChunkedArray) -> Ints:
+    found: Ints = pc.fill_null(column, 0).to_numpy().astype(np.int64)
+    return found
+
+
+def _pairs(operator: Ints, part: Ints) -> list[tuple[int, int]]:
+    """Distinct (operator, subtask number) of sorted rows."""
+    if not len(operator):
+        return []
+    new = np.flatnonzero(np.r_[True, (np.diff(operator) != 0) | (np.diff(part) != 0)])
+    return list(zip(operator[new].tolist(), part[new].tolist(), strict=True))
+
+
+def _mapped(operator: Ints, part: Ints, to: dict[tuple[int, int], int]) -> Ints:
+    if not len(operator):
+        return np.zeros(0, np.int64)
+    new = np.r_[True, (np.diff(operator) != 0) | (np.diff(part) != 0)]
+    values = np.array([to[pair] for pair in _pairs(operator, part)], np.int64)
+    return values[np.cumsum(new) - 1]
+
+
+def _distinct(
+    table: pa.Table, operator: Ints, part: Ints, number: Ints, operators: list[str], findings: list[Finding]
+) -> NDArray[np.bool_]:
+    """Which sorted rows stay: one of each equal group; none of a group that disagrees."""
+    same = (np.diff(operator) == 0) & (np.diff(part) == 0) & (np.diff(number) == 0)
+    keep = np.ones(len(operator), np.bool_)
+    group = np.flatnonzero(same)
+    while len(group):
+        first = int(group[0])
+        last = first + 1
+        while last < len(same) and same[last]:
+            last += 1
+        keep[first + 1 : last + 1] = False
+        rows = table.slice(first, last - first + 1)
+        contents = [_content(row) for row in rows.select(CHECKPOINTS.names).to_pylist()]
+        if any(content != contents[0] for content in contents):
+            keep[first] = False
+            subject = f"{operators[operator[first]]}/{part[first]}={number[first]}"
+            message = f"{len(contents)} records of checkpoint {subject} disagree; none of them is used"
+            findings.append(Finding("conflicting-checkpoint", "error", subject, message, _places(rows)))
+        group = group[group > last]
+    return keep
+
+
+def _content(row: dict[str, Any]) -> dict[str, Any]:
+    maps = {name: sorted(row[name] or []) for name in ("sent", "received", "sources")}
+    return row | maps | {"subtask": row["subtask"] or 0}
+
+
+def _places(rows: pa.Table) -> tuple[Where, ...]:
+    if "_path" not in rows.column_names:
+        return ()
+    pairs = zip(rows["_path"].to_pylist(), rows["_offset"].to_pylist(), strict=True)
+    return tuple(Where(path, offset) for path, offset in sorted(pairs))
+
+
+def entries(column: pa.ChunkedArray) -> tuple[Ints, Ints, list[str], Ints]:
+    """Entries of a map column: row, key code, the distinct keys in order, value; rows in order."""
+    if not column.num_chunks or not len(column):
+        return _NONE, _NONE, [], _NONE
+    array = pa.concat_arrays(column.chunks)
+    row, inside = map_rows(array)
+    code, names = codes(array.keys.filter(pa.array(inside)))
+    value = array.items.filter(pa.array(inside)).to_numpy(zero_copy_only=False)
+    return row[inside], code, names, value.astype(np.int64)
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def map_rows(array: pa.MapArray) -> tuple[Ints, NDArray[np.bool_]]:
+    """The row that owns each child of a map array, and whether any does (null rows and slices leave children)."""
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    row = np.zeros(len(array.keys), np.int64)
+    inside = np.zeros(len(row), np.bool_)
+    row[offsets[0] : offsets[-1]] = np.repeat(np.arange(len(array), dtype=np.int64), np.diff(offsets))
+    inside[offsets[0] : offsets[-1]] = True
+    if array.null_count:
+        inside &= array.is_valid().to_numpy(zero_copy_only=False)[row]
+    return row, inside
+
+
+def _numbered(entries: tuple[Ints, Ints, list[str], Ints], good: dict[str, Channel]) -> Watermarks:
+    """Entries with channels numbered as in `good`; -1 for a name that is no channel."""
+    row, code, names, value = entries
+    index = {name: i for i, name in enumerate(good)}
+    to = np.array([index.get(name, -1) for name in names] or [0], np.int64)
+    return Watermarks(row, to[code] if len(code) else code, value)
+
+
+def _own_channels(records: Records, misnamed: list[str], index: dict[Subtask, int]) -> Records:
+    """Leave out records that speak of channels which are not theirs: they were not written by that subtask."""
+    sender = np.array([index[c.sender] for c in records.channels] or [-1], np.int64)
+    receiver = np.array([index[c.receiver] for c in records.channels] or [-1], np.int64)
+    bad = np.zeros(len(records.number), np.bool_)
+    for marks, owner in ((records.sent, sender), (records.received, receiver)):
+        foreign = (marks.channel < 0) | (owner[marks.channel] != records.subtask[marks.row])
+        bad[marks.row[foreign]] = True
+    if not bad.any():
+        return records
+    rows = records.table.filter(bad)
+    first = f"{records.subtasks[records.subtask[np.flatnonzero(bad)[0]]]}={records.number[np.flatnonzero(bad)[0]]}"
+    what = f"misnamed channel {misnamed[0]!r}" if misnamed else "a channel of another subtask"
+    message = f"{bad.sum()} checkpoint records hold {what}, {first} among them; they are not used"
+    finding = Finding("foreign-channel", "error", first, message, _places(rows)[:10])
+    return _select(replace(records, findings=(*records.findings, finding)), ~bad)
+
+
+def _select(records: Records, keep: NDArray[np.bool_]) -> Records:
+    to = np.cumsum(keep) - 1
+    marks = [
+        Watermarks(to[m.row[keep[m.row]]], m.channel[keep[m.row]], m.value[keep[m.row]])
+        for m in (records.sent, records.received)
+    ]
+    return replace(
+        records,
+        table=records.table.filter(keep),
+        subtask=records.subtask[keep],
+        number=records.number[keep],
+        sent=marks[0],
+        received=marks[1],
+    )
+
+
+def flat_names(name: str) -> tuple[str, int, str]:
+    """Sort key by which `topic-10` comes after `topic-2`.
+
+    >>> sorted(["t-10", "t-2"], key=flat_names)
+    ['t-2', 't-10']
+    """
+    topic, _, partition = name.rpartition("-")
+    return (topic, int(partition), name) if partition.isdecimal() and len(partition) < 10 else (name, -1, name)

@@ -1,0 +1,220 @@
+"""Is a given line consistent and restorable? Proved or refuted from the records, sharing nothing with the search.
+
+The watermarks are read off the records again, record by record in plain Python, and judged by
+`cklog.verification`; only reading files is shared with `recovery-line`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cklog.errors import NotFound, UsageError
+from cklog.model import Finding, Subtask
+from cklog.tables import parse_channel
+from cklog.verification import Marks, newer_line, refute
+
+
+def read_line(path: str) -> dict[str, int | None]:
+    """A line from a file: the JSON of `recovery-line`, or a plain {"op/sub": checkpoint} map; None = current state.
+
+    Raises
+    ------
+    NotFound, UsageError : no such file; or it holds no line
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        raise NotFound(f"--line {path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--line {path}: {error}", _HINT) from None
+    if isinstance(found, dict) and isinstance(found.get("result"), dict):
+        found = found["result"]
+    if isinstance(found, dict) and isinstance(found.get("line"), list):
+        found = {_name(entry, path): entry.get("checkpoint") for entry in found["line"]}
+    if not isinstance(found, dict) or not found:
+        raise UsageError(f"--line {path}: holds no line", _HINT)
+    for name, number in found.items():
+        if number == "current":
+            found[name] = None
+        elif number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+            raise UsageError(f"--line {path}: checkpoint of {name} is {json.dumps(number)}", _HINT)
+    return found
+
+
+_HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
+
+
+def _name(entry: Any, path: str) -> str:
+    if not isinstance(entry, dict) or "operator" not in entry:
+        raise UsageError(f"--line {path}: an entry of the line has no operator", _HINT)
+    return f"{entry['operator']}/{entry.get('subtask', 0)}"
+
+
+@dataclass(slots=True)
+class Stored:
+    """What the records say of one subtask: its checkpoint numbers in order, and which can be restored."""
+
+    numbers: list[int] = field(default_factory=lambda: [0])
+    unusable: dict[int, str] = field(default_factory=dict)
+
+
+def stored_and_marks(
+    rows: Iterable[Mapping[str, Any]],
+    subtasks: Iterable[Subtask],
+    channels: Iterable[str],
+    current: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]],
+) -> tuple[dict[str, Stored], Marks]:
+    """Checkpoints per subtask and watermarks per channel, record by record.
+
+    Parameters
+    ----------
+    rows : checkpoint records, at most one per checkpoint
+    current : survivors with the watermarks (sent, received) of their current state
+    """
+    by_subtask: dict[str, list[Mapping[str, Any]]] = {str(s): [] for s in subtasks}
+    for row in rows:
+        by_subtask[f"{row['operator']}/{row['subtask'] or 0}"].append(row)
+    stored = {name: _stored(records) for name, records in by_subtask.items()}
+    marks = {}
+    for name in channels:
+        channel = parse_channel(name)
+        if channel is not None:
+            sender, receiver = str(channel.sender), str(channel.receiver)
+            sent = _marks(by_subtask[sender], stored[sender], "sent", name)
+            received = _marks(by_subtask[receiver], stored[receiver], "received", name)
+            if sender in current:
+                sent.append(max(current[sender][0].get(name, 0), sent[-1]))
+            if receiver in current:
+                received.append(max(current[receiver][1].get(name, 0), received[-1]))
+            marks[name] = (sender, receiver, sent, received)
+    return stored, marks
+
+
+def _stored(records: list[Mapping[str, Any]]) -> Stored:
+    found = Stored()
+    records.sort(key=lambda row: row["checkpoint"])
+    parents: dict[int, bool] = {}
+    before: int | None = None
+    for row in records:
+        number = row["checkpoint"]
+        parent = row["parent"] if row["parent"] is not None else before
+        why = ""
+        if row["kind"] == "volatile":
+            why = "it is a volatile record, not a stored checkpoint"
+        elif row["status"] == "incomplete":
+            why = "its status is incomplete"
+        elif row["form"] == "delta" and not parents.get(-1 if parent is None else parent, False):
+            why = f"it is a delta on {parent}, which cannot be restored"
+        parents[number] = not why
+        before = number
+        if why:
+            found.unusable[number] = why
+        if number != 0:
+            found.numbers.append(number)
+    return found
+
+
+def _marks(records: list[Mapping[str, Any]], stored: Stored, side: str, channel: str) -> list[int]:
+    """The watermark at each checkpoint of `stored.numbers`, kept from the one before where not mentioned."""
+    said = {row["checkpoint"]: dict(row[side] or ()).get(channel) for row in records}
+    value, values = 0, []
+    for number in stored.numbers:
+        seen = said.get(number)
+        value = value if seen is None else seen
+        values.append(value)
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was proved (True), refuted (False), or cannot be told (None), and the evidence."""
+
+    check: str
+    holds: bool | None
+    because: str
+
+
+def judge(
+    line: Mapping[str, int | None], stored: Mapping[str, Stored], marks: Marks, survivors: Collection[str], maximal: bool
+) -> tuple[list[Check], list[Finding], dict[str, int]]:
+    """Complete? restorable? consistent? (and maximal?) — checks, findings, and the line as indices.
+
+    Raises
+    ------
+    NotFound : the line names a subtask or a checkpoint that no record knows
+    """
+    checks, findings = [], []
+    index = _indices(line, stored, survivors)
+    absent = sorted(set(stored) - set(line))
+    checks.append(Check("complete", not absent, f"{len(line)} of {len(stored)} subtasks have a checkpoint"))
+    if absent:
+        names = ", ".join(absent[:5])
+        findings.append(Finding("incomplete-line", "error", absent[0], f"the line says nothing about {names}"))
+    broken = [(n, x) for n, x in line.items() if x is not None and x in stored[n].unusable]
+    told = f"{broken[0][0]}={broken[0][1]}: {stored[broken[0][0]].unusable[broken[0][1] or 0]}" if broken else ""
+    checks.append(Check("restorable", not broken, told or "every checkpoint is stored, complete, its chain whole"))
+    findings += [
+        Finding("not-restorable", "error", f"{n}={x}", f"{n}={x} cannot be restored: {stored[n].unusable[x or 0]}")
+        for n, x in broken
+    ]
+    if absent:
+        return [*checks, Check("consistent", None, "the line is not complete")], findings, index
+    running = {name for name, number in line.items() if number is None}
+    orphans = refute(marks, index, running)
+    text = f"no orphan message on {len(marks)} channels"
+    if orphans:
+        channel, first, last = orphans[0]
+        text = f"{len(orphans)} channels have orphan messages; {channel}: {first} to {last - 1}"
+    checks.append(Check("consistent", not orphans, text))
+    findings += [
+        Finding("orphan-messages", "error", c, f"{c}: messages {a} to {b - 1} were received but never sent")
+        for c, a, b in orphans
+    ]
+    if maximal and not orphans:
+        checks.append(_maximal(index, stored, marks, survivors, findings))
+    return checks, findings, index
+
+
+def _indices(
+    line: Mapping[str, int | None], stored: Mapping[str, Stored], survivors: Collection[str]
+) -> dict[str, int]:
+    index = {}
+    for name, number in line.items():
+        if name not in stored:
+            raise NotFound(f"the line names {name}, which no record knows", f"known: {', '.join(sorted(stored)[:8])}")
+        if number is None:
+            if name not in survivors:
+                raise NotFound(f"the line keeps {name} running, but it failed", "name what failed with --failed")
+            index[name] = len(stored[name].numbers)
+        elif number not in stored[name].numbers:
+            last = ", ".join(map(str, stored[name].numbers[-8:]))
+            raise NotFound(f"the line names {name}={number}, which is not stored", f"the last ones are {last}")
+        else:
+            index[name] = stored[name].numbers.index(number)
+    return index
+
+
+def _maximal(
+    index: dict[str, int], stored: Mapping[str, Stored], marks: Marks, survivors: Collection[str], findings: list[Finding]
+) -> Check:
+    newest = {n: len(s.numbers) - (n not in survivors) for n, s in stored.items()}
+    usable = {n: [i for i, x in enumerate([*s.numbers, None][: newest[n] + 1]) if x not in s.unusable] for n, s in stored.items()}
+    thinned = {
+        c: (a, b, [sent[i] for i in usable[a]], [received[i] for i in usable[b]])
+        for c, (a, b, sent, received) in marks.items()
+    }
+    at = {n: usable[n].index(i) for n, i in index.items() if i in usable[n]}
+    if len(at) < len(index):
+        return Check("maximal", None, "the line holds a checkpoint that cannot be restored")
+    newer = newer_line(thinned, at, {n: len(u) - 1 for n, u in usable.items()}, survivors)
+    if newer is None:
+        return Check("maximal", True, "raising any subtask by one checkpoint needs messages that were lost")
+    changed = sorted(n for n in newer if newer[n] > at[n])
+    numbers = {n: [*stored[n].numbers, "current"][usable[n][newer[n]]] for n in changed}
+    text = "a newer consistent line exists: " + ", ".join(f"{n}={x}" for n, x in numbers.items())
+    findings.append(Finding("not-maximal", "error", changed[0], text))
+    return Check("maximal", False, text)

@@ -1,0 +1,196 @@
+"""An answer as sections of rows and sentences: what table, Markdown, CSV and JSON lines are made from.
+
+Sentences are made here and nowhere else, from the facts of a result, so that no two renderings disagree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cklog.line import sentence
+from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table with a title; `short` columns stay when a terminal is narrow."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The headline answers the question; the first section is the answer in rows."""
+
+    headline: str
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...] = ()
+
+
+def view(answer: Answer) -> View:
+    """The view of any command's answer."""
+    return _VIEWS[answer.command](answer)
+
+
+def utc(milliseconds: int | None) -> str:
+    """A time as people read it.
+
+    >>> utc(1795226310693)
+    '2026-11-21 01:58:30.693Z'
+    """
+    if milliseconds is None:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{milliseconds} ms"
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+def _recovery_line(answer: Answer) -> View:
+    line: RecoveryLine = answer.result
+    sections = [_line_section(line)]
+    busy = [c for c in line.channels if c.replay_to > c.replay_from]
+    if busy:
+        sections.append(_replay_section(busy))
+    again = [c for c in line.channels if c.resent_from is not None]
+    if again:
+        sections.append(_resent_section(again))
+    if line.sources:
+        sections.append(_sources_section(line))
+    notes = [sentence(step) for step in line.steps] + list(line.notes)
+    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes))
+
+
+def headline(answer: Answer) -> str:
+    """Where to restart, in one or two sentences."""
+    line: RecoveryLine = answer.result
+    if line.details.get("headline"):
+        return str(line.details["headline"])
+    if not line.line:
+        return "No consistent line can be given."
+    back = [e for e in line.line if e.rolled_back]
+    running = sum(e.state == "current" for e in line.line)
+    lead = {
+        "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
+        "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
+    }.get(answer.verdict, "Restart from this line.")
+    parts = [
+        f"{len(line.line) - len(back) - running} of {len(line.line)} subtasks at their newest checkpoint"
+        + (f", {running} keep running" if running else ""),
+        f"{len(back)} rolled back further ({len(line.rolled_back)} checkpoints)" if back else "none rolled back further",
+    ]
+    end = " One rollback forced another (domino effect)." if line.domino else ""
+    return f"{lead} {'; '.join(parts)}.{end}"
+
+
+def _line_section(line: RecoveryLine) -> Section:
+    rows = [
+        (f"{e.operator}/{e.subtask}", _checkpoint(e), utc(e.time), "yes" if e.rolled_back else "no", e.uri or "-")
+        for e in line.line
+    ]
+    return _section("Recovery line", ("subtask", "checkpoint", "time", "rolled back", "uri"), rows)
+
+
+def _checkpoint(entry: LineEntry) -> str:
+    if entry.state == "current":
+        return "current"
+    return f"{entry.checkpoint} (initial)" if entry.state == "initial" else str(entry.checkpoint)
+
+
+def _replay_section(channels: list[ReplayRange]) -> Section:
+    rows = [
+        (c.channel, c.replay_from, c.replay_to, _count(c.messages), _count(c.bytes), _retained(c.retained))
+        for c in channels
+    ]
+    return _section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
+
+
+def _resent_section(channels: list[ReplayRange]) -> Section:
+    rows = [(c.channel, c.resent_from, c.resent_to) for c in channels]
+    note = "the sender will send these again: drop them at the receiver, or truncate the log before the restart"
+    return _section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
+
+
+def _sources_section(line: RecoveryLine) -> Section:
+    rows = [(s.source, _offset(s.offset), f"{s.operator}/{s.subtask}") for s in line.sources]
+    return _section("Sources resume at", ("source", "offset", "reader"), rows)
+
+
+def _offset(offset: Any) -> str:
+    return "its start" if offset is None else str(offset)
+
+
+def _retained(retained: bool | None) -> str:
+    return {True: "yes", False: "NO", None: "unknown"}[retained]
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else str(count)
+
+
+def _section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
+    """A section without the columns in which every cell is empty."""
+    keep = [i for i in range(len(columns)) if any(row[i] != "-" for row in rows)]
+    cut = tuple(tuple(row[i] for i in keep) for row in rows)
+    return Section(title, tuple(columns[i] for i in keep), cut, note)
+
+
+def _verify(answer: Answer) -> View:
+    checks = answer.result["checks"]
+    rows = [(c["check"], {True: "holds", False: "FAILS", None: "cannot tell"}[c["holds"]], c["because"]) for c in checks]
+    return View(answer.result["summary"], (_section("Checks", ("check", "result", "because"), rows),))
+
+
+def _inspect(answer: Answer) -> View:
+    """Every list of rows in the result is a section; metrics, one row per metric."""
+    result = answer.result
+    sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
+    for title, rows in result.items():
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            columns = tuple(name for name in rows[0])
+            cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
+            sections.append(_section(title.capitalize(), columns, cells))
+    sections.append(Section("Metrics", ("metric", "value"), tuple(_metric_rows(result.get("metrics", {})))))
+    return View(result["summary"], tuple(s for s in sections if s.rows))
+
+
+def _input_row(used: InputUsed) -> tuple[Any, ...]:
+    return used.path, used.format, used.bytes, _count(used.records)
+
+
+def _cell(name: str, value: Any) -> Any:
+    if value is None:
+        return "-"
+    if name.endswith("time"):
+        return utc(value)
+    return value if isinstance(value, int | str) else json.dumps(value)
+
+
+def _metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            rows += _metric_rows(value, f"{lead}{name} ")
+        elif value is not None:
+            rows.append((f"{lead}{name}", f"{value:.1f}" if isinstance(value, float) else str(value)))
+    return rows
+
+
+def _replay(answer: Answer) -> View:
+    return _recovery_line(answer)
+
+
+_VIEWS: dict[str, Callable[[Answer], View]] = {
+    "recovery-line": _recovery_line,
+    "replay": _replay,
+    "verify": _verify,
+    "inspect": _inspect,
+}

@@ -1,0 +1,1 @@
+"""One module per command: arguments in, analysis called, result rendered."""

@@ -1,0 +1,68 @@
+"""The `cklog` program: its commands, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from cklog import __version__
+from cklog.commands.inspect import inspect
+from cklog.commands.recovery_line import recovery_line
+from cklog.commands.replay import replay
+from cklog.commands.verify import verify
+from cklog.errors import CklogError
+from cklog.render import error_object
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="cklog",
+    help="Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("recovery-line")(recovery_line)
+app.command("verify")(verify)
+app.command("replay")(replay)
+app.command("inspect")(inspect)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"cklog {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _cklog(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing."""
+
+
+def main() -> None:
+    """Run the program; the only place that catches `CklogError`."""
+    try:
+        app(standalone_mode=True)
+    except CklogError as error:
+        _tell(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)
+
+
+def _tell(error: CklogError) -> None:
+    """One line, a hint, and under --json one object as the last line."""
+    print(f"cklog: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+    if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
+        print(json.dumps(error_object(error), ensure_ascii=False), file=sys.stderr)

@@ -1,0 +1,153 @@
+"""What every command takes, and how its answer gets out: declared once, added to each command's signature."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from cklog.commands.options import assignment, size
+from cklog.errors import OutputError, UsageError
+from cklog.model import Answer
+from cklog.render import FORMATS, render
+from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
+from cklog.storage import parse_map
+
+
+class EngineName(StrEnum):
+    """`--engine`."""
+
+    auto = "auto"
+    local = "local"
+    spark = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The options of every command; each field is a parameter of the command line."""
+
+    path: Annotated[
+        str, typer.Argument(envvar="CKLOG_PATH", metavar="[PATH]", help="Run folder, checkpoint folder or URI.")
+    ] = "."
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}.")
+    ] = "table"
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Any damage ends in exit 65.")] = False
+    source: Annotated[
+        str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")
+    ] = ""
+    maps: Annotated[
+        list[str] | None, typer.Option("--map", metavar="OLD=NEW", help="Rewrite a stored path prefix; repeatable.")
+    ] = None
+    engine: Annotated[
+        EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")
+    ] = EngineName.auto
+    spark_above: Annotated[
+        str, typer.Option("--spark-above", metavar="SIZE", help="auto takes Spark above this size.")
+    ] = f"{SPARK_ABOVE >> 20}MiB"
+    master: Annotated[str, typer.Option("--master", metavar="URL", help="Spark master.")] = ""
+    remote: Annotated[str, typer.Option("--remote", metavar="URL", help="Spark Connect server, sc://…")] = ""
+    spark_conf: Annotated[
+        list[str] | None, typer.Option("--spark-conf", metavar="K=V", help="Spark setting; repeatable.")
+    ] = None
+    split_size: Annotated[
+        str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")
+    ] = f"{SPLIT_BYTES >> 20}MiB"
+
+    def run(self) -> Run:
+        """The run at PATH; close it."""
+        asked = self.engine
+        if (self.master or self.remote) and asked == EngineName.auto:
+            asked = EngineName.spark
+        if size(self.split_size) < 1:
+            raise UsageError(f"--split-size {self.split_size}: at least one byte")
+        options = Options(
+            engine=asked.value,
+            spark_above=size(self.spark_above),
+            master=self.master,
+            remote=self.remote,
+            spark_conf=tuple(assignment("--spark-conf", text) for text in self.spark_conf or ()),
+            split_bytes=size(self.split_size),
+            maps=tuple(parse_map(text) for text in self.maps or ()),
+            source=self.source,
+            strict=self.strict,
+            verbose=self.verbose,
+        )
+        return open_run(self.path, options)
+
+    def answer(
+        self, ask: Callable[[Run], Answer], exports: Mapping[str, Callable[[Answer], str]] | None = None
+    ) -> None:
+        """Ask the run, print the answer, and leave with its exit code; `exports` are formats of this command."""
+        form = "json" if self.as_json else self.form
+        own = exports or {}
+        if form not in (*FORMATS, *own):
+            raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
+        with self.run() as run:
+            found = ask(run)
+            told = [] if self.quiet else run.spoken
+        for line in told:
+            print(line, file=sys.stderr)
+        self._write(own[form](found) if form in own else self._rendered(found, form))
+        if (form in own or form in ("csv", "jsonl")) and not self.quiet:
+            for finding in found.findings:
+                print(f"{finding.severity}: [{finding.id}] {finding.message}", file=sys.stderr)
+        raise typer.Exit(found.exit_code)
+
+    def _rendered(self, answer: Answer, form: str) -> str:
+        terminal = not self.output and sys.stdout.isatty()
+        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
+        return render(answer, form, os.get_terminal_size().columns if terminal else None, color)
+
+    def _write(self, text: str) -> None:
+        """To stdout or the file of -o."""
+        try:
+            if self.output:
+                with open(self.output, "w", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+            else:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+        except OSError as error:
+            raise OutputError(f"{self.output or 'stdout'}: {error.strerror}") from None
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Give `function(common, …)` the parameters of `Common` beside its own, so that Typer sees them all."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    hints = typing.get_type_hints(Common, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            f.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if f.default is MISSING else f.default,
+            annotation=hints[f.name],
+        )
+        for f in fields(Common)
+    ]
+    names = [f.name for f in fields(Common)]
+
+    @functools.wraps(function)
+    def wrapped(**given: Any) -> None:
+        common = Common(**{name: given.pop(name) for name in names})
+        function(common, **given)
+
+    parameters = [*shared[:1], *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *shared[1:]]
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped

@@ -1,0 +1,88 @@
+"""Options about the line that several commands take, and the words and numbers in options."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cklog.errors import UsageError
+from cklog.event_log import Question
+
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
+
+
+class Algorithm(StrEnum):
+    """`--algorithm`."""
+
+    fixpoint = "watermark-fixpoint"
+    propagation = "rollback-propagation"
+
+
+Failed = Annotated[
+    list[str],
+    typer.Option("--failed", help="Only these lost their state; comma-separated or repeated.", metavar="OP[/SUB]"),
+]
+AsOf = Annotated[str, typer.Option("--as-of", help="As if the job had failed then: ms or ISO 8601.", metavar="TIME")]
+At = Annotated[list[str], typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
+Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
+AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
+
+def size(text: str) -> int:
+    """Bytes of `512MiB`, `1G` or `1000000`; K, M, G, T are powers of 1024.
+
+    >>> size("512MiB"), size("1g"), size("12")
+    (536870912, 1073741824, 12)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"{text!r} is no size", "such as 512MiB, 2G or a number of bytes")
+    return int(found.group(1)) << (10 * " KMGT".index(found.group(2).upper() or " "))
+
+
+def moment(text: str) -> int | None:
+    """Milliseconds since the epoch of a number or an ISO 8601 time (UTC unless it says otherwise).
+
+    >>> moment("1000"), moment("1970-01-01T00:00:02"), moment("")
+    (1000, 2000, None)
+    """
+    if not text:
+        return None
+    if text.lstrip("-").isdigit() and len(text) < 19:
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no time", "milliseconds since the epoch, or 2026-11-20T10:00:00Z") from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return round(found.timestamp() * 1000)
+
+
+def assignment(option: str, text: str) -> tuple[str, str]:
+    """Both sides of `K=V`."""
+    key, equals, value = text.rpartition("=") if option == "--at" else text.partition("=")
+    if not (key and equals and value):
+        raise UsageError(f"{option} {text}: expected {'OP/SUB=CKPT' if option == '--at' else 'K=V'}")
+    return key, value
+
+
+def question(
+    failed: list[str] | None = None,
+    as_of: str = "",
+    at: list[str] | None = None,
+    explain: bool = False,
+    algorithm: Algorithm = Algorithm.fixpoint,
+) -> Question:
+    """What is asked about the line."""
+    chosen = []
+    for text in [part for given in at or [] for part in given.split(",")]:
+        name, number = assignment("--at", text)
+        if not number.lstrip("-").isdigit() or len(number) > 18:
+            raise UsageError(f"--at {text}: {number} is no checkpoint number")
+        chosen.append((name, int(number)))
+    names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
+    return Question(names, moment(as_of), tuple(chosen), explain, algorithm.value)

@@ -1,0 +1,28 @@
+"""cklog replay [PATH]"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import AsOf, At, Failed, question
+from cklog.exports import exports
+
+
+@command
+def replay(
+    common: Common,
+    failed: Failed = None,
+    as_of: AsOf = "",
+    at: At = None,
+    operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
+) -> None:
+    """Offsets and ranges to replay from the line.
+
+    --format also takes what tools accept: kafka-csv, kafka-delete-records, kcat, spark-offsets, flink-offsets.
+    """
+    asked = question(failed, as_of, at)
+    common.answer(lambda run: run.replay(asked), exports(operator, topic))

@@ -1,0 +1,27 @@
+"""cklog verify [PATH] --line FILE"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import AsOf, Failed, question
+from cklog.verify import read_line
+
+
+@command
+def verify(
+    common: Common,
+    line: Annotated[
+        str, typer.Option("--line", metavar="FILE", help="JSON of recovery-line, or {\"op/sub\": checkpoint}.")
+    ],
+    maximal: Annotated[bool, typer.Option("--maximal", help="Prove too that no newer line exists.")] = False,
+    failed: Failed = None,
+    as_of: AsOf = "",
+) -> None:
+    """Prove or refute from the input that a line is consistent and can be restored."""
+    asked = question(failed, as_of)
+    given = read_line(line)
+    common.answer(lambda run: run.verify(given, maximal, asked))

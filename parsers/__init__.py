@@ -1,0 +1,1 @@
+"""One module per on-disk format; each turns files into the tables of `cklog.model`."""

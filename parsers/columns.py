@@ -1,0 +1,400 @@
+"""JSON lines of one shape, decoded a column at a time.
+
+    block   = line+
+    line    = "{" member ("," member)* "}" "\\n"
+    member  = key ":" (integer | string)                  spaces are part of the shape
+
+A log writer prints every record by the same template, so only the values of a block differ. The first line
+gives the template: the literal bytes before each value and the type of each value. The block is then read as
+a few passes over all lines at once: compare the literal, find the end of the value, go on behind it. Nothing
+is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
+None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
+
+Values are read as little-endian words of eight bytes, which `_Words` gathers from any address; the tricks on
+words ("SWAR") are those of Hacker's Delight, chapter 6, and of simdjson's number parsing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Kind = Literal["string", "int64"]
+Fields = tuple[tuple[str, Kind], ...]
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+
+_WORDS_AT_ONCE = 4
+"""Words per gather: numpy's cost is per gather, hardly per byte."""
+
+_LONGEST_WORDS = 31
+"""Longer strings and literals are left to the slower reader: every pass costs all lines of the block."""
+
+_LONGEST_LINE_BYTES = 1 << 16
+
+_PAD_BYTES = 8 * (2 * _LONGEST_WORDS + 2 * _WORDS_AT_ONCE)
+"""Zeros around the block, so that no gather needs a bounds check of its own."""
+
+_MEMBER = re.compile(
+    rb'"(?P<key>[^"\\\x00-\x1f]*)" *: *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?[0-9]+)) *(?P<end>[,}]) *'
+)
+
+
+class _Deviates(Exception):
+    """A line is not of the first line's shape, or the shape is none that this reader knows."""
+
+
+def _every(byte: int) -> np.uint64:
+    return np.uint64(byte * 0x0101010101010101)
+
+
+_LOW, _HIGH, _QUOTES, _ZEROS = _every(0x01), _every(0x80), _every(0x22), _every(0x30)
+_PAIRS = np.uint64(0x000000FF000000FF)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, without structure: the golden ratio
+_POWERS = 10 ** np.arange(9, dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One value of the template and the literal bytes between the value before it and this one."""
+
+    name: str
+    kind: Kind
+    literal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What the first line fixes. The first value's literal starts with the end of the line before."""
+
+    values: tuple[_Value, ...]
+    head: int  # bytes of a line before its first value
+    tail: bytes  # of a line behind its last value, with the newline
+
+
+def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
+    """Columns `fields` of a block of whole lines, or None if not every line has the first line's shape.
+
+    Parameters
+    ----------
+    block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
+    fields : names and types of the wanted columns; the other members are checked all the same
+
+    Returns
+    -------
+    RecordBatch, or None
+        Strings as a dictionary column, integers as int64, without nulls. If the last member of the shape is
+        `crc32c`, each line agreed with it.
+
+    Examples
+    --------
+    >>> decode(b'{"channel":"a","seq":7}\\n{"channel":"b","seq":-8}\\n', (("seq", "int64"),)).to_pydict()
+    {'seq': [7, -8]}
+    >>> decode(b'{"channel":"a","seq":7}\\n{"channel":"b","seq":8.0}\\n', (("seq", "int64"),)) is None
+    True
+    """
+    try:
+        return _decode(block, fields)
+    except _Deviates:
+        return None
+
+
+def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+    template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
+    raw = np.frombuffer(block, np.uint8)
+    kinds = {value.name: value.kind for value in template.values}
+    if any(kinds.get(name) != kind for name, kind in fields):
+        raise _Deviates
+    if bytes(block[-len(template.tail) :]) != template.tail:
+        raise _Deviates
+    if raw.max() >= 0x80:
+        _check_utf8(block)
+    columns = _Lines(raw, template).columns({name for name, _ in fields})
+    return pa.RecordBatch.from_arrays([columns[name] for name, _ in fields], [name for name, _ in fields])
+
+
+def _check_utf8(block: bytes | memoryview) -> None:
+    try:
+        str(block, "utf-8")
+    except UnicodeDecodeError:
+        raise _Deviates from None
+
+
+def _template(block: bytes) -> _Template:
+    """The template that the first line of `block` fixes."""
+    line = block[: block.find(b"\n") + 1]
+    values: list[_Value] = []
+    opening = re.match(rb"\{ *", line)
+    if not opening:
+        raise _Deviates
+    at, before, head = opening.end(), 0, 0
+    while True:
+        member = _MEMBER.match(line, at)
+        if not member:
+            raise _Deviates
+        kind: Kind = "int64" if member["int64"] is not None else "string"
+        start, end = member.span(kind)
+        values.append(_Value(member["key"].decode(errors="surrogateescape"), kind, line[before:start]))
+        at, before, head = member.end(), end, head or start
+        if member["end"] == b"}":
+            break
+    if line[at:] != b"\n" or len({value.name for value in values}) < len(values):
+        raise _Deviates
+    tail = line[before:]
+    first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
+    return _Template((first, *values[1:]), head, tail)
+
+
+class _Words:
+    """The words of eight bytes at one address per line; `words[j]` has shape (lines,)."""
+
+    def __init__(self, windows: NDArray[np.void], at: I64, skip: int = 0) -> None:
+        self._windows, self._at, self._skip = windows, at, skip
+        self._read: list[NDArray[np.uint64]] = []
+
+    def __getitem__(self, j: int) -> U64:
+        window, word = divmod(self._skip + j, _WORDS_AT_ONCE)
+        while len(self._read) <= window:
+            at = self._at + 8 * _WORDS_AT_ONCE * len(self._read)
+            self._read.append(self._windows[at].view("<u8").reshape(-1, _WORDS_AT_ONCE))
+        found: U64 = self._read[window][:, word]
+        return found
+
+    def behind(self, words: int) -> _Words:
+        """The same without the first `words`, keeping what has been read."""
+        rest = _Words(self._windows, self._at, words)
+        rest._read = self._read
+        return rest
+
+    def moved(self, by: NDArray[np.bool_]) -> _Words:
+        """The words `by` bytes further on."""
+        return _Words(self._windows, self._at + 8 * self._skip + by)
+
+
+class _Scratch(threading.local):
+    """Memory kept from block to block of a thread: fresh pages cost more than the work on them."""
+
+    def __init__(self) -> None:
+        self._bytes = np.zeros(0, np.uint8)
+        self._marks = np.zeros(0, np.bool_)
+
+    def padded(self, raw: NDArray[np.uint8], tail: bytes) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """A copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
+        size = -(-len(raw) // 8) * 8 + 2 * _PAD_BYTES
+        if size > len(self._bytes):
+            self._bytes, self._marks = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+        memory = self._bytes[:size]
+        memory[_PAD_BYTES - len(tail) : _PAD_BYTES] = np.frombuffer(tail, np.uint8)
+        memory[: _PAD_BYTES - len(tail)] = 0
+        memory[_PAD_BYTES : _PAD_BYTES + len(raw)] = raw
+        memory[_PAD_BYTES + len(raw) :] = 0
+        return memory, self._marks[:size]
+
+
+_SCRATCH = _Scratch()
+
+
+def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> I64:
+    """Addresses of newlines: in every eight bytes the first, for no line of a template is that short.
+
+    A newline that is passed over lies inside a line then, where no template has one.
+    """
+    words = np.equal(memory, 0x0A, out=marks).view(np.uint64)
+    at = np.flatnonzero(words != 0)
+    found = words[at] - np.uint64(1)
+    found &= ~words[at]
+    at *= 8
+    at += np.bitwise_count(found) >> np.uint8(3)
+    return at
+
+
+class _Lines:
+    """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
+
+    def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
+        self._memory, marks = _SCRATCH.padded(raw, template.tail)
+        newlines = _newlines(self._memory, marks)
+        self._starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
+        size = 8 * _WORDS_AT_ONCE
+        every = (len(self._memory) - size + 1,)
+        self._windows = np.ndarray(every, np.dtype(f"V{size}"), self._memory.data, strides=(1,))
+
+    def columns(self, wanted: set[str]) -> dict[str, pa.Array]:
+        """Read all members of all lines; the columns of those wanted."""
+        columns: dict[str, pa.Array] = {}
+        tail = len(self._template.tail)
+        end = self._starts - tail
+        for value in self._template.values:
+            start = end + len(value.literal)
+            words = self._behind(value.literal, start)
+            if value.name == "crc32c":
+                _check_crc(value, self._memory, self._starts, end, words)
+            width, column = _READ[value.kind](words, value.name in wanted)
+            end = start + width
+            if (end > self._ends).any():
+                raise _Deviates
+            if column is not None:
+                columns[value.name] = column
+        if (end + (tail - 1) != self._ends).any():
+            raise _Deviates
+        return columns
+
+    def _behind(self, literal: bytes, start: I64) -> _Words:
+        """The words of the value at `start`, once the literal before it has been compared."""
+        count = -(-len(literal) // 8)
+        if count > _LONGEST_WORDS:
+            raise _Deviates
+        words = _Words(self._windows, start - 8 * count)
+        expected = np.frombuffer(literal.rjust(8 * count, b"\0"), "<u8")
+        foreign = 8 * (8 * count - len(literal))  # bits of the first word that precede the literal
+        for j in range(count):
+            found = words[j] if j or not foreign else words[j] >> np.uint64(foreign) << np.uint64(foreign)
+            if not (found == expected[j]).all():
+                raise _Deviates
+        return words.behind(count)
+
+
+def _bytes_below(stop: U64) -> NDArray[np.uint8]:
+    """Bytes before the first one whose high bit is set in `stop`; 8 if there is none.
+
+    >>> _bytes_below(np.array([0x80, 0x8000, 0x80800000, 0], np.uint64)).tolist()
+    [0, 1, 2, 8]
+    """
+    below = stop - np.uint64(1)
+    below &= ~stop
+    return np.bitwise_count(below) >> np.uint8(3)
+
+
+def _unused_bits(count: NDArray[np.uint8]) -> U64:
+    return (np.uint8(64) - (count << np.uint8(3))).astype(np.uint64)
+
+
+def _integer(words: _Words, wanted: bool) -> tuple[I64, pa.Array | None]:
+    """Width and value of an integer as JSON writes it, within 64 bits."""
+    number, width = _digits(words)
+    if width.all():
+        if number.max() >> np.uint64(63):
+            raise _Deviates
+        return width, pa.array(number.view(np.int64)) if wanted else None
+    negative = (words[0] & np.uint64(0xFF)) == ord("-")
+    number, width = _digits(words.moved(negative))
+    fits = number <= np.uint64(2**63 - 1) + negative
+    if not (width.all() and fits.all() and number[negative].all()):
+        raise _Deviates
+    return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
+
+
+def _digits(words: _Words) -> tuple[U64, NDArray[np.uint8]]:
+    """The number that the leading digits spell, and how many they are; 0 is spelt by itself only."""
+    for j in range(3):
+        word = words[j] ^ _ZEROS
+        stop = word + _every(0x76)  # sets the high bit of all that is not 0..9
+        stop |= word
+        stop &= _HIGH
+        count = _bytes_below(stop)
+        if j == 0:
+            number, width = _spelt(word, count), count
+            if ((word & np.uint64(0xFF) == 0) & (width > 1)).any():
+                raise _Deviates
+        else:
+            count *= width == 8 * j
+            number = number * _POWERS[count] + _spelt(word, count)
+            width = width + count
+        if (longest := width.max()) < 8 * (j + 1):
+            break
+    if longest > 19:  # 19 digits still fit into an unsigned word
+        raise _Deviates
+    return number, width
+
+
+def _spelt(digits: U64, count: NDArray[np.uint8]) -> U64:
+    """The number of the first `count` bytes of each word, which hold 0..9."""
+    word = digits << _unused_bits(count)  # leading zeros come in
+    word = word * np.uint64(10) + (word >> np.uint64(8))
+    upper = word >> np.uint64(16)
+    upper &= _PAIRS
+    word &= _PAIRS
+    word *= np.uint64(100 + (1000000 << 32))
+    upper *= np.uint64(1 + (10000 << 32))
+    word += upper
+    word >>= np.uint64(32)
+    return word
+
+
+def _text(words: _Words, wanted: bool) -> tuple[I64, pa.Array | None]:
+    """Width and value of a string that needs no unescaping."""
+    contents: list[U64] = []
+    for j in range(_LONGEST_WORDS):
+        word = words[j]
+        count = _bytes_below(_zero_bytes(word ^ _QUOTES))
+        if j:
+            count *= width == 8 * j
+        width = width + count if j else count
+        unused = _unused_bits(count)
+        contents.append(word << unused >> unused)
+        if width.max() < 8 * (j + 1):
+            break
+    else:
+        raise _Deviates
+    if wanted:
+        return width, _dictionary(contents, width)
+    _check_plain(contents, width)
+    return width, None
+
+
+def _zero_bytes(word: U64) -> U64:
+    """High bits of zero bytes; the lowest is exact, one above it may be false."""
+    found = word - _LOW
+    found &= ~word
+    found &= _HIGH
+    return found
+
+
+def _check_plain(contents: list[U64], width: NDArray[np.uint8]) -> None:
+    """No backslash, no control character."""
+    for j, word in enumerate(contents):
+        used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
+        below = word | (_every(0x20) << np.uint64(64) - _unused_bits(used))
+        if ((_zero_bytes(word ^ _every(0x5C)) | ((below - _every(0x20)) & ~below)) & _HIGH).any():
+            raise _Deviates
+
+
+def _dictionary(contents: list[U64], width: NDArray[np.uint8]) -> pa.DictionaryArray:
+    """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
+    hashed = contents[0]
+    for word in contents[1:]:
+        hashed = hashed * _MIX
+        hashed ^= hashed >> np.uint64(32)
+        hashed += word
+    encoded = pa.array(hashed).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    one = np.empty(len(encoded.dictionary), np.int64)  # a line of each code
+    one[codes] = np.arange(len(codes))
+    strings = [word[one] for word in contents]
+    if len(contents) > 1 and any((string[codes] != word).any() for string, word in zip(strings, contents, strict=True)):
+        raise _Deviates
+    _check_plain(strings, width[one])
+    return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, width[one]))
+
+
+def _strings(contents: list[U64], width: NDArray[np.uint8]) -> pa.Array:
+    """The first `width` bytes of each row of words as a string array."""
+    characters = np.stack(contents, axis=1).view(np.uint8)  # (strings, 8 * words)
+    used = np.arange(characters.shape[1]) < width[:, None]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(width, dtype=np.int32)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters[used])]
+    return pa.Array.from_buffers(pa.string(), len(width), buffers)
+
+
+def _check_crc(value: _Value, raw: NDArray[np.uint8], starts: I64, ends: I64, words: _Words) -> None:
+    """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
+    raise _Deviates
+
+
+_READ = {"int64": _integer, "string": _text}

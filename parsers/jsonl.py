@@ -1,0 +1,229 @@
+"""JSON lines, plain, gzip or Zstandard: read by byte range, every bad line skipped, counted and placed.
+
+    file = line*        line = JSON object, 0x0A
+    a line may end with the member  "crc32c":"<8 hex>"  over the line's bytes before  ,"crc32c"
+
+A split owns the lines that *begin* in its byte range. A writer that crashed leaves at most a last line without
+a newline: a torn tail, skipped even if it parses. Offsets are those of the decompressed bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import TABLES
+from cklog.parsers.columns import decode
+from cklog.parsers.records import NOT_NEGATIVE, NotARecord, as_record, strict_json
+from cklog.storage import open_file
+
+_BLOCK_BYTES = 4 << 20
+"""Read at a time: small enough for the cache, large enough for vectorised decoding."""
+
+_LINE_BYTES = 64 << 20
+"""A line longer than this is no record, and is passed over without being held."""
+
+_BISECT_BYTES = 16 << 10
+"""A block that does not decode as a whole is halved down to this size, then read line by line."""
+
+READER = "cklog.parsers.jsonl:read"
+COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    full = TABLES[table]
+    schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
+    try:
+        with Stream(split) as file:
+            flat = _flat_fields(schema, columns) if file.trusted else None
+            for start, block in _whole_lines(file, split):
+                if isinstance(block, Damage):
+                    yield block
+                else:
+                    shape = Shape(split.path, schema, columns, flat, file.trusted)
+                    yield from _records(shape, start, block)
+            if file.fault is not None:
+                yield file.fault
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What lines are read into: `flat` fields for the vectorised decoder, or None to go line by line."""
+
+    path: str
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    flat: tuple[tuple[str, str], ...] | None
+    trusted: bool
+
+
+def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+    """Fields for the vectorised decoder, or None if the table has other than flat columns."""
+    fields = [schema.field(name) for name in columns if not name.startswith("_")]
+    if len(fields) < len(columns) or any(pa.types.is_map(f.type) or pa.types.is_float64(f.type) for f in schema):
+        return None
+    return tuple((f.name, "int64" if pa.types.is_int64(f.type) else "string") for f in fields)
+
+
+def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+    """Decode a block at once if all its lines have one shape, else halve it, at last line by line."""
+    if shape.flat is not None:
+        batch = decode(block, shape.flat)
+        if batch is not None and _within(batch):
+            yield batch
+            return
+    middle = block.find(b"\n", len(block) // 2) + 1
+    if shape.flat is None or len(block) <= _BISECT_BYTES or middle in (0, len(block)):
+        yield from _line_by_line(shape, start, block)
+    else:
+        yield from _records(shape, start, block[:middle])
+        yield from _records(shape, start + middle, block[middle:])
+
+
+def _within(batch: pa.RecordBatch) -> bool:
+    """Whether every counting column is free of negative numbers."""
+    names = [name for name in batch.schema.names if name in NOT_NEGATIVE]
+    return all(batch.column(name).to_numpy(zero_copy_only=False).min(initial=0) >= 0 for name in names)
+
+
+def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+    rows: list[dict[str, Any]] = []
+    at = start
+    for line in block.split(b"\n")[:-1]:
+        if line.strip():
+            try:
+                found = strict_json(line, required=not shape.trusted)
+                rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
+            except NotARecord as reason:
+                yield Damage(shape.path, "bad-record", at, str(reason))
+        at += len(line) + 1
+    if rows:
+        yield _batch(rows, shape.schema, shape.columns)
+
+
+def _batch(rows: list[dict[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:
+    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
+    arrays = [pa.array([row[f.name] for row in rows], f.type) for f in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
+"""Columns that every table has: where a record was read."""
+
+
+class Stream:
+    """The (decompressed) bytes of a split's file, as far as they can be had.
+
+    A compressed file is decompressed twice: its checksum stands at the end, and until it has been seen the
+    bytes prove nothing. `fault` says what is wrong; `trusted` is False if bytes may be wrong and not only
+    missing, so that only lines with a checksum of their own are records.
+    """
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        suffixes = sorted(COMPRESSION, key=len, reverse=True)
+        self._codec = next(COMPRESSION[s] for s in suffixes if split.path.endswith(s))
+        self.fault: Damage | None = None
+        self.trusted = True
+        self._left: int | None = None
+
+    def __enter__(self) -> Stream:
+        if self._codec is not None:
+            self._verify()
+        self._file = self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; empty at the end of what is there."""
+        if self._left is not None:
+            size = min(size, self._left)
+        data: bytes = self._file.read(size) if size else b""
+        if self._left is not None:
+            self._left -= len(data)
+        return data
+
+    def seek(self, to: int) -> None:
+        """Move to a byte of an uncompressed file."""
+        self._file.seek(to)
+
+    def _open(self) -> Any:
+        file = open_file(self._split.uri)
+        return file if self._codec is None else pa.CompressedInputStream(file, self._codec)
+
+    def _verify(self) -> None:
+        """Find how many bytes decompress, and why not more."""
+        good = 0
+        for step in (_BLOCK_BYTES, 4096, 1):
+            good, reason = self._decompress(good, step)
+            if reason is None:
+                return
+        self._left = good
+        self.trusted = "Truncated" in reason
+        kind, end = ("torn-tail", "is cut short") if self.trusted else ("corrupt-file", f"is corrupt ({reason})")
+        kept = "" if self.trusted else "; only lines with a crc32c of their own are kept"
+        self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")
+
+    def _decompress(self, skip: int, step: int) -> tuple[int, str | None]:
+        """Bytes that come out when read in `step`s after the first `skip`, and the error that ends them."""
+        done = 0
+        with self._open() as file:
+            try:
+                while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
+                    done += len(data)
+            except OSError as error:
+                return done, str(error).splitlines()[0]
+        return done, None
+
+
+def _whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+    whole = split.start == 0 and split.end >= split.size
+    at, rest = 0, b""
+    if not whole:
+        at, rest = _first_line(file, split)
+    while True:
+        data = file.read(_BLOCK_BYTES)
+        rest = rest + data if rest else data
+        cut = rest.rfind(b"\n") + 1
+        if not whole and at + cut >= split.end:
+            last = rest.find(b"\n", max(split.end - 1 - at, 0)) + 1
+            if last and at < split.end:
+                yield at, rest[:last]
+            if last or at >= split.end:
+                return
+        if cut:
+            yield at, rest[:cut]
+            at, rest = at + cut, rest[cut:]
+        if not data:
+            break
+        if len(rest) > _LINE_BYTES:
+            yield at, Damage(split.path, "bad-record", at, f"a line longer than {_LINE_BYTES >> 20} MiB")
+            at, rest = _after_newline(file, at + len(rest))
+    if rest and (whole or at < split.end) and file.fault is None:
+        yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
+
+
+def _first_line(file: Stream, split: Split) -> tuple[int, bytes]:
+    """Position the file after the line that the split before owns; offset and bytes already read."""
+    if split.start == 0:
+        return 0, b""
+    file.seek(split.start - 1)
+    return _after_newline(file, split.start - 1)
+
+
+def _after_newline(file: Stream, at: int) -> tuple[int, bytes]:
+    while data := file.read(_BLOCK_BYTES):
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1, data[newline + 1 :]
+        at += len(data)
+    return at, b""

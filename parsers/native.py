@@ -1,0 +1,220 @@
+"""The native run folder ("event log", version 1; design section 3).
+
+    job.json        one JSON object, optional: job, operators, channels, failed, failure_time
+    checkpoints/    local checkpoints          channels/   logged messages
+    events/         raw events                 (other places belong to other commands)
+    FILE            *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet, in any number, in subfolders too
+    .FILE.crc       optional beside FILE: Hadoop checksums, verified where they are
+
+Names that begin with a dot or an underscore are no data. A crash may tear the last line of a file that was
+being written; everything else that cannot be read is damage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.model import Finding, InputUsed, Where
+from cklog.parsers import jsonl, records
+from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
+from cklog.storage import Entry, Root
+
+PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
+
+
+class Native:
+    """A native run folder; see the module's head for its layout."""
+
+    name = "native"
+
+    @staticmethod
+    def recognises(root: Root) -> bool:
+        """Whether the folder has a manifest or one of the places of a run folder."""
+        return any(e.path == "job.json" or e.path.split("/", 1)[0] in PLACES for e in root.list())
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._entries = root.list()
+        self._sizes = {entry.path: entry.size for entry in self._entries}
+        self._whole: dict[str, tuple[Finding, ...]] = {}
+        self.manifest, self._manifest_findings = self._read_manifest()
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """What is wrong with the manifest and with files of a table as a whole, before any record is read."""
+        found = list(self._manifest_findings)
+        for entry in self._files(table):
+            found += self._check_file(entry)
+        return (*found, *self._missing(table))
+
+    def _missing(self, table: str) -> Iterable[Finding]:
+        """Data files of which only the checksum file is left."""
+        for path in sorted(self._sizes):
+            owner = file_of(path)
+            if owner and owner.startswith(f"{table}/") and _is_data(owner) and owner not in self._sizes:
+                yield _finding("missing-file", "error", owner, "is gone: only its .crc is left")
+
+    def has(self, table: str) -> bool:
+        """Whether there is any file of the table, readable or not."""
+        return bool(self._files(table))
+
+    def bytes_of(self, table: str) -> int:
+        """Size of the table's files."""
+        return sum(entry.size for entry in self._files(table))
+
+    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
+        """One row per kind of file of the table, with the intact records that a scan counted."""
+        rows: dict[str, list[Entry]] = {}
+        for entry in self._files(table):
+            rows.setdefault(_suffix(entry.path), []).append(entry)
+        return tuple(
+            InputUsed(
+                f"{table}/",
+                f"native{suffix}",
+                sum(e.size for e in entries),
+                sum(records_read.get(e.path, 0) for e in entries),
+            )
+            for suffix, entries in sorted(rows.items())
+        )
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> Scan:
+        """A scan of the table's files; `wanted` may refuse Parquet row groups by their (min, max) per column."""
+        splits = tuple(self._splits(table, split_bytes, wanted))
+        return Scan(splits, table, columns, kernel, partial, reduce)
+
+    def _splits(self, table: str, split_bytes: int, wanted: Any) -> Iterable[Split]:
+        for entry in self._files(table):
+            if any(f.severity == "error" for f in self._check_file(entry)) or entry.size == 0:
+                continue
+            uri = self._root.uri(entry.path)
+            if entry.path.endswith(".parquet"):
+                yield from _row_groups(uri, entry, split_bytes, wanted)
+            elif entry.path.endswith(".jsonl"):
+                for start in range(0, entry.size, split_bytes):
+                    end = min(start + split_bytes, entry.size)
+                    yield Split(uri, entry.path, jsonl.READER, start, end, entry.size)
+            else:
+                yield Split(uri, entry.path, jsonl.READER, 0, entry.size, entry.size)
+
+    def _files(self, table: str) -> list[Entry]:
+        return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
+
+    def _check_file(self, entry: Entry) -> tuple[Finding, ...]:
+        """Faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
+        if entry.path not in self._whole:
+            self._whole[entry.path] = tuple(self._faults(entry))
+        return self._whole[entry.path]
+
+    def _faults(self, entry: Entry) -> Iterable[Finding]:
+        if entry.size == 0:
+            yield _finding("empty-file", "warning", entry.path, "holds nothing: written but never filled, or cut to 0")
+            return
+        sidecar = sidecar_of(entry.path)
+        if sidecar in self._sizes:
+            sums = self._root.read(sidecar)
+            if not is_readable(sums):
+                yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
+            wrong = check(self._root.read(entry.path, None), sums)
+            if wrong is not None:
+                message = f"does not match its .crc and is left out: {wrong.why}"
+                yield _finding("checksum-mismatch", "error", entry.path, message, wrong.offset)
+                return
+        if entry.path.endswith(".parquet"):
+            try:
+                _footer(self._root.uri(entry.path))
+            except (OSError, pa.ArrowException) as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
+
+    def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+        if "job.json" not in self._sizes:
+            return {}, ()
+        try:
+            found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
+            return _manifest(found), ()
+        except (records.NotARecord, OSError) as error:
+            hint = "it is ignored: operators and failed subtasks come from the records alone"
+            return {}, (_finding("bad-manifest", "error", "job.json", f"{error}; {hint}"),)
+
+
+def _manifest(found: dict[str, Any]) -> dict[str, Any]:
+    """The manifest's known members, each of the type that design section 3 gives."""
+    for name, kind in (("operators", list), ("channels", list), ("failed", list)):
+        if not isinstance(found.get(name, []), kind):
+            raise records.NotARecord(f"{name} is not a list")
+    for row in [*found.get("operators", []), *found.get("channels", [])]:
+        if not isinstance(row, dict):
+            raise records.NotARecord(f"{json.dumps(row)[:40]} is not an object")
+    for row in found.get("operators", []):
+        if not isinstance(row.get("name"), str) or not _is_count(row.get("parallelism", 1), 100_000):
+            raise records.NotARecord("an operator needs a name, and its parallelism is a count")
+    for row in found.get("channels", []):
+        if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
+            raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
+    if not all(isinstance(name, str) for name in found.get("failed", [])):
+        raise records.NotARecord("failed is not a list of OP or OP/SUB")
+    return found
+
+
+def _is_count(value: Any, limit: int = 1 << 63) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+
+
+def _row_groups(uri: str, entry: Entry, split_bytes: int, wanted: Any) -> Iterable[Split]:
+    from cklog.parsers.parquet import READER
+
+    footer = _footer(uri)
+    start, size = 0, 0
+    for i in range(footer.num_row_groups):
+        if wanted is not None and not wanted(_statistics(footer.row_group(i))):
+            if i > start:
+                yield Split(uri, entry.path, READER, start, i, size)
+            start, size = i + 1, 0
+            continue
+        size += footer.row_group(i).total_byte_size
+        if size >= split_bytes:
+            yield Split(uri, entry.path, READER, start, i + 1, size)
+            start, size = i + 1, 0
+    if start < footer.num_row_groups:
+        yield Split(uri, entry.path, READER, start, footer.num_row_groups, size)
+
+
+def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
+    columns = (group.column(i) for i in range(group.num_columns))
+    return {
+        c.path_in_schema: (c.statistics.min, c.statistics.max)
+        for c in columns
+        if c.is_stats_set and c.statistics.has_min_max
+    }
+
+
+def _footer(uri: str) -> Any:
+    from cklog.parsers.parquet import footer
+
+    return footer(uri)
+
+
+def _suffix(path: str) -> str:
+    return next((s for s in (".parquet", ".jsonl.gz", ".jsonl.zst", ".jsonl") if path.endswith(s)), "")
+
+
+def _is_data(path: str) -> bool:
+    inner = path.split("/")[1:]
+    return bool(_suffix(path)) and not any(part.startswith((".", "_")) for part in inner)
+
+
+def _finding(id: str, severity: Any, path: str, message: str, offset: int | None = None) -> Finding:
+    return Finding(id, severity, path, f"{path} {message}", (Where(path, offset),))

@@ -1,0 +1,296 @@
+"""The slow truth: executions message by message, and the definitions on every combination of checkpoints.
+
+Nothing here uses watermarks to decide anything, and nothing comes from the code under test: a checkpoint is
+the set of messages that its subtask had sent and received before it. Small executions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+from hypothesis import strategies as st
+
+from cklog.history import History, history_of
+
+Line = dict[str, int]
+"""Subtask → checkpoint index; 0 = initial state, number of checkpoints + 1 = current state."""
+
+EPOCH = 1_700_000_000_000
+"""Milliseconds; event number e of an execution happens at EPOCH + 10 * e."""
+
+
+class Event(NamedTuple):
+    """`seq` is the message's number, or the checkpoint's (from 1; `channel` is then empty)."""
+
+    kind: Literal["send", "recv", "ckpt"]
+    subtask: str
+    channel: str
+    seq: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What happened, in one global order. `channels`: name → (sender, receiver)."""
+
+    subtasks: tuple[str, ...]
+    channels: dict[str, tuple[str, str]]
+    events: tuple[Event, ...]
+
+    def checkpoints(self, subtask: str) -> int:
+        """How many checkpoints `subtask` took, without the initial state."""
+        return sum(e.kind == "ckpt" and e.subtask == subtask for e in self.events)
+
+
+class Message(NamedTuple):
+    """A received message and the intervals (number of checkpoints before) of its sending and its receipt."""
+
+    channel: str
+    seq: int
+    sender: str
+    receiver: str
+    send: int
+    receive: int
+
+
+# --- what to draw
+
+
+@st.composite
+def executions(draw: st.DrawFn, most_events: int = 40) -> Execution:
+    """Two to four subtasks, some of one operator; FIFO or not; cycles, self-channels and ports or none."""
+    subtasks = draw(st.sampled_from(_JOBS))
+    acyclic, fifo = draw(st.booleans()), draw(st.booleans())
+    pairs = [
+        (a, b)
+        for i, a in enumerate(subtasks)
+        for j, b in enumerate(subtasks)
+        if i < j or (i > j and not acyclic)
+    ]
+    if draw(st.booleans()):
+        pairs += [(a, a) for a in subtasks]
+    chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=8))
+    channels: dict[str, tuple[str, str]] = {}
+    for a, b in chosen:
+        channels[f"{a}->{b}" if f"{a}->{b}" not in channels else f"{a}->{b}#1"] = (a, b)
+    moves = st.tuples(st.sampled_from(["send", "recv", "recv", "ckpt"]), st.integers(0, 7), st.integers(0, 3))
+    drawn = draw(st.lists(moves, max_size=most_events))
+    return Execution(subtasks, channels, tuple(_play(subtasks, channels, fifo, drawn)))
+
+
+_JOBS = (
+    ("a/0", "b/0"),
+    ("a/0", "a/1"),
+    ("a/0", "b/0", "b/1"),
+    ("a/0", "b/0", "c/0"),
+    ("a/0", "a/1", "b/0", "c/0"),
+)
+
+
+def failures(execution: Execution) -> st.SearchStrategy[frozenset[str]]:
+    """Some of the subtasks, at least one."""
+    return st.sets(st.sampled_from(execution.subtasks), min_size=1).map(frozenset)
+
+
+def _play(
+    subtasks: tuple[str, ...],
+    channels: dict[str, tuple[str, str]],
+    fifo: bool,
+    moves: list[tuple[str, int, int]],
+) -> Iterator[Event]:
+    """Turn random moves into events that can happen; moves that cannot are passed over."""
+    names = list(channels)
+    sent = dict.fromkeys(names, 0)
+    flying: dict[str, list[int]] = {name: [] for name in names}
+    taken = dict.fromkeys(subtasks, 0)
+    for kind, where, which in moves:
+        subtask, channel = subtasks[where % len(subtasks)], names[where % len(names)]
+        if kind == "ckpt" and taken[subtask] < 4:
+            taken[subtask] += 1
+            yield Event("ckpt", subtask, "", taken[subtask])
+        elif kind == "send":
+            yield Event("send", channels[channel][0], channel, sent[channel])
+            flying[channel].append(sent[channel])
+            sent[channel] += 1
+        elif kind == "recv" and flying[channel]:
+            seq = flying[channel].pop(0 if fifo else which % len(flying[channel]))
+            yield Event("recv", channels[channel][1], channel, seq)
+
+
+# --- the definitions
+
+
+def messages(execution: Execution) -> list[Message]:
+    """Every received message, with its intervals."""
+    interval = dict.fromkeys(execution.subtasks, 0)
+    send: dict[tuple[str, int], int] = {}
+    found = []
+    for kind, subtask, channel, seq in execution.events:
+        if kind == "ckpt":
+            interval[subtask] += 1
+        elif kind == "send":
+            send[channel, seq] = interval[subtask]
+        else:
+            sender = execution.channels[channel][0]
+            found.append(Message(channel, seq, sender, subtask, send[channel, seq], interval[subtask]))
+    return found
+
+
+def orphans(execution: Execution, line: Line) -> set[tuple[str, int]]:
+    """Messages (channel, number) that a checkpoint of `line` has received and none has sent."""
+    sent, received = set(), set()
+    interval = dict.fromkeys(execution.subtasks, 0)
+    for kind, subtask, channel, seq in execution.events:
+        if kind == "ckpt":
+            interval[subtask] += 1
+        elif interval[subtask] < line[subtask]:
+            (sent if kind == "send" else received).add((channel, seq))
+    return received - sent
+
+
+def lines(execution: Execution, failed: Collection[str]) -> Iterator[Line]:
+    """Every combination of stored checkpoints, and of current states of subtasks that did not fail."""
+    tops = [execution.checkpoints(s) + (s not in failed) for s in execution.subtasks]
+    for chosen in product(*(range(top + 1) for top in tops)):
+        yield dict(zip(execution.subtasks, chosen, strict=True))
+
+
+def consistent_lines(execution: Execution, failed: Collection[str]) -> list[Line]:
+    """Those of `lines` without an orphan message. Tests the messages' intervals, which `orphans` need not."""
+    received = messages(execution)
+    return [
+        line
+        for line in lines(execution, failed)
+        if not any(m.send >= line[m.sender] and m.receive < line[m.receiver] for m in received)
+    ]
+
+
+def latest_line(execution: Execution, failed: Collection[str]) -> Line:
+    """The componentwise maximum of all consistent lines, which is one of them."""
+    every = consistent_lines(execution, failed)
+    latest = {s: max(line[s] for line in every) for s in execution.subtasks}
+    assert latest in every
+    return latest
+
+
+def useless_by_enumeration(execution: Execution) -> set[tuple[str, int]]:
+    """Checkpoints (subtask, index) in no consistent combination, current states allowed for the others."""
+    every = consistent_lines(execution, failed=())
+    used = {(s, line[s]) for line in every for s in execution.subtasks}
+    return {(s, x) for s in execution.subtasks for x in range(execution.checkpoints(s) + 1)} - used
+
+
+def useless_by_zigzag(execution: Execution) -> set[tuple[str, int]]:
+    """Checkpoints on a zigzag cycle, by Netzer and Xu's definition, searched message by message."""
+    received = messages(execution)
+    found = set()
+    for s in execution.subtasks:
+        for x in range(execution.checkpoints(s) + 1):
+            path = [m for m in received if m.sender == s and m.send >= x]  # m1 is sent after the checkpoint
+            reached = set(path)
+            while path:
+                last = path.pop()  # the next is sent by its receiver in the same or a later interval
+                following = {m for m in received if m.sender == last.receiver and m.send >= last.receive}
+                path += following - reached
+                reached |= following
+            if any(m.receiver == s and m.receive < x for m in reached):  # the last is received before it
+                found.add((s, x))
+    return found
+
+
+# --- the same execution, as cklog reads it
+
+
+def without_lost_receipts(execution: Execution, failed: Collection[str]) -> Execution:
+    """What a failure leaves: what failed subtasks received since their last checkpoint never happened."""
+    left = {s: execution.checkpoints(s) for s in execution.subtasks}
+    kept = []
+    for event in execution.events:
+        if event.kind == "ckpt":
+            left[event.subtask] -= 1
+        if not (event.kind == "recv" and event.subtask in failed and left[event.subtask] == 0):
+            kept.append(event)
+    return Execution(execution.subtasks, execution.channels, tuple(kept))
+
+
+def history(execution: Execution, failed: Collection[str]) -> History:
+    """The checkpoints as arrays; subtasks that did not fail survive with their current state."""
+    alive = frozenset(execution.subtasks) - frozenset(failed)
+    marks = {s: _watermarks(execution, s) for s in execution.subtasks}
+    stored = {s: rows if s in alive else rows[:-1] for s, rows in marks.items()}
+    return history_of(
+        {s: list(range(1, execution.checkpoints(s) + 1)) for s in execution.subtasks},
+        {c: [row["sent"][c] for row in stored[a]] for c, (a, _) in execution.channels.items()},
+        {c: [row["received"][c] for row in stored[b]] for c, (_, b) in execution.channels.items()},
+        alive,
+    )
+
+
+def checkpoint_records(execution: Execution, current: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Records for `checkpoints/` of a run folder, in the global order; then `volatile` ones of `current`."""
+    rows = {s: _watermarks(execution, s) for s in execution.subtasks}
+    records = []
+    for number, event in enumerate(execution.events):
+        if event.kind == "ckpt":
+            records.append(
+                _record(event.subtask, event.seq, EPOCH + 10 * number, rows[event.subtask][event.seq])
+            )
+    now = EPOCH + 10 * len(execution.events)
+    for s in sorted(current):
+        label = execution.checkpoints(s) + 1
+        records.append({**_record(s, label, now, rows[s][-1]), "kind": "volatile"})
+    return records
+
+
+def event_records(execution: Execution) -> list[dict[str, Any]]:
+    """Records for `events/` of a run folder; `lsn` counts per subtask."""
+    lsn = dict.fromkeys(execution.subtasks, 0)
+    records = []
+    for number, (kind, s, channel, seq) in enumerate(execution.events):
+        operator, subtask = _split(s)
+        about = {"checkpoint": seq} if kind == "ckpt" else {"channel": channel, "seq": seq}
+        word = {"send": "send", "recv": "receive", "ckpt": "checkpoint"}[kind]
+        time = EPOCH + 10 * number
+        records.append(
+            {"event": word, "operator": operator, "subtask": subtask, "lsn": lsn[s], **about, "time": time}
+        )
+        lsn[s] += 1
+    return records
+
+
+def message_records(execution: Execution) -> list[dict[str, Any]]:
+    """Records for `channels/` of a run folder: every sent message; message m has 100 + m bytes."""
+    return [
+        {"channel": event.channel, "seq": event.seq, "time": EPOCH + 10 * number, "bytes": 100 + event.seq}
+        for number, event in enumerate(execution.events)
+        if event.kind == "send"
+    ]
+
+
+def _watermarks(execution: Execution, subtask: str) -> list[dict[str, dict[str, int]]]:
+    """Next numbers of the subtask's channels: at the initial state, at each checkpoint, and now."""
+    sent = {c: 0 for c, (a, _) in execution.channels.items() if a == subtask}
+    received = {c: 0 for c, (_, b) in execution.channels.items() if b == subtask}
+    rows = [{"sent": dict(sent), "received": dict(received)}]
+    for kind, s, channel, seq in execution.events:
+        if s != subtask:
+            continue
+        if kind == "send":
+            sent[channel] = max(sent[channel], seq + 1)
+        elif kind == "recv":
+            received[channel] = max(received[channel], seq + 1)
+        else:
+            rows.append({"sent": dict(sent), "received": dict(received)})
+    return [*rows, {"sent": sent, "received": received}]
+
+
+def _record(name: str, checkpoint: int, time: int, row: dict[str, dict[str, int]]) -> dict[str, Any]:
+    operator, subtask = _split(name)
+    return {"operator": operator, "subtask": subtask, "checkpoint": checkpoint, "time": time, **row}
+
+
+def _split(name: str) -> tuple[str, int]:
+    operator, _, number = name.rpartition("/")
+    return operator, int(number)
