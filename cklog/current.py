@@ -33,9 +33,7 @@ def highest(batch: pa.RecordBatch, as_of: int | None = None) -> pa.RecordBatch:
     table = pa.Table.from_batches([batch])
     if as_of is not None:
         table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
-    table = table.set_column(
-        table.column_names.index("subtask"), "subtask", pc.fill_null(table["subtask"], 0)
-    )
+    table = table.set_column(table.column_names.index("subtask"), "subtask", pc.fill_null(table["subtask"], 0))
     grouped = table.group_by(list(REDUCE.keys), use_threads=False).aggregate([("seq", "max")])
     grouped = grouped.append_column("next", pc.add(grouped["seq_max"], 1)).select(PARTIAL.names)
     return grouped.cast(PARTIAL).combine_chunks().to_batches()[0] if len(grouped) else _empty()

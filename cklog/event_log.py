@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,11 +26,12 @@ from cklog.line import (
     useless_checkpoints,
 )
 from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
+from cklog.question import Question
 from cklog.recovery_line import NoConsistentLine, forced, recovery_line
 from cklog.replay import Ranges, joined, ranges_of, receive_without_send, shared_sources, sources_of
 from cklog.tables import Records, parse_channel, parse_subtask, records_of
 from cklog.verification import Marks
-from cklog.verify import Check, judge, stored_and_marks
+from cklog.verify import Check, judge, stored_and_marks, summary, untold
 from cklog.watermarks import Built, Current, build
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
@@ -55,17 +56,6 @@ class Tables(Protocol):
         split_bytes: int,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
     ) -> Scan: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What `recovery-line` and its kin are asked: options as typed."""
-
-    failed: tuple[str, ...] = ()
-    as_of: int | None = None
-    at: tuple[tuple[str, int], ...] = ()
-    explain: bool = False
-    algorithm: str = "watermark-fixpoint"
 
 
 @dataclass(slots=True)
@@ -122,16 +112,16 @@ class EventLog:
         evidence = self.evidence(question)
         history, records = evidence.history, evidence.records
         survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
-        current = {name: (evidence.current.sent, evidence.current.received) for name in survivors}
+        current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
         rows = (row for batch in records.table.to_batches(1 << 14) for row in batch.to_pylist())
         stored, marks = stored_and_marks(rows, records.subtasks, records.names, current)
         checks, findings, index = judge(line, stored, marks, survivors, maximal)
         if all(check.holds is not None for check in checks):
             checks.append(self._replayable(evidence, marks, index, line, question.as_of))
         if evidence.bound or (maximal and any(f.id in DAMAGE for f in evidence.findings)):
-            checks = [_untold(check, bool(evidence.bound)) for check in checks]
+            checks = [untold(check, bool(evidence.bound)) for check in checks]
         evidence.findings += findings
-        result = {"summary": _summary(checks), "checks": [asdict(check) for check in checks]}
+        result = {"summary": summary(checks), "checks": checks}
         unknown = any(check.holds is None for check in checks)
         refuted = any(check.holds is False for check in checks)
         return answer(
@@ -144,14 +134,21 @@ class EventLog:
         )
 
     def _replayable(
-        self, evidence: Evidence, marks: Marks, index: Mapping[str, int], line: Mapping[str, int | None], as_of: int | None
+        self,
+        evidence: Evidence,
+        marks: Marks,
+        index: Mapping[str, int],
+        line: Mapping[str, int | None],
+        as_of: int | None,
     ) -> Check:
         """Whether the logs hold every message in flight across the line."""
         names = tuple(marks)
         start = [marks[n][3][index[marks[n][1]]] for n in names]
         end = [marks[n][2][index[marks[n][0]]] for n in names]
         both = [line[marks[n][0]] is None and line[marks[n][1]] is None for n in names]
-        pairs = [(max(a, b), max(a, b)) if kept else (min(a, b), b) for a, b, kept in zip(start, end, both, strict=True)]
+        pairs = [
+            (max(a, b), max(a, b)) if kept else (min(a, b), b) for a, b, kept in zip(start, end, both, strict=True)
+        ]
         ends = np.array([b for _, b in pairs], np.int64)
         ranges = Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends)
         rows, holes = joined(names, ranges, self._logged(evidence, names, ranges, as_of), self._first_retained())
@@ -163,7 +160,11 @@ class EventLog:
             told = f"{len(lost)} channels have lost messages that are in flight, {lost[0].channel} among them"
             return Check("replayable", False, told)
         if unknown:
-            return Check("replayable", None, f"no log is here for {len(unknown)} channels, {unknown[0].channel} among them")
+            return Check(
+                "replayable",
+                None,
+                f"no log is here for {len(unknown)} channels, {unknown[0].channel} among them",
+            )
         return Check("replayable", True, f"{count} messages in flight, all of them in the logs")
 
     def inspect(self) -> Answer:
@@ -315,7 +316,12 @@ class EventLog:
 
         wanted = log.Wanted(channels, ranges.start, ranges.end, as_of)
         table, findings, inputs = self._scan_all(
-            "channels", log.columns(as_of), log.in_ranges(wanted), log.RANGED, log.RANGED_REDUCE, wanted.row_group
+            "channels",
+            log.columns(as_of),
+            log.in_ranges(wanted),
+            log.RANGED,
+            log.RANGED_REDUCE,
+            wanted.row_group,
         )
         evidence.findings += findings
         evidence.inputs += inputs
@@ -338,25 +344,6 @@ def _search(algorithm: str) -> Callable[[History, Ints], Ints]:
     if algorithm != "watermark-fixpoint":
         raise UsageError(f"--algorithm {algorithm}: watermark-fixpoint or rollback-propagation")
     return recovery_line
-
-
-def _untold(check: Check, bound: bool) -> Check:
-    """A check that holds only as far as the evidence goes."""
-    if check.check != "maximal" and not bound:
-        return check
-    if check.holds is not True or check.check in ("complete", "restorable"):
-        return check
-    return replace(check, holds=None, because=f"{check.because}, as far as the records that are left tell")
-
-
-def _summary(checks: Sequence[Check]) -> str:
-    failed = [check.check for check in checks if check.holds is False]
-    if failed:
-        return f"Refuted: the line is not {', not '.join(failed)}."
-    unknown = [check.check for check in checks if check.holds is None]
-    if unknown:
-        return f"Neither proved nor refuted: {', '.join(unknown)} cannot be told."
-    return f"Proved: the line is {', '.join(check.check for check in checks)}."
 
 
 def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:

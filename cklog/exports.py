@@ -128,9 +128,7 @@ def _topic_partition(source: SourceOffset) -> tuple[str, int]:
     return name, int(partition)
 
 
-def _numeric(
-    rows: list[tuple[tuple[str, int], int | None]], form: str
-) -> list[tuple[tuple[str, int], int]]:
+def _numeric(rows: list[tuple[tuple[str, int], int | None]], form: str) -> list[tuple[tuple[str, int], int]]:
     for (name, partition), offset in rows:
         if offset is None:
             raise UsageError(

@@ -15,7 +15,9 @@ from cklog.model import InputUsed
 from cklog.tables import Records, entries
 
 
-def inspection(records: Records, history: History, logs: pa.Table | None, inputs: Sequence[InputUsed]) -> dict[str, Any]:
+def inspection(
+    records: Records, history: History, logs: pa.Table | None, inputs: Sequence[InputUsed]
+) -> dict[str, Any]:
     """The result of `inspect`.
 
     Parameters
@@ -73,7 +75,13 @@ def _distribution(column: pa.ChunkedArray) -> dict[str, Any] | None:
         return None
     ranks = {f"p{q}": values[-(-q * len(values) // 100) - 1].item() for q in (50, 95, 99)}
     total = sum(values.tolist())
-    return {"count": len(values), "mean": total / len(values), **ranks, "max": values[-1].item(), "sum": total}
+    return {
+        "count": len(values),
+        "mean": total / len(values),
+        **ranks,
+        "max": values[-1].item(),
+        "sum": total,
+    }
 
 
 def _subtasks(records: Records) -> list[dict[str, Any]]:
@@ -99,9 +107,17 @@ def _subtasks(records: Records) -> list[dict[str, Any]]:
 
 def _channels(records: Records, history: History, logs: pa.Table | None) -> list[dict[str, Any]]:
     """One row per channel that a checkpoint or a log names."""
-    newest = dict(zip(history.channels, zip(
-        history.sent_of(history.newest).tolist(), history.received_of(history.newest).tolist(), strict=True
-    ), strict=True))
+    newest = dict(
+        zip(
+            history.channels,
+            zip(
+                history.sent_of(history.newest).tolist(),
+                history.received_of(history.newest).tolist(),
+                strict=True,
+            ),
+            strict=True,
+        )
+    )
     held: dict[str, list[dict[str, Any]]] = {}
     for row in logs.to_pylist() if logs is not None else []:
         held.setdefault(row["channel"], []).append(row)

@@ -59,7 +59,7 @@ def useless_checkpoints(history: History) -> tuple[CheckpointId, ...]:
 
 def _ids(history: History, owner: Ints, mask: Any) -> tuple[CheckpointId, ...]:
     pairs = zip(owner[mask].tolist(), history.label[mask].tolist(), strict=True)
-    return tuple(CheckpointId(*history.subtasks[i], label) for i, label in pairs)
+    return tuple(CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, label) for i, label in pairs)
 
 
 def steps_of(history: History, start: Ints) -> list[Step]:
@@ -73,8 +73,10 @@ def step_of(history: History, step: Any) -> Step:
     """One rollback by labels instead of indices."""
     label = history.label[history.first[step.subtask] :]
     before = int(label[step.from_])
+    operator, subtask = history.subtasks[step.subtask]
     return Step(
-        *history.subtasks[step.subtask],
+        operator,
+        subtask,
         from_=None if before < 0 else before,
         to=int(label[step.to]),
         because=Orphans(history.channels[step.channel], step.orphans_from, step.orphans_to),

@@ -1,13 +1,14 @@
 """Kernels for channel logs: what they hold of each channel, as runs of consecutive sequence numbers."""
 from __future__ import annotations
+
 import functools
 from dataclasses import dataclass
-from typing import Any
-import numpy as np
+
 import pyarrow as pa
+
 from cklog.engine import Reduce
 from cklog.history import Ints
-from cklog.tables import codes
+
 RUNS = pa.schema([("channel", pa.string()), ("from", pa.int64()), ("to", pa.int64()), ("rows", pa.int64()), ("bytes", pa.int64())])
 RUNS_REDUCE = Reduce(("channel",), {"rows": "sum", "bytes": "sum"}, ("from", "to"))
 RANGED = pa.schema([("channel", pa.string()), ("zone", pa.string()), *[RUNS.field(i) for i in range(1, 5)]])

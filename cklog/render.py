@@ -61,9 +61,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((f.name, getattr(value, f.name)) for f in fields(value))
         return {
-            name.rstrip("_"): plain(found)
-            for name, found in pairs
-            if not (name in ("details", "notes") and not found)
+            name.rstrip("_"): plain(found) for name, found in pairs if not (name in ("details", "notes") and not found)
         }
     if isinstance(value, dict):
         return {key: plain(found) for key, found in value.items()}
@@ -103,7 +101,12 @@ def _markdown(shown: View, findings: tuple[Finding, ...]) -> str:
     if shown.notes:
         lines += ["## Why", "", *(f"{i}. {_escaped(note)}" for i, note in enumerate(shown.notes, 1)), ""]
     if findings:
-        lines += ["## Findings", "", *(f"- **{f.severity}** `{f.id}`: {_escaped(f.message)}" for f in findings), ""]
+        lines += [
+            "## Findings",
+            "",
+            *(f"- **{f.severity}** `{f.id}`: {_escaped(f.message)}" for f in findings),
+            "",
+        ]
     return "\n".join(lines)
 
 

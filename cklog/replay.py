@@ -91,7 +91,9 @@ def joined(
             findings.append(Finding("duplicate-messages", "warning", name, text))
         again = (end, known) if known > end else (None, None)
         retained = (True if end == start else None) if gaps is None else not gaps
-        rows.append(ReplayRange(name, start, end, 0 if end == start else count, 0 if end == start else size, retained, *again))
+        rows.append(
+            ReplayRange(name, start, end, 0 if end == start else count, 0 if end == start else size, retained, *again)
+        )
     if unlogged:
         text = (
             f"{len(unlogged)} channels have messages in flight and no log is here to replay them from, "
@@ -156,11 +158,7 @@ def sources_of(records: Records, history: History, line: Ints) -> list[SourceOff
         zip(owner[inside].tolist(), code[inside].tolist(), strict=True), value[inside].tolist(), strict=True
     ):
         offsets[pair] = offset
-    rows = [
-        SourceOffset(names[c], offset, *history.subtasks[s])
-        for (s, c), offset in offsets.items()
-        if not kept[s]
-    ]
+    rows = [SourceOffset(names[c], offset, *history.subtasks[s]) for (s, c), offset in offsets.items() if not kept[s]]
     return sorted(rows, key=lambda r: (flat_names(r.source), r.operator, r.subtask))
 
 

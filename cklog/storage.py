@@ -73,7 +73,7 @@ class Root:
             return f"{bare.rstrip('/')}/{path}{mark}{query}"
         return os.path.join(os.path.abspath(self.path), path)
 
-    def exists_outside(self, stored: str) -> int | None | Literal["outside"]:
+    def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Size of a stored absolute path after `--map`, None if it is missing, or "outside": not looked at."""
         found = self.resolve(stored)
         if found is None:

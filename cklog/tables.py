@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cklog.history import Ints
 from cklog.model import CHECKPOINTS, Channel, Finding, Subtask, Where
 
+
 @dataclass(frozen=True, slots=True)
 class Watermarks:
     """One direction of all channels: entry e says channel[e] was at value[e] in record row[e]."""
@@ -122,7 +123,8 @@ def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     ordered = sorted(set(values))
     rank = {value: i for i, value in enumerate(ordered)}
     to = np.array([rank[value] for value in values] or [0], np.int64)
-    return to[array.indices.to_numpy(zero_copy_only=False)].astype(np.int64), ordered
+    index: Ints = to[array.indices.to_numpy(zero_copy_only=False)]
+    return index, ordered
 
 
 def _integers(column: pa.ChunkedArray) -> Ints:

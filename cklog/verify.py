@@ -7,8 +7,8 @@ The watermarks are read off the records again, record by record in plain Python,
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
@@ -139,7 +139,11 @@ class Check:
 
 
 def judge(
-    line: Mapping[str, int | None], stored: Mapping[str, Stored], marks: Marks, survivors: Collection[str], maximal: bool
+    line: Mapping[str, int | None],
+    stored: Mapping[str, Stored],
+    marks: Marks,
+    survivors: Collection[str],
+    maximal: bool,
 ) -> tuple[list[Check], list[Finding], dict[str, int]]:
     """Complete? restorable? consistent? (and maximal?) — checks, findings, and the line as indices.
 
@@ -199,10 +203,17 @@ def _indices(
 
 
 def _maximal(
-    index: dict[str, int], stored: Mapping[str, Stored], marks: Marks, survivors: Collection[str], findings: list[Finding]
+    index: dict[str, int],
+    stored: Mapping[str, Stored],
+    marks: Marks,
+    survivors: Collection[str],
+    findings: list[Finding],
 ) -> Check:
     newest = {n: len(s.numbers) - (n not in survivors) for n, s in stored.items()}
-    usable = {n: [i for i, x in enumerate([*s.numbers, None][: newest[n] + 1]) if x not in s.unusable] for n, s in stored.items()}
+    usable = {
+        n: [i for i, x in enumerate([*s.numbers, None][: newest[n] + 1]) if x not in s.unusable]
+        for n, s in stored.items()
+    }
     thinned = {
         c: (a, b, [sent[i] for i in usable[a]], [received[i] for i in usable[b]])
         for c, (a, b, sent, received) in marks.items()
@@ -218,3 +229,23 @@ def _maximal(
     text = "a newer consistent line exists: " + ", ".join(f"{n}={x}" for n, x in numbers.items())
     findings.append(Finding("not-maximal", "error", changed[0], text))
     return Check("maximal", False, text)
+
+
+def untold(check: Check, bound: bool) -> Check:
+    """A check that holds only as far as the evidence goes."""
+    if check.check != "maximal" and not bound:
+        return check
+    if check.holds is not True or check.check in ("complete", "restorable"):
+        return check
+    return replace(check, holds=None, because=f"{check.because}, as far as the records that are left tell")
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Proved, refuted, or neither, in one sentence."""
+    failed = [check.check for check in checks if check.holds is False]
+    if failed:
+        return f"Refuted: the line is not {', not '.join(failed)}."
+    unknown = [check.check for check in checks if check.holds is None]
+    if unknown:
+        return f"Neither proved nor refuted: {', '.join(unknown)} cannot be told."
+    return f"Proved: the line is {', '.join(check.check for check in checks)}."

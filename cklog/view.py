@@ -85,7 +85,9 @@ def headline(answer: Answer) -> str:
     parts = [
         f"{len(line.line) - len(back) - running} of {len(line.line)} subtasks at their newest checkpoint"
         + (f", {running} keep running" if running else ""),
-        f"{len(back)} rolled back further ({len(line.rolled_back)} checkpoints)" if back else "none rolled back further",
+        f"{len(back)} rolled back further ({len(line.rolled_back)} checkpoints)"
+        if back
+        else "none rolled back further",
     ]
     end = " One rollback forced another (domino effect)." if line.domino else ""
     return f"{lead} {'; '.join(parts)}.{end}"
@@ -93,7 +95,13 @@ def headline(answer: Answer) -> str:
 
 def _line_section(line: RecoveryLine) -> Section:
     rows = [
-        (f"{e.operator}/{e.subtask}", _checkpoint(e), utc(e.time), "yes" if e.rolled_back else "no", e.uri or "-")
+        (
+            f"{e.operator}/{e.subtask}",
+            _checkpoint(e),
+            utc(e.time),
+            "yes" if e.rolled_back else "no",
+            e.uri or "-",
+        )
         for e in line.line
     ]
     return _section("Recovery line", ("subtask", "checkpoint", "time", "rolled back", "uri"), rows)
@@ -120,12 +128,17 @@ def _resent_section(channels: list[ReplayRange]) -> Section:
 
 
 def _sources_section(line: RecoveryLine) -> Section:
-    rows = [(s.source, _offset(s.offset), f"{s.operator}/{s.subtask}") for s in line.sources]
-    return _section("Sources resume at", ("source", "offset", "reader"), rows)
+    rows = [
+        (s.source, _offset(s.offset), "-" if s.replay_to is None else _offset(s.replay_to), f"{s.operator}/{s.subtask}")
+        for s in line.sources
+    ]
+    return _section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
 
 
 def _offset(offset: Any) -> str:
-    return "its start" if offset is None else str(offset)
+    if offset is None:
+        return "its start"
+    return offset if isinstance(offset, str) else json.dumps(offset)
 
 
 def _retained(retained: bool | None) -> str:
@@ -144,8 +157,8 @@ def _section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], 
 
 
 def _verify(answer: Answer) -> View:
-    checks = answer.result["checks"]
-    rows = [(c["check"], {True: "holds", False: "FAILS", None: "cannot tell"}[c["holds"]], c["because"]) for c in checks]
+    words = {True: "holds", False: "FAILS", None: "cannot tell"}
+    rows = [(check.check, words[check.holds], check.because) for check in answer.result["checks"]]
     return View(answer.result["summary"], (_section("Checks", ("check", "result", "because"), rows),))
 
 

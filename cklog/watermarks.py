@@ -87,7 +87,11 @@ class _Builder:
 
     def build(self) -> Built:
         total = int(self._first[-1])
-        label, time, row = np.zeros(total, np.int64), np.full(total, -1, np.int64), np.full(total, -1, np.int64)
+        label, time, row = (
+            np.zeros(total, np.int64),
+            np.full(total, -1, np.int64),
+            np.full(total, -1, np.int64),
+        )
         label[self._at] = self._records.number
         row[self._at] = np.arange(len(self._at))
         known = pc.fill_null(self._records.table["time"], -1).to_numpy()
@@ -115,7 +119,9 @@ class _Builder:
         parents = self._records.table["parent"].to_pylist()
         whole: dict[tuple[int, int], bool] = {}
         broken: list[int] = []
-        for i, (s, number) in enumerate(zip(self._records.subtask.tolist(), self._records.number.tolist(), strict=True)):
+        for i, (s, number) in enumerate(
+            zip(self._records.subtask.tolist(), self._records.number.tolist(), strict=True)
+        ):
             before = int(self._records.number[i - 1]) if i and self._records.subtask[i - 1] == s else None
             parent = parents[i] if parents[i] is not None else before
             fine = not unusable[i] and (not delta[i] or (parent is not None and whole.get((s, parent), False)))

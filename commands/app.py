@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -14,7 +14,7 @@ from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
 from cklog.commands.verify import verify
-from cklog.errors import CklogError
+from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render import error_object
 
 INTERRUPTED = 130
@@ -56,7 +56,12 @@ def main() -> None:
         _tell(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        os._exit(INTERRUPTED)
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # a bug: one line for the person, the traceback for -v
+        if "-v" in sys.argv or "--verbose" in sys.argv:
+            traceback.print_exc()
+        _tell(SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints"))
+        sys.exit(SelfCheckFailed.exit_code)
 
 
 def _tell(error: CklogError) -> None:

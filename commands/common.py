@@ -35,10 +35,12 @@ class Common:
     """The options of every command; each field is a parameter of the command line."""
 
     path: Annotated[
-        str, typer.Argument(envvar="CKLOG_PATH", metavar="[PATH]", help="Run folder, checkpoint folder or URI.")
+        str,
+        typer.Argument(envvar="CKLOG_PATH", metavar="[PATH]", help="Run folder, checkpoint folder or URI."),
     ] = "."
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}.")
+        str,
+        typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}."),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
@@ -46,15 +48,14 @@ class Common:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Any damage ends in exit 65.")] = False
-    source: Annotated[
-        str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")
-    ] = ""
+    source: Annotated[str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")] = ""
     maps: Annotated[
-        list[str] | None, typer.Option("--map", metavar="OLD=NEW", help="Rewrite a stored path prefix; repeatable.")
+        list[str] | None,
+        typer.Option("--map", metavar="OLD=NEW", help="Rewrite a stored path prefix; repeatable."),
     ] = None
-    engine: Annotated[
-        EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")
-    ] = EngineName.auto
+    engine: Annotated[EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")] = (
+        EngineName.auto
+    )
     spark_above: Annotated[
         str, typer.Option("--spark-above", metavar="SIZE", help="auto takes Spark above this size.")
     ] = f"{SPARK_ABOVE >> 20}MiB"
@@ -63,9 +64,9 @@ class Common:
     spark_conf: Annotated[
         list[str] | None, typer.Option("--spark-conf", metavar="K=V", help="Spark setting; repeatable.")
     ] = None
-    split_size: Annotated[
-        str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")
-    ] = f"{SPLIT_BYTES >> 20}MiB"
+    split_size: Annotated[str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")] = (
+        f"{SPLIT_BYTES >> 20}MiB"
+    )
 
     def run(self) -> Run:
         """The run at PATH; close it."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cklog.errors import UsageError
-from cklog.event_log import Question
+from cklog.question import Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
 
@@ -23,13 +23,14 @@ class Algorithm(StrEnum):
 
 
 Failed = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option("--failed", help="Only these lost their state; comma-separated or repeated.", metavar="OP[/SUB]"),
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="As if the job had failed then: ms or ISO 8601.", metavar="TIME")]
-At = Annotated[list[str], typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
+At = Annotated[list[str] | None, typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
+
 
 def size(text: str) -> int:
     """Bytes of `512MiB`, `1G` or `1000000`; K, M, G, T are powers of 1024.

@@ -15,7 +15,7 @@ from cklog.verify import read_line
 def verify(
     common: Common,
     line: Annotated[
-        str, typer.Option("--line", metavar="FILE", help="JSON of recovery-line, or {\"op/sub\": checkpoint}.")
+        str, typer.Option("--line", metavar="FILE", help='JSON of recovery-line, or {"op/sub": checkpoint}.')
     ],
     maximal: Annotated[bool, typer.Option("--maximal", help="Prove too that no newer line exists.")] = False,
     failed: Failed = None,

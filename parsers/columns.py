@@ -19,8 +19,10 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
+import crc32c
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -38,8 +40,8 @@ _LONGEST_WORDS = 31
 
 _LONGEST_LINE_BYTES = 1 << 16
 
-_PAD_BYTES = 8 * (2 * _LONGEST_WORDS + 2 * _WORDS_AT_ONCE)
-"""Zeros around the block, so that no gather needs a bounds check of its own."""
+_PAD_BYTES = 4096
+"""Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
 _MEMBER = re.compile(
     rb'"(?P<key>[^"\\\x00-\x1f]*)" *: *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?[0-9]+)) *(?P<end>[,}]) *'
@@ -218,23 +220,26 @@ class _Lines:
     """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
 
     def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
-        self._memory, marks = _SCRATCH.padded(raw, template.tail)
-        newlines = _newlines(self._memory, marks)
-        self._starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
+        memory, marks = _SCRATCH.padded(raw, template.tail)
+        newlines = _newlines(memory, marks)
+        self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
         size = 8 * _WORDS_AT_ONCE
-        every = (len(self._memory) - size + 1,)
-        self._windows = np.ndarray(every, np.dtype(f"V{size}"), self._memory.data, strides=(1,))
+        every = (len(memory) - size + 1,)
+        self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
+
+    def words(self, at: I64) -> _Words:
+        return _Words(self._windows, at)
 
     def columns(self, wanted: set[str]) -> dict[str, pa.Array]:
         """Read all members of all lines; the columns of those wanted."""
         columns: dict[str, pa.Array] = {}
         tail = len(self._template.tail)
-        end = self._starts - tail
+        end = self.starts - tail
         for value in self._template.values:
             start = end + len(value.literal)
             words = self._behind(value.literal, start)
             if value.name == "crc32c":
-                _check_crc(value, self._memory, self._starts, end, words)
+                _check_crc(value, self, end, words)
             width, column = _READ[value.kind](words, value.name in wanted)
             end = start + width
             if (end > self._ends).any():
@@ -250,7 +255,7 @@ class _Lines:
         count = -(-len(literal) // 8)
         if count > _LONGEST_WORDS:
             raise _Deviates
-        words = _Words(self._windows, start - 8 * count)
+        words = self.words(start - 8 * count)
         expected = np.frombuffer(literal.rjust(8 * count, b"\0"), "<u8")
         foreign = 8 * (8 * count - len(literal))  # bits of the first word that precede the literal
         for j in range(count):
@@ -392,9 +397,72 @@ def _strings(contents: list[U64], width: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(width), buffers)
 
 
-def _check_crc(value: _Value, raw: NDArray[np.uint8], starts: I64, ends: I64, words: _Words) -> None:
+def _check_crc(value: _Value, lines: _Lines, end: I64, words: _Words) -> None:
     """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
-    raise _Deviates
+    if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
+        raise _Deviates
+    if (words[1] & np.uint64(0xFF) != ord('"')).any():
+        raise _Deviates
+    covered = end + (len(value.literal) - len(b',"crc32c":"'))  # a closing quote belongs to the literal
+    if (words[0] != _hexadecimal(_crc32c(lines, covered))).any():
+        raise _Deviates
+
+
+def _hexadecimal(numbers: NDArray[np.uint32]) -> U64:
+    """Eight lowercase digits of each number, as a word.
+
+    >>> _hexadecimal(np.array([0x89abcdef], np.uint32)).tobytes()
+    b'89abcdef'
+    """
+    word = numbers.astype(np.uint64)
+    for bits, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F)):
+        word |= word << np.uint64(bits)
+        word &= np.uint64(kept)
+    letters = (word + _every(6)) >> np.uint64(4) & _LOW
+    word += letters * np.uint64(ord("a") - ord("0") - 10)
+    word += _ZEROS
+    return word.byteswap(inplace=True)
+
+
+def _crc32c(lines: _Lines, end: I64) -> NDArray[np.uint32]:
+    """CRC-32C of each line up to `end`.
+
+    Lines are aligned at their end: in front of a message, zeros leave a CRC that starts from zero as it is.
+    What starting from ones adds depends on the length only; it is the CRC of as many zeros.
+    """
+    length = end - lines.starts
+    shortest, longest = int(length.min()), int(length.max())
+    if longest > _PAD_BYTES or shortest < 0:
+        raise _Deviates
+    count = -(-longest // 8)
+    words = lines.words(end - 8 * count)
+    crc = np.zeros(len(length), np.uint32)
+    tables = _crc_tables()
+    for j in range(count):
+        word = words[j]
+        if (foreign := 8 * (count - j)) > shortest:  # bytes of the line before may be in this word
+            bits = (np.minimum(np.maximum(foreign - length, 0), 8) * 8).astype(np.uint64)
+            word = word >> bits << bits
+        quarters = (word ^ crc).view("<u2").reshape(-1, 4).T.astype(np.intp)
+        crc = tables[0][quarters[0]]
+        for k in range(1, 4):
+            crc ^= tables[k][quarters[k]]
+    zeros = np.array([crc32c.crc32c(bytes(n)) for n in range(shortest, longest + 1)], np.uint32)
+    return crc ^ zeros[length - shortest]
+
+
+@lru_cache(maxsize=1)
+def _crc_tables() -> tuple[NDArray[np.uint32], ...]:
+    """What two bytes at offset 0, 2, 4, 6 of a word add to the CRC, by their value."""
+    start = crc32c.crc32c(bytes(8))
+    tables = []
+    for at in range(0, 64, 16):
+        table = np.zeros(1, np.uint32)
+        for bit in range(16):
+            one = crc32c.crc32c((1 << (at + bit)).to_bytes(8, "little")) ^ start
+            table = np.concatenate([table, table ^ np.uint32(one)])
+        tables.append(table)
+    return tuple(tables)
 
 
 _READ = {"int64": _integer, "string": _text}

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.model import TABLES
-from cklog.parsers.columns import decode
+from cklog.parsers.columns import Fields, decode
 from cklog.parsers.records import NOT_NEGATIVE, NotARecord, as_record, strict_json
 from cklog.storage import open_file
 
@@ -60,11 +60,11 @@ class Shape:
     path: str
     schema: pa.Schema
     columns: tuple[str, ...]
-    flat: tuple[tuple[str, str], ...] | None
+    flat: Fields | None
     trusted: bool
 
 
-def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> tuple[tuple[str, str], ...] | None:
+def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
     """Fields for the vectorised decoder, or None if the table has other than flat columns."""
     fields = [schema.field(name) for name in columns if not name.startswith("_")]
     if len(fields) < len(columns) or any(pa.types.is_map(f.type) or pa.types.is_float64(f.type) for f in schema):
@@ -168,7 +168,7 @@ class Stream:
             if reason is None:
                 return
         self._left = good
-        self.trusted = "Truncated" in reason
+        self.trusted = reason is not None and "Truncated" in reason
         kind, end = ("torn-tail", "is cut short") if self.trusted else ("corrupt-file", f"is corrupt ({reason})")
         kept = "" if self.trusted else "; only lines with a crc32c of their own are kept"
         self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")

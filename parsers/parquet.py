@@ -49,9 +49,7 @@ def _row_group(
         metadata = pq.read_metadata(handle)
         texts = _text_paths(schema, metadata)
         handle.seek(0)
-        file = pq.ParquetFile(
-            handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
-        )
+        file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
         stored = file.schema_arrow
         missing = [f.name for f in schema if not f.nullable and f.name not in stored.names]
         if missing:
@@ -75,9 +73,7 @@ def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:
     return keys + [c.path for c in columns if c.path in texts and c.physical_type == "BYTE_ARRAY"]
 
 
-def _shaped(
-    batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int
-) -> pa.RecordBatch:
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int) -> pa.RecordBatch:
     """Exactly `columns`, cast to the table's types; strings stay dictionary-encoded."""
     arrays = []
     for name in columns:
@@ -106,9 +102,7 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     return array.cast(field.type)
 
 
-def _intact(
-    batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int
-) -> Iterator[pa.RecordBatch | Damage]:
+def _intact(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
     """Rows that are records; each other one as damage."""
     reasons = [reason for name in batch.schema.names for reason in _faults(name, batch.column(name), schema)]
     if not reasons:

@@ -80,7 +80,7 @@ def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
     NotARecord
         names the field and what it holds.
     """
-    record = {}
+    record: dict[str, Any] = {}
     for field in schema:
         value = found.get(field.name)
         if value is None:

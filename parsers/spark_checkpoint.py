@@ -10,17 +10,15 @@ range. State stores are not looked at here. The layout is in `spark_log`, the ru
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from cklog.errors import NotFound
-from cklog.model import Finding, InputUsed
+from cklog.model import InputUsed
 from cklog.parsers import hadoop_crc
-from cklog.parsers.spark_batches import Batches, Fact, judge, made
-from cklog.parsers.spark_files import SINK_LOG, find_bare_sinks, find_sinks, judge_sink, judge_source
+from cklog.parsers.spark_batches import Batches, Fact, judge
+from cklog.parsers.spark_files import find_bare_sinks, find_sinks, judge_sink, judge_source
 from cklog.parsers.spark_log import (
     Listing,
-    Offsets,
     Read,
     decode_commit,
     decode_initial,
@@ -29,8 +27,8 @@ from cklog.parsers.spark_log import (
     list_log,
     read,
 )
-from cklog.parsers.spark_plan import Batch, SourceRange, SparkPlan, source_ranges
-from cklog.storage import Entry, Root
+from cklog.parsers.spark_plan import SourceRange, SparkPlan, source_ranges
+from cklog.storage import Root
 
 T = TypeVar("T")
 

@@ -156,7 +156,11 @@ def uncoordinated_join() -> Execution:
                 due[subtask] += rng.randint(3_000, 6_000)
                 number[subtask] += 1
                 name = subtask.split("/")[0]
-                more: Record = {"kind": "local", "duration_ms": rng.randint(20, 90), "bytes": rng.randint(2, 60) * 1024}
+                more: Record = {
+                    "kind": "local",
+                    "duration_ms": rng.randint(20, 90),
+                    "bytes": rng.randint(2, 60) * 1024,
+                }
                 more |= {"sources": {f"{name}-0": 1000 + taken[name]}} if name in taken else {}
                 run.checkpoint(subtask, number[subtask], uri=f"ck/{subtask}/{number[subtask]}", **more)
     return run

@@ -16,9 +16,7 @@ from cklog.engine import Engine
 REPOSITORY = Path(__file__).parent.parent
 SAMPLES = REPOSITORY / "sample_logs"
 
-settings.register_profile(
-    "cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
+settings.register_profile("cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("cklog")
 
 

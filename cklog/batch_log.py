@@ -1,0 +1,174 @@
+"""A run that is given as a log of micro-batches (Spark Structured Streaming): where a restart goes on.
+
+The whole query is one unit of recovery: its line is the newest committed batch, whose number is the checkpoint's;
+-1 stands for the initial state, before batch 0. The batch planned after it is run again with its stored range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from cklog.conclude import answer
+from cklog.errors import NotFound, UsageError
+from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
+from cklog.question import Question
+from cklog.verify import Check, summary
+
+QUERY = "query"
+"""The one operator of such a run, as `query/0`."""
+
+
+class Plan(Protocol):
+    """What a parser of micro-batches says; `cklog.parsers.spark_plan.SparkPlan` is one."""
+
+    query_id: str | None
+    committed: int
+    planned: int | None
+    batches: tuple[Any, ...]
+    sources: tuple[Any, ...]
+    sink: str | None
+    sink_has_planned: bool | None
+    fails: bool
+    restart: str
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+
+
+class Batches(Protocol):
+    """A parser of micro-batches."""
+
+    def plan(self, as_of: int | None = None, at: int | None = None) -> Plan: ...
+
+
+class BatchLog:
+    """The analyses of a micro-batch run."""
+
+    def __init__(self, parser: Batches, strict: bool) -> None:
+        self._parser = parser
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """The last committed batch, and what will be run again."""
+        return self._answer("recovery-line", self._plan(question))
+
+    def replay(self, question: Question) -> Answer:
+        """The same, for the tools that will replay from it."""
+        return self._answer("replay", self._plan(question))
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+        """Prove or refute that the query can restart after a given batch."""
+        batch = _batch_of(line)
+        newest = self._plan(question)
+        target = self._parser.plan(question.as_of, None if batch < 0 else batch)
+        checks = _checks(batch, newest, target, maximal)
+        findings = [*target.findings, *_refutations(batch, checks)]
+        result = {"summary": summary(checks), "checks": checks}
+        return answer("verify", result, findings, target.inputs, strict=self._strict)
+
+    def inspect(self) -> Answer:
+        """Batches, sources, sink."""
+        plan = self._parser.plan()
+        return answer("inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict)
+
+    def _plan(self, question: Question) -> Plan:
+        if question.failed:
+            raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
+        batches = {_batch_of({name: number}) for name, number in question.at}
+        if len(batches) > 1:
+            raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
+        return self._parser.plan(question.as_of, batches.pop() if batches else None)
+
+    def _answer(self, command: str, plan: Plan) -> Answer:
+        return answer(
+            command,
+            line_of(plan),
+            plan.findings,
+            plan.inputs,
+            strict=self._strict,
+            unrecoverable=plan.committed < 0,
+        )
+
+
+def line_of(plan: Plan) -> RecoveryLine:
+    """A plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
+    time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
+    state: Any = "initial" if plan.committed < 0 else "stored"
+    details = {
+        "headline": plan.restart,
+        "query_id": plan.query_id,
+        "committed": plan.committed,
+        "planned": plan.planned,
+        "restart_fails": plan.fails,
+        "sink": plan.sink,
+        "sink_has_planned": plan.sink_has_planned,
+        "input_files": [f.path for s in plan.sources for f in s.files],
+    }
+    return RecoveryLine(
+        consistent=True,
+        protocol="coordinated",
+        line=(LineEntry(QUERY, 0, plan.committed, time, None, False, state),),
+        channels=(),
+        sources=tuple(SourceOffset(s.source, s.start, QUERY, 0, s.end) for s in plan.sources),
+        rolled_back=(),
+        useless=(),
+        steps=(),
+        domino=False,
+        notes=plan.notes,
+        details=details,
+    )
+
+
+def _batch_of(line: Mapping[str, int | None]) -> int:
+    """The batch that a line, or `--at`, names."""
+    found = [number for name, number in line.items() if name == f"{QUERY}/0"]
+    if not found or len(line) > 1:
+        raise NotFound(f"{', '.join(line)}: a Spark checkpoint has the one subtask {QUERY}/0")
+    if found[0] is None:
+        raise UsageError(f"{QUERY}/0 has no current state: the query failed as a whole")
+    return found[0]
+
+
+def _checks(batch: int, newest: Plan, target: Plan, maximal: bool) -> list[Check]:
+    row = next((b for b in newest.batches if b.batch == batch), None)
+    committed = batch < 0 or (row is not None and row.committed)
+    ranged = batch < 0 or (row is not None and row.offsets is not None)
+    missing = [f.path for s in target.sources for f in s.files if f.size is None]
+    checks = [
+        Check("committed", committed, f"batch {batch} {'has' if committed else 'has no'} commit that can be read"),
+        Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
+        Check("replayable", not missing, f"{len(missing)} input files of the next batch are missing"),
+    ]
+    if maximal:
+        best = newest.committed
+        checks.append(Check("maximal", best <= batch, f"the newest committed batch is {best}"))
+    return checks
+
+
+def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
+    ids = {"committed": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
+    return [
+        Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)
+        for c in checks
+        if c.check in ids and not c.holds
+    ]
+
+
+def _inspection(plan: Plan) -> dict[str, Any]:
+    batches = [
+        {"batch": b.batch, "planned": b.planned, "committed": b.committed, "time": b.time, "watermark": b.watermark}
+        for b in plan.batches
+    ]
+    sources = [{"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources]
+    done = sum(b.committed for b in plan.batches)
+    flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
+    return {
+        "summary": f"A Spark query with {len(sources)} sources: {done} committed batches are kept, {flight}.",
+        "formats": sorted({used.format for used in plan.inputs}),
+        "protocol": "coordinated",
+        "query_id": plan.query_id,
+        "sink": plan.sink,
+        "batches": batches,
+        "sources": sources,
+    }

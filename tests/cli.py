@@ -1,0 +1,36 @@
+"""Run the `cklog` program in this process, as its entry point does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cklog.commands.app import main
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def cklog(*args: str | Path) -> Ended:
+    """`cklog ARGS…` from the current folder."""
+    out, err = io.StringIO(), io.StringIO()
+    before = sys.argv
+    sys.argv = ["cklog", *map(str, args)]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        sys.argv = before
+    code = ended.value.code
+    return Ended(code if isinstance(code, int) else 0 if code is None else 1, out.getvalue(), err.getvalue())

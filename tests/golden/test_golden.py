@@ -1,0 +1,72 @@
+"""Answers on the samples, byte for byte, on both engines. `pytest --refresh-golden` writes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cklog.engine import Engine
+from cklog.run import Run
+from tests.cli import cklog
+from tests.conftest import REPOSITORY
+
+HERE = Path("tests/golden")
+MAP = "--map file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
+CASES = {
+    "sample_logs/domino-cycle/expected.json": "recovery-line sample_logs/domino-cycle --explain --json",
+    "sample_logs/uncoordinated-join/expected.json": "recovery-line sample_logs/uncoordinated-join --explain --json",
+    "sample_logs/uncoordinated-join-parquet/expected.json": (
+        "recovery-line sample_logs/uncoordinated-join-parquet --explain --json"
+    ),
+    "sample_logs/spark-wordcount/expected.json": f"recovery-line sample_logs/spark-wordcount {MAP} --json",
+    "domino-explain.txt": "recovery-line sample_logs/domino-cycle --explain",
+    "domino-one-failed.json": "recovery-line sample_logs/domino-cycle --failed op1 --explain --json",
+    "join-one-failed.txt": "recovery-line sample_logs/uncoordinated-join --failed join/1",
+    "join-as-of.json": "recovery-line sample_logs/uncoordinated-join --as-of 2026-01-01T00:00:10Z --json",
+    "join-at.txt": "recovery-line sample_logs/uncoordinated-join --at join/0=2",
+    "join-unreachable.txt": "recovery-line sample_logs/uncoordinated-join --at join/0=5",
+    "join.md": "recovery-line sample_logs/uncoordinated-join --explain --format md",
+    "join.csv": "recovery-line sample_logs/uncoordinated-join --format csv",
+    "join.jsonl": "recovery-line sample_logs/uncoordinated-join --format jsonl",
+    "join-replay.json": "replay sample_logs/uncoordinated-join --json",
+    "join-replay.csv": "replay sample_logs/uncoordinated-join --format csv",
+    "join-replay-kafka.csv": "replay sample_logs/uncoordinated-join --format kafka-csv",
+    "join-replay-delete.json": "replay sample_logs/uncoordinated-join --format kafka-delete-records",
+    "join-replay-kcat.sh": "replay sample_logs/uncoordinated-join --format kcat",
+    "join-replay-spark.json": "replay sample_logs/uncoordinated-join --format spark-offsets",
+    "join-replay-flink.txt": "replay sample_logs/uncoordinated-join --format flink-offsets --topic orders",
+    "join-verify.txt": (
+        "verify sample_logs/uncoordinated-join --line sample_logs/uncoordinated-join/expected.json --maximal"
+    ),
+    "join-inspect.json": "inspect sample_logs/uncoordinated-join --json",
+    "join-inspect.txt": "inspect sample_logs/uncoordinated-join",
+    "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
+    "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
+}
+EXITS = {"join-unreachable.txt": 4}
+
+
+def check(name: str, refresh: bool) -> None:
+    path = REPOSITORY / (name if "/" in name else HERE / name)
+    ended = cklog(*CASES[name].split())
+    assert ended.code == EXITS.get(name, 0), ended.err
+    if refresh:
+        path.write_text(ended.out, encoding="utf-8", newline="\n")
+    assert ended.out == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_local_engine_prints_the_golden_bytes(
+    name: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    check(name, refresh=request.config.getoption("--refresh-golden"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CASES)
+def test_the_spark_engine_prints_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch, spark: Engine) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)
+    check(name, refresh=False)
