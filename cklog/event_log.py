@@ -31,7 +31,7 @@ from cklog.recovery_line import NoConsistentLine, forced, recovery_line
 from cklog.replay import Ranges, joined, ranges_of, receive_without_send, shared_sources, sources_of
 from cklog.tables import Records, parse_channel, parse_subtask, records_of
 from cklog.verification import Marks
-from cklog.verify import Check, judge, stored_and_marks, summary, untold
+from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
 from cklog.watermarks import Built, Current, build
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
@@ -56,6 +56,10 @@ class Tables(Protocol):
         split_bytes: int,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
     ) -> Scan: ...
+
+
+Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]
+"""A table as it was read, what is wrong with its files, and which they are."""
 
 
 @dataclass(slots=True)
@@ -109,11 +113,12 @@ class EventLog:
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute a given line (`cklog.verify`)."""
-        evidence = self.evidence(question)
+        scanned = self._checkpoints()
+        rows = distinct_rows(scanned[0].to_batches(1 << 14), question.as_of)
+        evidence = self.evidence(question, scanned)
         history, records = evidence.history, evidence.records
         survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
         current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
-        rows = (row for batch in records.table.to_batches(1 << 14) for row in batch.to_pylist())
         stored, marks = stored_and_marks(rows, records.subtasks, records.names, current)
         checks, findings, index = judge(line, stored, marks, survivors, maximal)
         if all(check.holds is not None for check in checks):
@@ -203,7 +208,7 @@ class EventLog:
 
     def plan(self, question: Question) -> Planned:
         """Find the line that a question asks for, and what follows from it."""
-        evidence = self.evidence(question)
+        evidence = self.evidence(question, self._checkpoints())
         history = evidence.history
         start, at = _start(history, question.at, evidence.records)
         try:
@@ -216,10 +221,15 @@ class EventLog:
         result = self._result(evidence, start, line, question)
         return Planned(evidence, line, result)
 
-    def evidence(self, question: Question) -> Evidence:
-        """Read the checkpoints, and of the survivors what they hold now."""
+    def _checkpoints(self) -> Scanned:
+        """Every checkpoint record, as read."""
         table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, _WITH_PLACES, None)
         self._require(table, findings)
+        return table, findings, inputs
+
+    def evidence(self, question: Question, scanned: Scanned) -> Evidence:
+        """Put the checkpoint records in order, and read what the survivors hold now."""
+        table, findings, inputs = scanned
         damaged = any(f.id in DAMAGE for f in findings)
         known, channels = self._named()
         records = records_of(table, known, channels, question.as_of)
@@ -275,7 +285,7 @@ class EventLog:
         partial: pa.Schema,
         reduce: Reduce | None,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> tuple[pa.Table, list[Finding], list[InputUsed]]:
+    ) -> Scanned:
         engine = self._engine_for(self._tables.bytes_of(table))
         scan = self._tables.scan(table, columns, kernel, partial, reduce, self._split_bytes, wanted)
         scanned = engine.run(scan)

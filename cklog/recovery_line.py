@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cklog.history import History, Ints
@@ -106,7 +108,9 @@ def _undo(history: History, line: Ints) -> Ints:
     """The line below the intervals reachable from those after `line`, which are undone."""
     from scipy.sparse.csgraph import breadth_first_order
 
-    graph = interval_graph(history, staircases(history), history.first[:-1] + line)
+    points = staircases(history)
+    lowest = replace(points, receive=np.maximum(points.receive, 0))  # 0 is where a rollback ends, orphans or not
+    graph = interval_graph(history, lowest, history.first[:-1] + line)
     source = graph.shape[0] - 1
     undone = np.zeros(source + 1, np.int64)
     undone[breadth_first_order(graph, source, return_predecessors=False)] = 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,7 +24,7 @@ def render(answer: Answer, form: str, width: int | None = None, color: bool = Fa
     `width` is the terminal's number of columns, None when the output is no terminal: then nothing wraps.
     """
     if form == "json":
-        return json.dumps(envelope(answer), indent=2, ensure_ascii=False) + "\n"
+        return _layout(envelope(answer)) + "\n"
     shown = view(answer)
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(shown))
@@ -58,16 +60,48 @@ def plain(value: Any) -> Any:
     >>> plain((Where("a.jsonl", 7),))
     [{'path': 'a.jsonl', 'offset': 7}]
     """
-    if is_dataclass(value) and not isinstance(value, type):
-        pairs = ((f.name, getattr(value, f.name)) for f in fields(value))
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if is_dataclass(kind):
+        pairs = ((name, getattr(value, name)) for name in _names(kind))
         return {
-            name.rstrip("_"): plain(found) for name, found in pairs if not (name in ("details", "notes") and not found)
+            name.rstrip("_"): found if type(found) in _SCALARS else plain(found)
+            for name, found in pairs
+            if found or name not in ("details", "notes")
         }
     if isinstance(value, dict):
         return {key: plain(found) for key, found in value.items()}
     if isinstance(value, list | tuple):
         return [plain(found) for found in value]
     return value
+
+
+_SCALARS = frozenset({type(None), bool, int, float, str})
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
+_EXPANDED = 3
+"""Levels of the envelope that are laid out over lines: envelope, result, and the lists in it."""
+
+
+def _layout(value: Any, depth: int = 0) -> str:
+    """JSON with every row of a list on a line of its own: short to read, and lines that tools can compare."""
+    if isinstance(value, dict) and value and depth < _EXPANDED - 1:
+        inner = (f"{json.dumps(key, ensure_ascii=False)}: {_layout(found, depth + 1)}" for key, found in value.items())
+        return "{" + _lines(inner, depth) + "}"
+    if isinstance(value, list) and value and depth < _EXPANDED:
+        return "[" + _lines((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(items: Iterable[str], depth: int) -> str:
+    indent = "  " * (depth + 1)
+    return "\n" + ",\n".join(indent + item for item in items) + "\n" + "  " * depth
 
 
 def _rows(shown: View) -> list[dict[str, Any]]:

@@ -30,7 +30,10 @@ class Watermarks:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Checkpoint records sorted by (subtask, number), one per checkpoint, over numbered subtasks and channels."""
+    """Checkpoint records sorted by (subtask, number), one per checkpoint, over numbered subtasks and channels.
+
+    `table` has every column but `sent` and `received`, which are the watermarks by row of it.
+    """
 
     table: pa.Table
     subtasks: tuple[Subtask, ...]
@@ -82,34 +85,33 @@ def records_of(
     if as_of is not None:
         table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
     operator, operators = codes(table["operator"])
-    number = _integers(table["checkpoint"])
-    part = _integers(table["subtask"])
+    number, part = _integers(table["checkpoint"]), _integers(table["subtask"])
     order = np.lexsort((number, part, operator))
-    table, operator, part, number = table.take(order), operator[order], part[order], number[order]
-    keep = _distinct(table, operator, part, number, operators, findings)
-    table, operator, part, number = table.filter(keep), operator[keep], part[keep], number[keep]
+    same = _same(operator[order], part[order], number[order])
+    chosen = order[_distinct(table, order, same, findings)]
+    place = np.full(len(order), -1, np.int64)
+    place[chosen] = np.arange(len(chosen))
     sent, received = entries(table["sent"]), entries(table["received"])
-    names = tuple(sorted({*sent[2], *received[2], *channels}))
-    parsed = {name: parse_channel(name) for name in names}
-    owners = [Subtask(operators[o], int(p)) for o, p in _pairs(operator, part)]
+    table = table.drop_columns(["sent", "received"]).take(chosen)
+    operator, part, number = operator[chosen], part[chosen], number[chosen]
+    parsed = {name: parse_channel(name) for name in sorted({*sent[2], *received[2], *channels})}
     good = {name: c for name, c in parsed.items() if c is not None}
-    ends = [end for c in good.values() for end in (c.sender, c.receiver)]
-    subtasks = tuple(sorted({*owners, *ends, *known}))
+    owners = [Subtask(operators[o], p) for o, p in _pairs(operator, part)]
+    subtasks = tuple(sorted({*owners, *known, *(end for c in good.values() for end in (c.sender, c.receiver))}))
     index = {subtask: i for i, subtask in enumerate(subtasks)}
-    by_pair = {pair: index[s] for pair, s in zip(_pairs(operator, part), owners, strict=True)}
-    subtask = _mapped(operator, part, by_pair)
+    numbers = np.array([index[owner] for owner in owners], np.int64)
     built = Records(
         table,
         subtasks,
         tuple(good.values()),
         tuple(good),
-        subtask,
+        numbers[_starts_new(operator, part).cumsum() - 1] if len(operator) else _NONE,
         number,
-        _numbered(sent, good),
-        _numbered(received, good),
+        _numbered(sent, good, place),
+        _numbered(received, good, place),
         tuple(findings),
     )
-    return _own_channels(built, [name for name, c in parsed.items() if c is None and name not in channels], index)
+    return _own_channels(built, [name for name in parsed if name not in good and name not in channels], index)
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
@@ -132,43 +134,39 @@ def _integers(column: pa.ChunkedArray) -> Ints:
     return found
 
 
+def _starts_new(operator: Ints, part: Ints) -> NDArray[np.bool_]:
+    """Whether a sorted row is the first of its subtask."""
+    new: NDArray[np.bool_] = np.r_[True, (np.diff(operator) != 0) | (np.diff(part) != 0)]
+    return new
+
+
 def _pairs(operator: Ints, part: Ints) -> list[tuple[int, int]]:
     """Distinct (operator, subtask number) of sorted rows."""
     if not len(operator):
         return []
-    new = np.flatnonzero(np.r_[True, (np.diff(operator) != 0) | (np.diff(part) != 0)])
+    new = _starts_new(operator, part)
     return list(zip(operator[new].tolist(), part[new].tolist(), strict=True))
 
 
-def _mapped(operator: Ints, part: Ints, to: dict[tuple[int, int], int]) -> Ints:
-    if not len(operator):
-        return np.zeros(0, np.int64)
-    new = np.r_[True, (np.diff(operator) != 0) | (np.diff(part) != 0)]
-    values = np.array([to[pair] for pair in _pairs(operator, part)], np.int64)
-    return values[np.cumsum(new) - 1]
+def _same(operator: Ints, part: Ints, number: Ints) -> NDArray[np.bool_]:
+    """Whether a sorted row speaks of the same checkpoint as the row before it."""
+    same: NDArray[np.bool_] = (np.diff(operator) == 0) & (np.diff(part) == 0) & (np.diff(number) == 0)
+    return np.r_[False, same] if len(operator) else np.zeros(0, np.bool_)
 
 
-def _distinct(
-    table: pa.Table, operator: Ints, part: Ints, number: Ints, operators: list[str], findings: list[Finding]
-) -> NDArray[np.bool_]:
-    """Which sorted rows stay: one of each equal group; none of a group that disagrees."""
-    same = (np.diff(operator) == 0) & (np.diff(part) == 0) & (np.diff(number) == 0)
-    keep = np.ones(len(operator), np.bool_)
-    group = np.flatnonzero(same)
-    while len(group):
-        first = int(group[0])
-        last = first + 1
-        while last < len(same) and same[last]:
-            last += 1
-        keep[first + 1 : last + 1] = False
-        rows = table.slice(first, last - first + 1)
+def _distinct(table: pa.Table, order: Ints, same: NDArray[np.bool_], findings: list[Finding]) -> NDArray[np.bool_]:
+    """Which sorted rows stay: one of each group of equal records; none of a group that disagrees."""
+    keep = ~same
+    firsts = np.flatnonzero(keep)
+    sizes = np.diff(np.r_[firsts, len(same)])
+    for first, size in zip(firsts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+        rows = table.take(order[first : first + size])
         contents = [_content(row) for row in rows.select(CHECKPOINTS.names).to_pylist()]
         if any(content != contents[0] for content in contents):
             keep[first] = False
-            subject = f"{operators[operator[first]]}/{part[first]}={number[first]}"
+            subject = f"{contents[0]['operator']}/{contents[0]['subtask']}={contents[0]['checkpoint']}"
             message = f"{len(contents)} records of checkpoint {subject} disagree; none of them is used"
             findings.append(Finding("conflicting-checkpoint", "error", subject, message, _places(rows)))
-        group = group[group > last]
     return keep
 
 
@@ -190,9 +188,11 @@ def entries(column: pa.ChunkedArray) -> tuple[Ints, Ints, list[str], Ints]:
         return _NONE, _NONE, [], _NONE
     array = pa.concat_arrays(column.chunks)
     row, inside = map_rows(array)
-    code, names = codes(array.keys.filter(pa.array(inside)))
-    value = array.items.filter(pa.array(inside)).to_numpy(zero_copy_only=False)
-    return row[inside], code, names, value.astype(np.int64)
+    keys, items = array.keys, array.items
+    if not inside.all():
+        row, keys, items = row[inside], keys.filter(pa.array(inside)), items.filter(pa.array(inside))
+    code, names = codes(keys)
+    return row, code, names, items.to_numpy(zero_copy_only=False)
 
 
 _NONE = np.zeros(0, np.int64)
@@ -210,12 +210,16 @@ def map_rows(array: pa.MapArray) -> tuple[Ints, NDArray[np.bool_]]:
     return row, inside
 
 
-def _numbered(entries: tuple[Ints, Ints, list[str], Ints], good: dict[str, Channel]) -> Watermarks:
-    """Entries with channels numbered as in `good`; -1 for a name that is no channel."""
+def _numbered(entries: tuple[Ints, Ints, list[str], Ints], good: dict[str, Channel], place: Ints) -> Watermarks:
+    """Entries with channels numbered as in `good` (-1: no channel's name), rows as in `place` (-1: left out)."""
     row, code, names, value = entries
     index = {name: i for i, name in enumerate(good)}
     to = np.array([index.get(name, -1) for name in names] or [0], np.int64)
-    return Watermarks(row, to[code] if len(code) else code, value)
+    row, channel = place[row], to[code] if len(code) else code
+    if len(row) and row.min() < 0:
+        kept = row >= 0
+        row, channel, value = row[kept], channel[kept], value[kept]
+    return Watermarks(row, channel, value)
 
 
 def _own_channels(records: Records, misnamed: list[str], index: dict[Subtask, int]) -> Records:

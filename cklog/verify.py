@@ -62,6 +62,28 @@ class Stored:
     unusable: dict[int, str] = field(default_factory=dict)
 
 
+def distinct_rows(batches: Iterable[Any], as_of: int | None) -> list[dict[str, Any]]:
+    """Checkpoint records of Arrow batches, one per checkpoint, maps as dicts; none where records disagree.
+
+    Records after `as_of` (ms), and those that speak of another subtask's channels, are left out.
+    """
+    found: dict[tuple[str, int, int], dict[str, Any] | None] = {}
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        if as_of is not None and (row["time"] is None or row["time"] > as_of):
+            continue
+        row |= {side: dict(row[side] or ()) for side in ("sent", "received", "sources")}
+        row |= {"subtask": row["subtask"] or 0, "_path": None, "_offset": None}
+        key = (row["operator"], row["subtask"], row["checkpoint"])
+        found[key] = row if found.get(key, row) == row else None
+    return [row for row in found.values() if row is not None and _speaks_of_itself(row)]
+
+
+def _speaks_of_itself(row: Mapping[str, Any]) -> bool:
+    me = Subtask(row["operator"], row["subtask"])
+    ends = [(parse_channel(name), 0) for name in row["sent"]] + [(parse_channel(name), 1) for name in row["received"]]
+    return all(channel is not None and channel[side] == me for channel, side in ends)
+
+
 def stored_and_marks(
     rows: Iterable[Mapping[str, Any]],
     subtasks: Iterable[Subtask],
@@ -72,12 +94,12 @@ def stored_and_marks(
 
     Parameters
     ----------
-    rows : checkpoint records, at most one per checkpoint
+    rows : checkpoint records, at most one per checkpoint (`distinct_rows`)
     current : survivors with the watermarks (sent, received) of their current state
     """
     by_subtask: dict[str, list[Mapping[str, Any]]] = {str(s): [] for s in subtasks}
     for row in rows:
-        by_subtask[f"{row['operator']}/{row['subtask'] or 0}"].append(row)
+        by_subtask[f"{row['operator']}/{row['subtask']}"].append(row)
     stored = {name: _stored(records) for name, records in by_subtask.items()}
     marks = {}
     for name in channels:
@@ -120,7 +142,7 @@ def _stored(records: list[Mapping[str, Any]]) -> Stored:
 
 def _marks(records: list[Mapping[str, Any]], stored: Stored, side: str, channel: str) -> list[int]:
     """The watermark at each checkpoint of `stored.numbers`, kept from the one before where not mentioned."""
-    said = {row["checkpoint"]: dict(row[side] or ()).get(channel) for row in records}
+    said = {row["checkpoint"]: row[side].get(channel) for row in records}
     value, values = 0, []
     for number in stored.numbers:
         seen = said.get(number)

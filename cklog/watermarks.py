@@ -168,7 +168,7 @@ class _Builder:
 
     def _monotone(self, value: Ints, at: Ints, owner: Ints, label: Ints, upper: bool) -> None:
         """Watermarks never decrease. Where they do, the log is wrong: bound them so that no line gets newer."""
-        falls = np.flatnonzero(np.diff(value) < 0)
+        falls = np.flatnonzero(value[1:] < value[:-1])
         falls = falls[~np.isin(falls + 1, at)]
         for k in np.unique(np.searchsorted(at, falls, "right") - 1).tolist():
             part = value[at[k] : at[k + 1]]
@@ -223,8 +223,11 @@ class _Builder:
 
 def _forward(value: Ints) -> Ints:
     """Fill -1 with the last value before it; every channel begins with a known one."""
-    known = np.maximum.accumulate(np.where(value >= 0, np.arange(len(value)), 0))
-    filled: Ints = value[known]
+    known = value >= 0
+    if known.all():
+        return value
+    last = np.where(known, np.arange(len(value)), 0)
+    filled: Ints = value[np.maximum.accumulate(last, out=last)]
     return filled
 
 

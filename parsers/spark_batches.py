@@ -8,15 +8,18 @@ between; with o < c it runs batch o again and stops when it commits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from cklog.errors import NotFound
 from cklog.model import Finding, Severity, Where
 from cklog.parsers import hadoop_crc
 from cklog.parsers.spark_log import Listing, Offsets, Read
 from cklog.parsers.spark_plan import went_back
+from cklog.storage import Entry
 
 _COPY = "on a copy of the checkpoint"
 
@@ -169,8 +172,8 @@ def _order(found: Batches) -> Iterable[Fact]:
     offsets, commits = found.offset_log.folder, found.commit_log.folder
     if c > o:
         then = (
-            f"The restart runs batch {o} again and fails when it commits (concurrent update to the log). {_COPY.capitalize()}"
-            f" remove the commits above {o}, or put the offsets back."
+            f"The restart runs batch {o} again and fails when it commits (concurrent update to the log). "
+            f"{_COPY.capitalize()} remove the commits above {o}, or put the offsets back."
             if o >= 0
             else "The restart begins at batch 0 and fails, or reads all input again where there is no state."
         )
@@ -182,8 +185,8 @@ def _order(found: Batches) -> Iterable[Fact]:
         message = (
             f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
             f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
-            f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove the "
-            f"offsets above {first}."
+            f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
+            f"the offsets above {first}."
         )
         yield Fact(made("missing-batch-file", "error", f"{commits}/{first}", message))
 
@@ -205,3 +208,69 @@ def _ranges(found: Batches) -> Iterable[Fact]:
             if went_back(start[key], end[key]):
                 message = f"{path}: source {key} ends before the end of batch {before}; one of the two is wrong."
                 yield Fact(made("offset-went-back", severity, path, message))
+
+
+def judge_fresh(found: Batches, entries: Iterable[Entry]) -> list[Fact]:
+    """A checkpoint without any batch must not have state or a source's log beyond the first batch."""
+    if found.offsets or found.commits:
+        return []
+    sources, state = f"{found.prefix}sources/", f"{found.prefix}state/"
+    rest = re.compile(re.escape(sources) + r"[^/]+/(?!0$)[0-9]+(\.compact)?|" + re.escape(state) + ".*", re.DOTALL)
+    if not any(rest.fullmatch(entry.path) for entry in entries):
+        return []
+    path = found.offset_log.folder
+    message = (
+        f"{path} and {found.commit_log.folder} are empty, though batches have run. A restart begins at batch 0: it "
+        "fails if there is state, else it reads all input again. Put both folders back from a backup."
+    )
+    return [Fact(made("missing-batch-file", "error", path, message), True)]
+
+
+def cut(found: Batches, as_of: int) -> tuple[Batches, list[Fact]]:
+    """Without the batches planned after `as_of`; one whose time is unknown is left out if none known follows it."""
+    times = {n: read.value.time for n, read in found.offsets.items() if read.value is not None}
+    later = min((n for n, time in times.items() if time is not None and time > as_of), default=None)
+    early = [n for n, time in times.items() if time is not None and time <= as_of]
+    last = max((n for n in early if later is None or n < later), default=-1)
+    facts = []
+    for n in sorted(found.offsets.keys() | found.commits.keys()):
+        if n > last and (later is None or n < later):
+            path = f"{found.offset_log.folder}/{n}"
+            message = f"{path} does not say when batch {n} was planned, so it is left out; the line may be too old."
+            facts.append(Fact(made("unknown-time", "error", path, message)))
+    return _up_to(found, last), facts
+
+
+def judge_target(found: Batches, at: int) -> list[Fact]:
+    """Whether the query can go back to batch `at`."""
+    names = found.offsets.keys() | found.commits.keys()
+    if at not in names:
+        there = f"batches {min(names)} to {max(names)}" if names else "no batch"
+        raise NotFound(f"no batch {at} in the checkpoint, which has {there}")
+    lacking = [
+        f"{log.folder}/{at}"
+        for log, reads in ((found.offset_log, found.offsets), (found.commit_log, found.commits))
+        if at not in reads or reads[at].flaw is not None
+    ]
+    if not lacking:
+        return []
+    message = (
+        f"No way back to batch {at}: {' and '.join(lacking)} cannot be read. The newest whole one before is taken."
+    )
+    return [Fact(made("unreachable-batch", "error", lacking[0], message))]
+
+
+def back_to(found: Batches, at: int) -> Batches:
+    """As if nothing had happened after batch `at`, or after the newest whole one before it."""
+    whole = [n for n, read in found.commits.items() if n <= at and read.flaw is None and found.ends(n) is not None]
+    return _up_to(found, max(whole, default=-1))
+
+
+def _up_to(found: Batches, last: int) -> Batches:
+    return replace(
+        found,
+        offsets={n: read for n, read in found.offsets.items() if n <= last},
+        commits={n: read for n, read in found.commits.items() if n <= last},
+        offset_log=replace(found.offset_log, orphans=tuple(n for n in found.offset_log.orphans if n <= last)),
+        commit_log=replace(found.commit_log, orphans=tuple(n for n in found.commit_log.orphans if n <= last)),
+    )

@@ -1,22 +1,23 @@
 """Checkpoint folders of Spark Structured Streaming (Spark 2.1 to 4.3): where a restart of the query goes on.
 
-    <root>/metadata  offsets/  commits/  sources/  state/        or the same in one folder below the root, with a file
-                                                                 sink's folder beside it
+    metadata  offsets/N  commits/N  sources/I/N  state/    in the root, or in one folder just below it;
+                                                           then a file sink's folder may lie beside that
 
-The line is the newest batch with a commit that can be read. What was planned after it runs again with exactly its stored
-range. State stores are not looked at here. The layout is in `spark_log`, the rules in `spark_batches` and `spark_files`.
+The line is the newest batch with a commit that can be read. What was planned after it runs again with exactly its
+stored range. State stores are not looked at here. The layout is in `spark_log`, the rules are in `spark_batches`
+and `spark_files`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 from cklog.errors import NotFound
-from cklog.model import InputUsed
+from cklog.model import Finding, InputUsed
 from cklog.parsers import hadoop_crc
-from cklog.parsers.spark_batches import Batches, Fact, judge
-from cklog.parsers.spark_files import find_bare_sinks, find_sinks, judge_sink, judge_source
+from cklog.parsers.spark_batches import Batches, Fact, back_to, cut, judge, judge_fresh, judge_target
+from cklog.parsers.spark_files import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source
 from cklog.parsers.spark_log import (
     Listing,
     Read,
@@ -27,13 +28,10 @@ from cklog.parsers.spark_log import (
     list_log,
     read,
 )
-from cklog.parsers.spark_plan import SourceRange, SparkPlan, source_ranges
-from cklog.storage import Root
+from cklog.parsers.spark_plan import Batch, SourceRange, SparkPlan, kind_of, source_ranges
+from cklog.storage import Entry, Root
 
-T = TypeVar("T")
-
-_PARTS = ("metadata", "offsets/", "commits/", "sources/", "state/")
-_NUMBERED = re.compile(r"(?:[^/]+/)?(?:offsets|commits)/\.?[0-9]+(?:\.crc)?")
+_PLACE = re.compile(r"((?:[^/]+/)?)(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)")
 
 
 class SparkCheckpoint:
@@ -71,35 +69,37 @@ class SparkCheckpoint:
         NotFound : there is no batch `at`. Damage is a finding, never raised
         """
         everything = self._read()
-        found, facts = (everything, judge(everything)) if as_of is None else _cut(everything, as_of)
+        found, facts = everything, judge_fresh(everything, self._entries)
+        if as_of is not None:
+            found, facts = cut(found, as_of)
+        top = max(found.o, found.c)
         if at is not None and at != found.c:
-            facts += _judge_target(found, at)
-            if at < found.c:
-                found = _back_to(found, at)
-        now = as_of is None and at is None
-        c, o = found.c, found.o
+            facts += judge_target(found, at)
+            found = back_to(found, at) if at < found.c else found
+        back = top if at is not None and max(found.o, found.c) < top else None
         sources, source_facts = self._sources(found)
-        sink, newest, sink_facts = self._sink(sources, o, c, now)
-        facts = [*facts, *source_facts, *sink_facts]
-        planned = o if o > c else None
+        sink, newest, sink_facts = self._sink(sources, found, as_of is None and back is None)
+        facts = [*facts, *judge(found), *source_facts, *sink_facts]
+        planned = found.o if found.o > found.c else None
         has = newest >= planned if sink is not None and planned is not None else None
         fails = any(fact.stops for fact in facts)
         return SparkPlan(
             query_id=found.metadata.value if found.metadata is not None else None,
-            committed=c,
+            committed=found.c,
             planned=planned,
             batches=_batches(found),
             sources=sources,
             sink=sink,
             sink_has_planned=has,
             fails=fails,
-            restart=_restart(c, planned, has, fails, at if at is not None and at == c else None),
-            notes=self._notes(sink, as_of, c, found),
+            restart=_restart(found.c, planned, has, fails, back),
+            notes=_notes(sink, as_of, found.c),
             findings=tuple(sorted((fact.finding for fact in facts), key=_order)),
             inputs=self._inputs(everything, sink),
         )
 
     def _read(self) -> Batches:
+        """`metadata`, `offsets/` and `commits/`."""
         offsets = list_log(self._entries, f"{self._prefix}offsets")
         commits = list_log(self._entries, f"{self._prefix}commits")
         by_path = {entry.path: entry for entry in self._entries}
@@ -124,52 +124,116 @@ class SparkCheckpoint:
     def _sources(self, found: Batches) -> tuple[tuple[SourceRange, ...], list[Fact]]:
         """Ranges from the end of the line to the end of the newest plan, with the files of file sources."""
         c, o = found.c, found.o
-        start = found.ends(c) if c >= 0 else self._initial(found.ends(o))
         end = found.ends(o) if o > c else None
-        facts: list[Fact] = []
+        start = found.ends(c) if c >= 0 else self._initial(end or {})
+        keys = dict.fromkeys([*(start or ()), *(end or ())])
         ranges: list[SourceRange] = []
-        judged: set[str] = set()
-        for source in source_ranges(start, end, c < 0, o > c):
-            key = source.source.removeprefix("source/")
-            if source.kind == "kafka":
-                ranges.append(source)
-                continue
-            judged.add(key)
-            source, more = judge_source(self._root, self._entries, f"{self._prefix}sources/{key}", source)
-            ranges.append(source)
+        facts: list[Fact] = []
+        for key in sorted(keys, key=lambda key: (len(key), key)):
+            folder = f"{self._prefix}sources/{key}"
+            kind = kind_of(*(ends.get(key) for ends in (end, start) if ends is not None))
+            pair = [None if ends is None else {key: ends.get(key)} for ends in (start, end)]
+            made = source_ranges(pair[0], pair[1], kind, planned=o > c)
+            first, more = judge_source(self._root, self._entries, folder, made[0])
+            ranges += [first, *made[1:]]
             facts += more
         return tuple(ranges), facts
 
-    def _initial(self, ends: dict[str, Any] | None) -> dict[str, Any]:
+    def _initial(self, ends: dict[str, Any]) -> dict[str, Any]:
         """Where Kafka sources began, for batch 0; other sources begin at their beginning."""
-        found: dict[str, Any] = {}
-        for key in ends or ():
+        found: dict[str, Any] = dict.fromkeys(ends)
+        for key in ends:
             log = list_log(self._entries, f"{self._prefix}sources/{key}")
-            if 0 in log.files:
-                value = read(self._root, log.files[0], decode_initial, None).value
-                found |= {key: value} if isinstance(value, dict) and "path" not in value else {}
+            if kind_of(ends[key]) == "kafka" and 0 in log.files:
+                found[key] = read(self._root, log.files[0], decode_initial, None).value
         return found
 
-    def _sink(
-        self, sources: tuple[SourceRange, ...], o: int, c: int, now: bool
-    ) -> tuple[str | None, int, list[Fact]]:
+    def _sink(self, sources: tuple[SourceRange, ...], found: Batches, now: bool) -> tuple[str | None, int, list[Fact]]:
+        """The file sink's folder, the newest batch in its log, and what is wrong with it."""
         sinks = find_sinks(self._entries, self._prefix)
         if len(sinks) == 1:
-            newest, facts = judge_sink(self._root, self._entries, sinks[0], o, c)
-            if not now:  # then the sink is ahead of the line, which is no damage
+            newest, facts = judge_sink(self._root, self._entries, sinks[0], found.o, found.c)
+            if not now:  # of an older line the sink is ahead, and that is no damage
                 facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
             return sinks[0], newest, facts
         inputs = [file.path for source in sources for file in source.files]
-        bare = find_bare_sinks(self._entries, self._prefix, inputs) if not sinks and c >= 0 else ()
-        return None, -1, [Fact(_bare(folder)) for folder in bare]
-
-    def _notes(self, sink: str | None, as_of: int | None, c: int, found: Batches) -> tuple[str, ...]:
-        notes = ["State stores were not checked: a restart also needs them at the version after the line."]
-        if sink is None:
-            notes.append("The sink is not known: the checkpoint does not name it, and no file sink's log is beside it.")
-        if as_of is not None and c >= 0:
-            notes.append(f"Commits carry no time: at that moment batch {c} may still have been running.")
-        return tuple(notes)
+        done = not sinks and found.c >= 0
+        return None, -1, judge_bare_sinks(self._entries, self._prefix, inputs) if done else []
 
     def _inputs(self, found: Batches, sink: str | None) -> tuple[InputUsed, ...]:
-        pass
+        offsets = sum(read.flaw is None for read in found.offsets.values())
+        commits = sum(read.flaw is None for read in found.commits.values())
+        used = [
+            InputUsed(found.offset_log.folder, self.name, found.offset_log.bytes(), offsets),
+            InputUsed(found.commit_log.folder, self.name, found.commit_log.bytes(), commits),
+        ]
+        folders = [f"{self._prefix}sources"] + ([f"{sink}/{SINK_LOG}"] if sink is not None else [])
+        for folder in folders:
+            size = sum(entry.size for entry in self._entries if entry.path.startswith(folder + "/"))
+            used.append(InputUsed(folder, self.name, size, None))
+        return tuple(used)
+
+
+def _prefixes(entries: list[Entry]) -> tuple[str, ...]:
+    """Folders, "" or "name/", with at least two of a checkpoint's parts, `metadata` or a numbered batch among them.
+
+    >>> _prefixes([Entry("ck/metadata", 45), Entry("ck/offsets/0", 9), Entry("out/part-0", 1)])
+    ('ck/',)
+    """
+    parts: dict[str, set[str]] = {}
+    for entry in entries:
+        match = _PLACE.fullmatch(entry.path)
+        if match is not None:
+            parts.setdefault(match[1], set()).add(match[2].split("/")[0])
+    sure = {"metadata", "offsets", "commits"}
+    return tuple(sorted(prefix for prefix, seen in parts.items() if len(seen) > 1 and seen & sure))
+
+
+def _batches(found: Batches) -> tuple[Batch, ...]:
+    made = []
+    for n in sorted(found.offsets.keys() | found.commits.keys()):
+        read = found.offsets.get(n)
+        value = read.value if read is not None else None
+        done = n in found.commits and found.commits[n].flaw is None
+        time, watermark = (value.time, value.watermark) if value is not None else (None, None)
+        made.append(Batch(n, done, read is not None, found.ends(n), time, watermark))
+    return tuple(made)
+
+
+def _restart(c: int, planned: int | None, has: bool | None, fails: bool, back: int | None) -> str:
+    """Plain sentences; `back`: newest batch that going back to c has to remove first."""
+    said = []
+    if back is not None:
+        said.append(
+            f"To go back to batch {c}, on a copy of the checkpoint remove the offsets and commits {c + 1} to {back}; "
+            f"a file sink's log must lose the same batches, or it skips them, and any other sink gets them twice."
+        )
+    if fails:
+        said.append("A restart of the query fails as the files are now; the findings say why. Once they are repaired:")
+    if planned is None:
+        from_ = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
+        said.append(f"Nothing is in flight. A restart plans batch {c + 1} afresh, {from_}.")
+        return " ".join(said)
+    said.append(f"A restart runs batch {planned} again, with exactly its stored range, and goes on.")
+    if has:
+        said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
+    elif has is False:
+        said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
+    else:
+        said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
+    return " ".join(said)
+
+
+def _notes(sink: str | None, as_of: int | None, c: int) -> tuple[str, ...]:
+    notes = ["State stores were not checked; a stateful query also needs them as of the line."]
+    if sink is None:
+        notes.append(
+            "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
+        )
+    if as_of is not None and c >= 0:
+        notes.append(f"Commits carry no time: at that moment batch {c} may still have been running.")
+    return tuple(notes)
+
+
+def _order(finding: Finding) -> tuple[Any, ...]:
+    return finding.subject, finding.id, finding.message

@@ -1,9 +1,9 @@
 """File logs of a Spark query: the source's, which says what a batch reads, and the sink's, which says what counts.
 
-Read off Spark 4.3 by damaging copies: a restart reads a file source's log from its newest compact file on and stops if one
-of those files is missing or cut. An input file that is gone it takes for no data. A file sink skips every batch up to
-the newest in its log, whatever the batch holds now; a log that lost files it does not notice, but readers miss
-what they listed. Which folder the sink writes to is not stored in the checkpoint.
+Read off Spark 4.3 by damaging copies: a restart reads a file source's log from its newest compact file on, and stops
+if one of those files is missing or cut. An input file that is gone it takes for no data. A file sink skips every batch
+up to the newest in its log, whatever the batch holds now; a log that lost files it does not notice, but readers
+miss what they listed. Which folder the sink writes to is not stored in the checkpoint.
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def read_file_log(root: Root, listing: Listing) -> FileLog:
     )
 
 
-def judge_source(
-    root: Root, entries: list[Entry], folder: str, source: SourceRange
-) -> tuple[SourceRange, list[Fact]]:
+def judge_source(root: Root, entries: list[Entry], folder: str, source: SourceRange) -> tuple[SourceRange, list[Fact]]:
     """The source with the input files of the batch in flight, and what is wrong with its log or with them."""
     if source.kind != "file":
         return source, list(_initial(root, list_log(entries, folder), source.kind))
@@ -90,9 +88,7 @@ def _initial(root: Root, listing: Listing, kind: str) -> Iterable[Fact]:
             path = f"{listing.folder}/0"
             yield Fact(made("missing-source-log", "warning", path, f"{path} is missing. {then}"))
         return
-    got: Read[Any] = read(
-        root, entry, decode_initial, listing.sidecars.get(hadoop_crc.sidecar_of(entry.path))
-    )
+    got: Read[Any] = read(root, entry, decode_initial, listing.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
     if got.flaw is not None:
         yield Fact(flawed(got, "error", then))
     if got.unchecked:
@@ -171,7 +167,7 @@ def find_sinks(entries: list[Entry], prefix: str) -> tuple[str, ...]:
     return tuple(sorted({path[0] for path in parts if len(path) == 3 and path[1] == SINK_LOG}))
 
 
-def find_bare_sinks(entries: list[Entry], prefix: str, inputs: Iterable[str]) -> tuple[str, ...]:
+def judge_bare_sinks(entries: list[Entry], prefix: str, inputs: Iterable[str]) -> list[Fact]:
     """Folders beside the checkpoint with part files as a file sink writes them, and no log of any kind.
 
     A batch writer leaves `_SUCCESS`, a table format its own folder; `inputs` are stored paths of input files.
@@ -182,7 +178,15 @@ def find_bare_sinks(entries: list[Entry], prefix: str, inputs: Iterable[str]) ->
         first, _, rest = entry.path.partition("/")
         if prefix and rest and first + "/" != prefix and first not in read_from:
             inside.setdefault(first, set()).add(rest)
-    return tuple(sorted(folder for folder, names in inside.items() if _looks_written(names)))
+    return [Fact(_bare(folder)) for folder, names in sorted(inside.items()) if _looks_written(names)]
+
+
+def _bare(folder: str) -> Finding:
+    message = (
+        f"{folder} holds part files and no {SINK_LOG}. If the query's file sink wrote them, its log is lost: a restart "
+        "goes on, and the earlier results are no longer listed, so readers lose them. Put the log back from a backup."
+    )
+    return made("sink-log-behind", "error", f"{folder}/{SINK_LOG}", message)
 
 
 def _looks_written(names: set[str]) -> bool:
@@ -213,8 +217,8 @@ def _ahead(path: str, newest: int, o: int, c: int) -> Finding:
         return made("sink-log-ahead", "info", path, message)
     planned = "" if o > c else f"batch {c + 1} is planned afresh and "
     message = (
-        f"The sink's log reaches batch {newest}, the checkpoint only batch {max(o, c)}: {planned}the sink skips every batch up "
-        f"to {newest}, so what they read now is lost. Another query wrote here, or offsets were removed: use "
+        f"The sink's log reaches batch {newest}, the checkpoint only batch {max(o, c)}: {planned}the sink skips every "
+        f"batch up to {newest}, so what they read now is lost. Another query wrote here, or offsets were removed: use "
         "the checkpoint that belongs to this folder, or on a copy remove the sink's log files above the line."
     )
     return made("sink-log-ahead", "error", path, message)

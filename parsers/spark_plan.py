@@ -126,18 +126,13 @@ def _are_partitions(partitions: dict[str, Any]) -> bool:
     )
 
 
-def source_ranges(start: Ends, end: Ends, first: bool, planned: bool) -> tuple[SourceRange, ...]:
-    """One range a source, one a partition for Kafka. `first`: there is no batch before, so no start is needed."""
-    keys = dict.fromkeys([*(start or ()), *(end or ())])
-    found: list[SourceRange] = []
-    for key in sorted(keys, key=_numbered):
-        begin, stop = (start or {}).get(key), (end or {}).get(key)
-        known = (start is not None or first, end is not None or not planned)
-        if kind_of(stop, begin) == "kafka":
-            found += _partitions(begin, stop, known)
-        else:
-            found.append(SourceRange(f"source/{key}", kind_of(stop, begin), begin, stop, *known))
-    return tuple(found)
+def source_ranges(start: Ends, end: Ends, kind: Kind, planned: bool) -> list[SourceRange]:
+    """One range, or one a partition for Kafka, of the one source that `start` and `end` name."""
+    [key] = {*(start or ()), *(end or ())}
+    begin, stop = (start or {}).get(key), (end or {}).get(key)
+    known = (start is not None, end is not None or not planned)
+    found = list(_partitions(begin, stop, known)) if kind == "kafka" else []
+    return found or [SourceRange(f"source/{key}", kind, begin, stop, *known)]
 
 
 def _partitions(start: Any, end: Any, known: tuple[bool, bool]) -> Iterable[SourceRange]:
@@ -166,7 +161,3 @@ def went_back(start: Any, end: Any) -> bool:
         return stop < begin
     starts, ends = _by_partition(start), _by_partition(end)
     return any(0 <= ends[key] < starts[key] for key in starts.keys() & ends.keys())
-
-
-def _numbered(key: str) -> tuple[int, str]:
-    return (int(key), key) if key.isascii() and key.isdigit() and len(key) < 10 else (1 << 30, key)

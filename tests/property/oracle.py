@@ -140,7 +140,8 @@ def messages(execution: Execution) -> list[Message]:
 
 def orphans(execution: Execution, line: Line) -> set[tuple[str, int]]:
     """Messages (channel, number) that a checkpoint of `line` has received and none has sent."""
-    sent, received = set(), set()
+    sent: set[tuple[str, int]] = set()
+    received: set[tuple[str, int]] = set()
     interval = dict.fromkeys(execution.subtasks, 0)
     for kind, subtask, channel, seq in execution.events:
         if kind == "ckpt":
