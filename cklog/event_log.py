@@ -252,7 +252,7 @@ class EventLog:
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):
             return
-        damaged = [f for f in findings if f.id in DAMAGE]
+        damaged = [f for f in findings if f.id in DAMAGE and f.severity == "error"]
         if damaged:
             message = f"no checkpoint record can be read; {damaged[0].message}"
             raise CorruptInput(message, "look for another copy of checkpoints/")

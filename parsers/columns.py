@@ -154,24 +154,23 @@ def _template(block: bytes) -> _Template:
 
 
 class _Words:
-    """The words of eight bytes at one address per line; `words[j]` has shape (lines,)."""
+    """The words of eight bytes at one address per line; `words[j]` has shape (lines,). Best read in order."""
 
     def __init__(self, windows: NDArray[np.void], at: I64, skip: int = 0) -> None:
         self._windows, self._at, self._skip = windows, at, skip
-        self._read: list[NDArray[np.uint64]] = []
+        self._window, self._read = -1, np.zeros((0, _WORDS_AT_ONCE), np.uint64)
 
     def __getitem__(self, j: int) -> U64:
         window, word = divmod(self._skip + j, _WORDS_AT_ONCE)
-        while len(self._read) <= window:
-            at = self._at + 8 * _WORDS_AT_ONCE * len(self._read)
-            self._read.append(self._windows[at].view("<u8").reshape(-1, _WORDS_AT_ONCE))
-        found: U64 = self._read[window][:, word]
-        return found
+        if window != self._window:
+            at = self._at + 8 * _WORDS_AT_ONCE * window
+            self._window, self._read = window, self._windows[at].view("<u8").reshape(-1, _WORDS_AT_ONCE)
+        return self._read[:, word]
 
     def behind(self, words: int) -> _Words:
         """The same without the first `words`, keeping what has been read."""
         rest = _Words(self._windows, self._at, words)
-        rest._read = self._read
+        rest._window, rest._read = self._window, self._read
         return rest
 
     def moved(self, by: NDArray[np.bool_]) -> _Words:

@@ -18,7 +18,7 @@ from cklog.errors import NotFound
 from cklog.model import Finding, Severity, Where
 from cklog.parsers import hadoop_crc
 from cklog.parsers.spark_log import Listing, Offsets, Read
-from cklog.parsers.spark_plan import went_back
+from cklog.parsers.spark_plan import kind_of, went_back
 from cklog.storage import Entry
 
 _COPY = "on a copy of the checkpoint"
@@ -149,12 +149,7 @@ def _commit_files(found: Batches) -> Iterable[Fact]:
     newest, folder = max(found.commits, default=-1), found.commit_log.folder
     for n, read in sorted(found.commits.items()):
         if read.flaw is not None and n == newest:
-            then = (
-                f"The restart fails. Whether batch {n} is done cannot be proven from it, so the line is batch "
-                f"{found.c}. Put it back from a backup, or {_COPY} remove it and its .crc: with offsets/{n} the "
-                f"newest plan, batch {n} is then run again, and a sink that is not idempotent gets it twice."
-            )
-            yield Fact(flawed(read, "error", then), True)
+            yield Fact(flawed(read, "error", _commit_then(n, found)), True)
         elif read.flaw is not None:
             yield Fact(flawed(read, "warning", "A restart does not read it."))
     yield from map(Fact, _holes(found.commit_log, found.commits, newest))
@@ -165,6 +160,20 @@ def _commit_files(found: Batches) -> Iterable[Fact]:
                 "know, and a sink that is not idempotent gets it twice. Put the file back from a backup."
             )
             yield Fact(made("missing-batch-file", "error", f"{folder}/{n}", message))
+
+
+def _commit_then(n: int, found: Batches) -> str:
+    if found.o > n:
+        return (
+            f"The restart fails. Batch {found.o} was planned after batch {n} was done, but nothing whole proves "
+            f"it: the line is batch {found.c}. Put it back from a backup; if {_COPY} it is removed with its .crc, "
+            f"the query goes on with batch {found.o} alone."
+        )
+    return (
+        f"The restart fails. Whether batch {n} is done is unknown, so the line is batch {found.c}. Put it back from a "
+        f"backup; if {_COPY} it is removed with its .crc, batch {n} is run again, and a sink that is not idempotent "
+        "may get it twice."
+    )
 
 
 def _order(found: Batches) -> Iterable[Fact]:
@@ -205,6 +214,9 @@ def _ranges(found: Batches) -> Iterable[Fact]:
             )
             yield Fact(made("torn-batch-file", severity, path, message.rstrip()), needed)
         for key in sorted(start.keys() & end.keys()):
+            if None not in (start[key], end[key]) and kind_of(start[key]) != kind_of(end[key]):
+                message = f"{path}: source {key} has another form of offset than in batch {before}; one is wrong."
+                yield Fact(made("torn-batch-file", severity, path, message), needed)
             if went_back(start[key], end[key]):
                 message = f"{path}: source {key} ends before the end of batch {before}; one of the two is wrong."
                 yield Fact(made("offset-went-back", severity, path, message))
@@ -233,7 +245,11 @@ def cut(found: Batches, as_of: int) -> tuple[Batches, list[Fact]]:
     early = [n for n, time in times.items() if time is not None and time <= as_of]
     last = max((n for n in early if later is None or n < later), default=-1)
     facts = []
-    for n in sorted(found.offsets.keys() | found.commits.keys()):
+    commits = found.commit_log.folder
+    if last >= 0 and last not in found.commits and max(*found.commits, found.o, -1) > last:
+        message = f"{commits}/{last} is missing, though later batches were planned: batch {last} was done."
+        facts.append(Fact(made("missing-batch-file", "error", f"{commits}/{last}", message)))
+    for n in sorted({*found.offsets, *found.commits, *found.offset_log.orphans}):
         if n > last and (later is None or n < later):
             path = f"{found.offset_log.folder}/{n}"
             message = f"{path} does not say when batch {n} was planned, so it is left out; the line may be too old."

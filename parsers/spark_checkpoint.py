@@ -129,7 +129,7 @@ class SparkCheckpoint:
         keys = dict.fromkeys([*(start or ()), *(end or ())])
         ranges: list[SourceRange] = []
         facts: list[Fact] = []
-        for key in sorted(keys, key=lambda key: (len(key), key)):
+        for key in keys:
             folder = f"{self._prefix}sources/{key}"
             kind = kind_of(*(ends.get(key) for ends in (end, start) if ends is not None))
             pair = [None if ends is None else {key: ends.get(key)} for ends in (start, end)]
@@ -215,6 +215,9 @@ def _restart(c: int, planned: int | None, has: bool | None, fails: bool, back: i
         said.append(f"Nothing is in flight. A restart plans batch {c + 1} afresh, {from_}.")
         return " ".join(said)
     said.append(f"A restart runs batch {planned} again, with exactly its stored range, and goes on.")
+    if planned > c + 1:
+        which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
+        said.append(f"It does not run {which}, for which there is no commit.")
     if has:
         said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
     elif has is False:

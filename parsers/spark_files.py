@@ -9,7 +9,7 @@ miss what they listed. Which folder the sink writes to is not stored in the chec
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any, Literal
@@ -18,7 +18,16 @@ from urllib.parse import unquote
 from cklog.model import Finding, Where
 from cklog.parsers import hadoop_crc
 from cklog.parsers.spark_batches import Fact, flawed, made, unchecked
-from cklog.parsers.spark_log import Listing, Logged, Read, decode_files, decode_initial, list_log, read
+from cklog.parsers.spark_log import (
+    Listing,
+    Logged,
+    Read,
+    decode_files,
+    decode_initial,
+    decode_source_files,
+    list_log,
+    read,
+)
 from cklog.parsers.spark_plan import Found, InputFile, SourceRange, log_offset
 from cklog.storage import Entry, Root
 
@@ -49,16 +58,15 @@ class FileLog:
                 yield Fact(made(gap, "error", path, f"{path} is missing{more}. {then}"), stops)
 
 
-def read_file_log(root: Root, listing: Listing) -> FileLog:
+def read_file_log(
+    root: Root, listing: Listing, decode: Callable[[bytes], tuple[Logged, ...]] = decode_files
+) -> FileLog:
     """Read the files of a log that whoever reads all of it needs."""
     needed = {n: entry for n, entry in listing.files.items() if n >= listing.base}
     sidecars = listing.sidecars
     return FileLog(
         listing,
-        {
-            n: read(root, entry, decode_files, sidecars.get(hadoop_crc.sidecar_of(entry.path)))
-            for n, entry in needed.items()
-        },
+        {n: read(root, entry, decode, sidecars.get(hadoop_crc.sidecar_of(entry.path))) for n, entry in needed.items()},
     )
 
 
@@ -66,7 +74,7 @@ def judge_source(root: Root, entries: list[Entry], folder: str, source: SourceRa
     """The source with the input files of the batch in flight, and what is wrong with its log or with them."""
     if source.kind != "file":
         return source, list(_initial(root, list_log(entries, folder), source.kind))
-    log = read_file_log(root, list_log(entries, folder))
+    log = read_file_log(root, list_log(entries, folder), decode_source_files)
     then = "The restart fails, because the file source reads its whole log. Put the file back from a backup."
     facts = list(log.facts(then, "missing-source-log", stops=True))
     reach = [n for n in map(log_offset, (source.start, source.end)) if n is not None]

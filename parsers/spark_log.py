@@ -16,11 +16,12 @@ checksum. Damage is returned as a `Flaw`, never raised.
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from cklog.parsers import hadoop_crc
 from cklog.storage import READ_LIMIT, Entry, Root
@@ -142,7 +143,7 @@ def read(root: Root, entry: Entry, decode: Callable[[bytes], T], sidecar: Entry 
     try:
         data = root.read(entry.path)
         sums = root.read(sidecar.path) if sidecar is not None else None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # pyarrow's own errors are either
         return replace(done, flaw=Flaw("unreadable-file", None, type(error).__name__))
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
@@ -178,8 +179,8 @@ def decode_offsets(data: bytes) -> Offsets:
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends before the offsets of the sources")
     head = _json(lines[0]) if lines[0].text.strip() else {}
-    if not isinstance(head, dict):
-        raise Damaged("torn-batch-file", lines[0].offset, "line 2 is no JSON object")
+    if not isinstance(head, dict) or (head and _integer(head, "batchWatermarkMs") is None):
+        raise Damaged("torn-batch-file", lines[0].offset, "line 2 is no JSON object with a watermark")
     pairs = [_keyed(line) if version == 2 else (str(i), line) for i, line in enumerate(lines[1:])]
     ends = {key: None if line.text == VOID else _json(line) for key, line in pairs}
     if len(ends) < len(pairs):
@@ -193,12 +194,23 @@ def decode_commit(data: bytes) -> int | None:
     value = _json(lines[0]) if lines else None
     if not isinstance(value, dict):
         raise Damaged("torn-batch-file", len(data), "it ends before its JSON object")
-    return _integer(value, "nextBatchWatermarkMs")
+    watermark = _integer(value, "nextBatchWatermarkMs")
+    if value and watermark is None:
+        raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
+    return watermark
 
 
 def decode_files(data: bytes) -> tuple[Logged, ...]:
     """A file of a file source's or file sink's log."""
     return tuple(_logged(line) for line in _versioned(data)[1])
+
+
+def decode_source_files(data: bytes) -> tuple[Logged, ...]:
+    """A file of a file source's log, which is only written for a batch with files."""
+    files = decode_files(data)
+    if not files:
+        raise Damaged("torn-batch-file", len(data), "it ends before its first file")
+    return files
 
 
 def decode_initial(data: bytes) -> Any:
@@ -246,13 +258,18 @@ def _keyed(line: Line) -> tuple[str, Line]:
 
 def _json(line: Line) -> Any:
     try:
-        return json.loads(line.text, parse_constant=_no_constant)
+        return json.loads(line.text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         raise Damaged("torn-batch-file", line.offset, "not whole JSON from here on") from None
 
 
-def _no_constant(word: str) -> None:
+def _no_constant(word: str) -> NoReturn:
     raise ValueError(word)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_constant(text)
 
 
 def _integer(value: dict[str, Any], key: str) -> int | None:

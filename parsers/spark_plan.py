@@ -42,7 +42,8 @@ class SourceRange:
     """From where to where a source is read by the batch in flight; with none in flight, `end` is None.
 
     `start` is the end of the last committed batch. A None is the source's beginning (start) or no data yet (end) if
-    `start_known` / `end_known`, and otherwise unknown: the file that holds it is missing or damaged.
+    `start_known` / `end_known`, and otherwise unknown: the file that holds it is missing or damaged. Where commits are
+    missing between the line and the batch in flight, this is more than a restart reads.
     """
 
     source: str

@@ -1,33 +1,124 @@
-"""stub"""
+"""Reduce on Arrow tables: rows of equal keys, or of one island of touching spans, become one row.
 
+Merging is associative and commutative: the rows of the answer are the groups of all rows ever given, and each
+column is folded by sum, min or max. So it may be done at any time on any part of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.engine import Reduce
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
-def merge(tables, reduce):
-    t = pa.concat_tables(tables)
-    schema = t.schema
-    groups = {}
-    rows = t.to_pylist()
-    keyf = lambda r: tuple((r[k] is None, r[k]) for k in reduce.keys)
-    if reduce.span:
-        a, b = reduce.span
-        rows.sort(key=lambda r: (keyf(r), r[a], r[b]))
-        out = []
-        for r in rows:
-            if out and keyf(out[-1]) == keyf(r) and r[a] <= out[-1][b]:
-                o = out[-1]
-                o[b] = max(o[b], r[b])
-                for c, h in reduce.aggregates.items():
-                    o[c] = {"sum": lambda x, y: x + y, "max": max, "min": min}[h](o[c], r[c])
-            else:
-                out.append(dict(r))
-        return pa.Table.from_pylist(out, schema=schema)
-    for r in rows:
-        k = keyf(r)
-        if k not in groups:
-            groups[k] = dict(r)
-        else:
-            for c, h in reduce.aggregates.items():
-                v = [x for x in (groups[k][c], r[c]) if x is not None]
-                groups[k][c] = {"sum": sum, "max": max, "min": min}[h](v) if v else None
-    return pa.Table.from_pylist([groups[k] for k in sorted(groups)], schema=schema)
+def merge(tables: Sequence[pa.Table], reduce: Reduce) -> pa.Table:
+    """All rows of `tables`, reduced.
+
+    Parameters
+    ----------
+    tables : at least one, all of one schema; with a span, neither of its columns holds nulls
+
+    Returns
+    -------
+    Table : the schema of the input, sorted by keys (nulls last), then by the start of the span
+
+    Notes
+    -----
+    Nulls are equal as keys and skipped by aggregates; an aggregate of nothing but nulls is null.
+    """
+    table = pa.concat_tables(tables).combine_chunks()
+    if not table.num_rows:
+        return table
+    key = _key_codes(table, reduce.keys)
+    folds = dict(reduce.aggregates)
+    if reduce.span is None:
+        order = np.argsort(key, kind="stable")
+        first = _changes(key[order])
+    else:
+        low, high = reduce.span
+        order, first = islands(key, table[low].to_numpy(), table[high].to_numpy())
+        folds |= {low: "min", high: "max"}
+    group = np.empty(len(order), np.int64)
+    group[order] = np.cumsum(first) - 1
+    columns = _folded(table, group, folds)
+    kept = table.select(list(reduce.keys)).take(pa.array(order[first]))
+    columns |= {name: kept[name] for name in reduce.keys}
+    return pa.table([columns[name] for name in table.schema.names], schema=table.schema)
+
+
+def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Flags]:
+    """Find the islands of half-open spans that overlap or touch, among rows of equal `key`.
+
+    Returns
+    -------
+    order : rows sorted by key, then start, shape (n,)
+    first : True where, in that order, an island begins, shape (n,)
+
+    Examples
+    --------
+    >>> order, first = islands(np.array([1, 0, 0, 0]), np.array([5, 9, 0, 2]), np.array([6, 10, 7, 3]))
+    >>> order.tolist(), first.tolist()
+    ([2, 3, 1, 0], [True, False, True, True])
+    """
+    order = np.lexsort((start, key))
+    key, start, end = key[order], start[order], end[order]
+    first = _changes(key)
+    if len(order) > 1:
+        reach = _reach(first, end)
+        first[1:] |= start[1:] > reach[:-1]
+    return order, first
+
+
+def _reach(first: Flags, end: Ints) -> Ints:
+    """Running maximum of `end` that begins anew where `first` is True."""
+    if ((end[1:] >= end[:-1]) | first[1:]).all():
+        return end
+    ordered, rank = np.unique(end, return_inverse=True)
+    height = np.cumsum(first) * np.int64(len(ordered))  # at most n * n: a later section is above all before
+    reach: Ints = ordered[np.maximum.accumulate(height + rank) - height]
+    return reach
+
+
+def _changes(key: NDArray[np.integer]) -> Flags:
+    """True at the first row of each stretch of equal keys."""
+    first = np.ones(len(key), np.bool_)
+    np.not_equal(key[1:], key[:-1], out=first[1:])
+    return first
+
+
+def _key_codes(table: pa.Table, keys: Sequence[str]) -> Ints:
+    """One number per row, equal for equal keys and in their order; nulls last."""
+    combined, size = np.zeros(table.num_rows, np.int64), 1
+    for name in keys:
+        code, values = _ranks(table[name])
+        if size * values >= 1 << 62:
+            distinct, combined = np.unique(combined, return_inverse=True)
+            size = len(distinct)
+        combined, size = combined * values + code, size * values
+    return combined
+
+
+def _ranks(column: pa.ChunkedArray) -> tuple[Ints, int]:
+    """Dense rank of each value, and how many ranks there are."""
+    encoded = pa.concat_arrays(column.chunks)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    values = len(encoded.dictionary)
+    rank = np.append(pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy().astype(np.int64) - 1, values)
+    return rank[pc.fill_null(encoded.indices.cast(pa.int64()), values).to_numpy()], values + 1
+
+
+def _folded(table: pa.Table, group: Ints, folds: dict[str, str]) -> dict[str, pa.ChunkedArray]:
+    """Each column of `folds` aggregated by group; groups are numbered from 0 without holes."""
+    rows = pa.table([pa.array(group), *(table[name] for name in folds)], ["", *folds])
+    found = rows.group_by("", use_threads=False).aggregate(list(folds.items()))
+    found = found.take(pc.sort_indices(found[""]))
+    return {name: found[f"{name}_{fold}"] for name, fold in folds.items()}
