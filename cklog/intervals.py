@@ -151,24 +151,11 @@ def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_a
     tail = np.concatenate(
         [first[history.src[points.channel]] + points.send, local, np.full(len(entered), extra, np.int32)]
     )
-    head = np.concatenate(
-        [np.where(points.receive < 0, np.int32(extra), to), local + 1, entered.astype(np.int32)]
-    )
-    if _may_repeat(history, points):
-        tail, head = np.unique(np.stack([tail, head]), axis=1)
+    head = np.concatenate([np.where(points.receive < 0, np.int32(extra), to), local + 1, entered.astype(np.int32)])
     starts, heads = grouped(tail, head, extra + 1)
-    return csr_array((np.ones(len(heads)), heads, starts), shape=(extra + 1, extra + 1))
-
-
-def _may_repeat(history: History, points: Staircases) -> bool:
-    """Whether an edge may stand in the graph twice, which scipy's search for components never returns from.
-
-    Edges of different channels differ unless two channels join the same pair, or one leads back to its sender
-    (as local edges do) or to "before checkpoint 0".
-    """
-    pairs = np.stack([history.src, history.dst])
-    back = bool((history.src == history.dst).any()) or bool((points.receive < 0).any())
-    return back or np.unique(pairs, axis=1).shape[1] < pairs.shape[1]
+    graph = csr_array((np.ones(len(heads)), heads, starts), shape=(extra + 1, extra + 1))
+    graph.sum_duplicates()  # `connected_components` never returns if an edge is there twice (scipy 1.17)
+    return graph
 
 
 def grouped(tail: Small, head: Small, nodes: int) -> tuple[Small, Small]:

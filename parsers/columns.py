@@ -31,6 +31,7 @@ Kind = Literal["string", "int64"]
 Fields = tuple[tuple[str, Kind], ...]
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+Widths = NDArray[np.uint8]  # of values, in bytes
 
 _WORDS_AT_ONCE = 4
 """Words per gather: numpy's cost is per gather, hardly per byte."""
@@ -149,6 +150,8 @@ def _template(block: bytes) -> _Template:
     if line[at:] != b"\n" or len({value.name for value in values}) < len(values):
         raise _Deviates
     tail = line[before:]
+    if any(value.name == "crc32c" for value in (values if tail != b'"}\n' else values[:-1])):
+        raise _Deviates
     first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
     return _Template((first, *values[1:]), head, tail)
 
@@ -264,7 +267,7 @@ class _Lines:
         return words.behind(count)
 
 
-def _bytes_below(stop: U64) -> NDArray[np.uint8]:
+def _bytes_below(stop: U64) -> Widths:
     """Bytes before the first one whose high bit is set in `stop`; 8 if there is none.
 
     >>> _bytes_below(np.array([0x80, 0x8000, 0x80800000, 0], np.uint64)).tolist()
@@ -272,14 +275,15 @@ def _bytes_below(stop: U64) -> NDArray[np.uint8]:
     """
     below = stop - np.uint64(1)
     below &= ~stop
-    return np.bitwise_count(below) >> np.uint8(3)
+    count: Widths = np.bitwise_count(below) >> np.uint8(3)
+    return count
 
 
-def _unused_bits(count: NDArray[np.uint8]) -> U64:
+def _unused_bits(count: Widths) -> U64:
     return (np.uint8(64) - (count << np.uint8(3))).astype(np.uint64)
 
 
-def _integer(words: _Words, wanted: bool) -> tuple[I64, pa.Array | None]:
+def _integer(words: _Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of an integer as JSON writes it, within 64 bits."""
     number, width = _digits(words)
     if width.all():
@@ -294,7 +298,7 @@ def _integer(words: _Words, wanted: bool) -> tuple[I64, pa.Array | None]:
     return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
 
 
-def _digits(words: _Words) -> tuple[U64, NDArray[np.uint8]]:
+def _digits(words: _Words) -> tuple[U64, Widths]:
     """The number that the leading digits spell, and how many they are; 0 is spelt by itself only."""
     for j in range(3):
         word = words[j] ^ _ZEROS
@@ -317,7 +321,7 @@ def _digits(words: _Words) -> tuple[U64, NDArray[np.uint8]]:
     return number, width
 
 
-def _spelt(digits: U64, count: NDArray[np.uint8]) -> U64:
+def _spelt(digits: U64, count: Widths) -> U64:
     """The number of the first `count` bytes of each word, which hold 0..9."""
     word = digits << _unused_bits(count)  # leading zeros come in
     word = word * np.uint64(10) + (word >> np.uint64(8))
@@ -331,15 +335,15 @@ def _spelt(digits: U64, count: NDArray[np.uint8]) -> U64:
     return word
 
 
-def _text(words: _Words, wanted: bool) -> tuple[I64, pa.Array | None]:
+def _text(words: _Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of a string that needs no unescaping."""
     contents: list[U64] = []
+    width: Widths = np.zeros((), np.uint8)
     for j in range(_LONGEST_WORDS):
         word = words[j]
         count = _bytes_below(_zero_bytes(word ^ _QUOTES))
-        if j:
-            count *= width == 8 * j
-        width = width + count if j else count
+        count *= width == 8 * j
+        width = width + count
         unused = _unused_bits(count)
         contents.append(word << unused >> unused)
         if width.max() < 8 * (j + 1):
@@ -360,7 +364,7 @@ def _zero_bytes(word: U64) -> U64:
     return found
 
 
-def _check_plain(contents: list[U64], width: NDArray[np.uint8]) -> None:
+def _check_plain(contents: list[U64], width: Widths) -> None:
     """No backslash, no control character."""
     for j, word in enumerate(contents):
         used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
@@ -369,7 +373,7 @@ def _check_plain(contents: list[U64], width: NDArray[np.uint8]) -> None:
             raise _Deviates
 
 
-def _dictionary(contents: list[U64], width: NDArray[np.uint8]) -> pa.DictionaryArray:
+def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
     """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
     hashed = contents[0]
     for word in contents[1:]:
@@ -387,7 +391,7 @@ def _dictionary(contents: list[U64], width: NDArray[np.uint8]) -> pa.DictionaryA
     return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, width[one]))
 
 
-def _strings(contents: list[U64], width: NDArray[np.uint8]) -> pa.Array:
+def _strings(contents: list[U64], width: Widths) -> pa.Array:
     """The first `width` bytes of each row of words as a string array."""
     characters = np.stack(contents, axis=1).view(np.uint8)  # (strings, 8 * words)
     used = np.arange(characters.shape[1]) < width[:, None]
@@ -447,7 +451,8 @@ def _crc32c(lines: _Lines, end: I64) -> NDArray[np.uint32]:
         for k in range(1, 4):
             crc ^= tables[k][quarters[k]]
     zeros = np.array([crc32c.crc32c(bytes(n)) for n in range(shortest, longest + 1)], np.uint32)
-    return crc ^ zeros[length - shortest]
+    crc ^= zeros[length - shortest]
+    return crc
 
 
 @lru_cache(maxsize=1)

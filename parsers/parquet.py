@@ -34,33 +34,40 @@ def footer(uri: str) -> Any:
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Batches of `columns` and damage; a `cklog.engine.Reader`."""
     schema = TABLES[table]
-    for group in range(split.start, split.end):
-        try:
-            yield from _row_group(split, group, schema, columns)
-        except (OSError, pa.ArrowException, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {reason}")
+    try:
+        with open_file(split.uri) as handle:
+            yield from _row_groups(handle, split, schema, columns)
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, _first_line(error))
 
 
-def _row_group(
-    split: Split, group: int, schema: pa.Schema, columns: tuple[str, ...]
+def _row_groups(
+    handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch | Damage]:
-    with open_file(split.uri) as handle:
-        metadata = pq.read_metadata(handle)
-        texts = _text_paths(schema, metadata)
-        handle.seek(0)
-        file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
-        stored = file.schema_arrow
-        missing = [f.name for f in schema if not f.nullable and f.name not in stored.names]
-        if missing:
-            yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
-            return
-        present = [name for name in columns if name in stored.names]
-        row = sum(file.metadata.row_group(i).num_rows for i in range(group))
-        for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
-            shaped = _shaped(batch, schema, columns, split.path, row)
-            yield from _intact(shaped, schema, split.path, row)
-            row += batch.num_rows
+    metadata = pq.read_metadata(handle)
+    texts = _text_paths(schema, metadata)
+    handle.seek(0)
+    file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
+    stored = file.schema_arrow.names
+    missing = [f.name for f in schema if not f.nullable and f.name not in stored]
+    if missing:
+        yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
+        return
+    present = [name for name in columns if name in stored]
+    row = sum(metadata.row_group(i).num_rows for i in range(split.start))
+    for group in range(split.start, split.end):
+        at = row
+        try:
+            for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
+                yield from _intact(_shaped(batch, schema, columns, split.path, at), schema, split.path, at)
+                at += batch.num_rows
+        except (OSError, pa.ArrowException, ValueError) as error:
+            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {_first_line(error)}")
+        row += metadata.row_group(group).num_rows
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:

@@ -6,14 +6,14 @@ column is folded by sum, min or max. So it may be done at any time on any part o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.engine import Reduce
+from cklog.engine import Aggregate, Reduce
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -116,7 +116,7 @@ def _ranks(column: pa.ChunkedArray) -> tuple[Ints, int]:
     return rank[pc.fill_null(encoded.indices.cast(pa.int64()), values).to_numpy()], values + 1
 
 
-def _folded(table: pa.Table, group: Ints, folds: dict[str, str]) -> dict[str, pa.ChunkedArray]:
+def _folded(table: pa.Table, group: Ints, folds: Mapping[str, Aggregate]) -> dict[str, pa.ChunkedArray]:
     """Each column of `folds` aggregated by group; groups are numbered from 0 without holes."""
     rows = pa.table([pa.array(group), *(table[name] for name in folds)], ["", *folds])
     found = rows.group_by("", use_threads=False).aggregate(list(folds.items()))

@@ -63,12 +63,7 @@ def executions(draw: st.DrawFn, most_events: int = 40) -> Execution:
     """Two to four subtasks, some of one operator; FIFO or not; cycles, self-channels and ports or none."""
     subtasks = draw(st.sampled_from(_JOBS))
     acyclic, fifo = draw(st.booleans()), draw(st.booleans())
-    pairs = [
-        (a, b)
-        for i, a in enumerate(subtasks)
-        for j, b in enumerate(subtasks)
-        if i < j or (i > j and not acyclic)
-    ]
+    pairs = [(a, b) for i, a in enumerate(subtasks) for j, b in enumerate(subtasks) if i < j or (i > j and not acyclic)]
     if draw(st.booleans()):
         pairs += [(a, a) for a in subtasks]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=8))
@@ -235,9 +230,7 @@ def checkpoint_records(execution: Execution, current: Collection[str] = ()) -> l
     records = []
     for number, event in enumerate(execution.events):
         if event.kind == "ckpt":
-            records.append(
-                _record(event.subtask, event.seq, EPOCH + 10 * number, rows[event.subtask][event.seq])
-            )
+            records.append(_record(event.subtask, event.seq, EPOCH + 10 * number, rows[event.subtask][event.seq]))
     now = EPOCH + 10 * len(execution.events)
     for s in sorted(current):
         label = execution.checkpoints(s) + 1
@@ -254,9 +247,7 @@ def event_records(execution: Execution) -> list[dict[str, Any]]:
         about = {"checkpoint": seq} if kind == "ckpt" else {"channel": channel, "seq": seq}
         word = {"send": "send", "recv": "receive", "ckpt": "checkpoint"}[kind]
         time = EPOCH + 10 * number
-        records.append(
-            {"event": word, "operator": operator, "subtask": subtask, "lsn": lsn[s], **about, "time": time}
-        )
+        records.append({"event": word, "operator": operator, "subtask": subtask, "lsn": lsn[s], **about, "time": time})
         lsn[s] += 1
     return records
 

@@ -72,11 +72,7 @@ def test_received_before_checkpoint_0_is_interval_minus_one() -> None:
 def test_staircases_equal_the_loop_over_messages(channels: list[tuple[list[int], list[int]]]) -> None:
     names = [f"a/{k}->b/{k}" for k in range(len(channels))]
     history = history_of(
-        {
-            f"{op}/{k}": list(range(1, len(c[side])))
-            for k, c in enumerate(channels)
-            for side, op in enumerate("ab")
-        },
+        {f"{op}/{k}": list(range(1, len(c[side]))) for k, c in enumerate(channels) for side, op in enumerate("ab")},
         {name: sent for name, (sent, _) in zip(names, channels, strict=True)},
         {name: received for name, (_, received) in zip(names, channels, strict=True)},
     )
@@ -110,3 +106,10 @@ def test_an_acyclic_job_has_no_useless_checkpoint_and_builds_no_graph(
 ) -> None:
     monkeypatch.delattr(intervals, "interval_graph")
     assert not useless(one_channel([0, 2], [0, 5])).any()
+
+
+def test_an_edge_twice_does_not_stop_the_search_for_components() -> None:
+    """Two ports between the same pair give the same edges; scipy would not return from them."""
+    marks = {"a/0->b/0": [0, 0], "a/0->b/0#1": [0, 0], "b/0->a/0": [0, 1]}
+    history = history_of({"a/0": [1], "b/0": [1]}, marks, {c: [0, 1] for c in marks})
+    assert useless(history).tolist() == [False, True, False, False]

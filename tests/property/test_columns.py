@@ -1,0 +1,129 @@
+"""`decode` against a strict reader of one line at a time: never another answer, at most none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import crc32c
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cklog.parsers.columns import Fields, decode
+
+FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
+TYPES: dict[str, Any] = {"string": str, "int64": int}
+
+
+class Refused(Exception):
+    """Not a record of the wanted fields."""
+
+
+def strictly(block: bytes) -> list[dict[str, Any]]:
+    """The wanted fields of every line, or `Refused`."""
+    if not block.endswith(b"\n"):
+        raise Refused
+    return [one(text) for text in block[:-1].split(b"\n")]
+
+
+def one(text: bytes) -> dict[str, Any]:
+    try:
+        pairs = json.loads(text.decode(), object_pairs_hook=tuple)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Refused from error
+    record = dict(pairs)
+    if not text.startswith(b"{") or len(record) < len(pairs):
+        raise Refused
+    if pairs and pairs[-1][0] == "crc32c":
+        payload, _, claimed = text.rpartition(b',"crc32c":"')
+        if claimed != b'%08x"}' % crc32c.crc32c(payload):
+            raise Refused
+    for name, kind in FIELDS:
+        value: Any = record.get(name)
+        if type(value) is not TYPES[kind] or (kind == "int64" and not fits(value)):
+            raise Refused
+    return {name: record[name] for name, _ in FIELDS}
+
+
+def fits(number: int) -> bool:
+    return -(2**63) <= number < 2**63
+
+
+def agrees(block: bytes) -> bool:
+    """Whether `decode` gave an answer; that answer equals the strict reader's."""
+    batch = decode(block, FIELDS)
+    if batch is None:
+        return False
+    assert batch.to_pylist() == strictly(block)
+    return True
+
+
+integers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 10**6)
+names = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cc", "Cs"]), max_size=20)
+records = st.tuples(names, integers, integers, names)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> bytes:
+    """Lines as one writer makes them: its spacing, its order of members, with checksums or without."""
+    order = draw(st.permutations(["channel", "seq", "time", "note"]))
+    comma, colon = draw(st.sampled_from([(",", ":"), (", ", ": ")]))
+    checked = comma == "," and draw(st.booleans())
+    lines = []
+    for channel, seq, time, note in draw(st.lists(records, min_size=1, max_size=6)):
+        record = {"channel": channel, "seq": seq, "time": time, "note": note}
+        members = {name: record[name] for name in order}
+        text = json.dumps(members, separators=(comma, colon), ensure_ascii=False).encode()
+        if checked:
+            text = text[:-1] + b',"crc32c":"%08x"}' % crc32c.crc32c(text[:-1])
+        lines.append(text + b"\n")
+    return b"".join(lines)
+
+
+@given(blocks())
+def test_a_block_of_one_shape_is_decoded(block: bytes) -> None:
+    assert agrees(block)
+
+
+@given(blocks(), st.data())
+def test_a_changed_byte_never_changes_the_answer_unseen(block: bytes, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(block) - 1))
+    byte = data.draw(st.integers(0, 255) | st.sampled_from(b'"\\{}[]:,-0123456789.eE \n\r\t\x00\x7f\x80'))
+    agrees(block[:at] + bytes([byte]) + block[at + 1 :])
+
+
+def test_no_byte_at_any_place_changes_the_answer_unseen() -> None:
+    """Every single change of a block that holds each kind of member, with and without checksums."""
+    plain = b'{"channel":"a/0->b","seq":10,"time":-7}\n{"channel":"c","seq":2345678901,"time":5}\n'
+    checked = b"".join(text[:-1] + b',"crc32c":"%08x"}\n' % crc32c.crc32c(text[:-1]) for text in plain.splitlines())
+    for block in (plain, checked):
+        assert agrees(block)
+        for at in range(len(block)):
+            for byte in range(256):
+                agrees(block[:at] + bytes([byte]) + block[at + 1 :])
+
+
+pieces = st.sampled_from([b'"', b"{", b"}", b",", b":", b"\n", b"0", b"-", b"\\", b" ", b"\x00", b'"seq":1', b"1" * 30])
+
+
+@given(blocks(), pieces, st.data())
+def test_bytes_put_in_or_cut_out_never_change_the_answer_unseen(
+    block: bytes, piece: bytes, data: st.DataObject
+) -> None:
+    low = data.draw(st.integers(0, len(block)))
+    high = data.draw(st.integers(low, min(len(block), low + 12)))
+    agrees(block[:low] + piece + block[high:])
+
+
+@given(st.lists(blocks(), min_size=2, max_size=3).map(b"".join))
+def test_blocks_of_two_writers_never_change_the_answer_unseen(block: bytes) -> None:
+    agrees(block)
+
+
+@given(st.binary(max_size=80))
+@example(b'{"channel":"","seq":0}\n{"channel":"","seq":0}')
+@example(b'{"channel":"\xef\xbb\xbf","seq":0}\n')
+@example(b'\xef\xbb\xbf{"channel":"","seq":0}\n')
+@example(b'{"\xff":1,"channel":"","seq":0}\n')
+def test_any_bytes_at_all_are_answered(block: bytes) -> None:
+    agrees(block)

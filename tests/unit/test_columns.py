@@ -1,0 +1,168 @@
+"""The vectorised decoder on blocks that a writer makes, and on what no template covers."""
+
+from __future__ import annotations
+
+import json
+
+import crc32c
+import pytest
+
+from cklog.parsers.columns import Fields, decode
+
+FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
+
+
+def line(channel: str, seq: object, **more: object) -> bytes:
+    record = {"channel": channel, "seq": seq, **more}
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def sealed(payload: bytes) -> bytes:
+    """A line with the checksum of all before it."""
+    return payload[:-2] + b',"crc32c":"%08x"}\n' % crc32c.crc32c(payload[:-2])
+
+
+GOOD = line("a/0->b/1", 41, time=1795226310693) + line("a/1->b/0", 7, time=1795226310694)
+
+
+def test_gives_the_wanted_columns_in_the_wanted_order() -> None:
+    batch = decode(GOOD, (("seq", "int64"), ("channel", "string")))
+    assert batch is not None
+    assert batch.schema.names == ["seq", "channel"]
+    assert batch.to_pydict() == {"seq": [41, 7], "channel": ["a/0->b/1", "a/1->b/0"]}
+
+
+def test_reads_a_view_as_it_reads_bytes() -> None:
+    assert decode(memoryview(GOOD), FIELDS) == decode(GOOD, FIELDS)
+
+
+def test_reads_the_spacing_of_json_dumps() -> None:
+    text = "".join(json.dumps({"channel": c, "seq": i}) + "\n" for i, c in enumerate("abba"))
+    batch = decode(text.encode(), FIELDS)
+    assert batch is not None
+    assert batch.to_pydict() == {"channel": list("abba"), "seq": [0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [0, 1, 9, 10, 99999999, 100000000, 9999999999999999, 10**16, 10**18 - 1, 10**18],
+        [2**63 - 1, -(2**63), -1, -99999999, -(10**16)],
+    ],
+)
+def test_reads_every_integer_of_64_bits(numbers: list[int]) -> None:
+    batch = decode(b"".join(line("a", n) for n in numbers), FIELDS)
+    assert batch is not None
+    assert batch["seq"].to_pylist() == numbers
+
+
+def test_reads_strings_of_any_width_up_to_its_limit() -> None:
+    names = ["", "x" * 7, "x" * 8, "x" * 9, "é" * 12, "x" * 16, "x" * 40, "y" * 240]
+    batch = decode(b"".join(line(name, 1) for name in names), FIELDS)
+    assert batch is not None
+    assert batch["channel"].to_pylist() == names
+
+
+def test_tells_apart_names_that_differ_in_two_words() -> None:
+    names = [f"pipeline{i:08}stage-no{j:08}" for i in range(60) for j in range(60)]
+    batch = decode(b"".join(line(name, 1) for name in names), FIELDS)
+    assert batch is not None
+    assert batch["channel"].to_pylist() == names
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        b'{"channel":"b","seq":01}\n',
+        b'{"channel":"b","seq":-}\n',
+        b'{"channel":"b","seq":-0}\n',
+        b'{"channel":"b","seq":}\n',
+        b'{"channel":"b","seq":1.0}\n',
+        b'{"channel":"b","seq":1e3}\n',
+        b'{"channel":"b","seq":9223372036854775808}\n',
+        b'{"channel":"b","seq":-9223372036854775809}\n',
+        b'{"channel":"b","seq":123456789012345678901234567890}\n',
+        b'{"channel":"b","seq":null}\n',
+        b'{"channel":"b","seq":"1"}\n',
+        b'{"channel":"b\\n","seq":1}\n',
+        b'{"channel":"b\x01","seq":1}\n',
+        b'{"channel":"b\x00","seq":1}\n',
+        b'{"channel":"b\xff","seq":1}\n',
+        b'{"channel":"b\xed\xa0\x80","seq":1}\n',
+        b'{"channel":"b","seq":1}\r\n',
+        b'{"channel":"b","seq":1} \n',
+        b' {"channel":"b","seq":1}\n',
+        b'{"channel":"b", "seq":1}\n',
+        b'{"channel":"b","seq":1}}\n',
+        b'{"channel":"b","seq":1}',
+        b'{"channel":"b","seq":1,"more":2}\n',
+        b'{"seq":1,"channel":"b"}\n',
+        b'{"channel":"b"}\n',
+        b'{"channel":"b\n","seq":1}\n',
+        b'{"channel":"' + b"b" * 300 + b'","seq":1}\n',
+        b"\n",
+        b"\n\n\n",
+    ],
+)
+def test_leaves_to_the_slower_reader_what_is_not_of_the_first_lines_shape(second: bytes) -> None:
+    first = b'{"channel":"a","seq":5}\n'
+    assert decode(first, FIELDS) is not None
+    assert decode(first + second, FIELDS) is None
+    assert decode(second + first, FIELDS) is None
+    assert decode(first + second + first, FIELDS) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b'{"channel":"a","seq":5',
+        b'{"channel":"a","seq":5,"seq":6}\n',
+        b'{"channel":"a","seq":5,"map":{}}\n',
+        b'{"channel":"a","seq":5,"' + b"k" * 300 + b'":1}\n',
+        b"x" * 100_000,
+    ],
+)
+def test_knows_no_other_shapes(block: bytes) -> None:
+    assert decode(block, FIELDS) is None
+
+
+def test_wants_every_field_and_its_type() -> None:
+    assert decode(GOOD, (("bytes", "int64"),)) is None
+    assert decode(GOOD, (("seq", "string"),)) is None
+    assert decode(GOOD, (("channel", "int64"),)) is None
+
+
+def test_holds_lines_against_their_checksum() -> None:
+    block = b"".join(sealed(line("ab" * i, 10**i)) for i in range(12))
+    batch = decode(block, FIELDS)
+    assert batch is not None
+    assert batch["seq"].to_pylist() == [10**i for i in range(12)]
+    assert decode(block.replace(b'"seq":1000,', b'"seq":1001,'), FIELDS) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        sealed(line("a", 1)).replace(b',"crc32c":"', b', "crc32c":"'),
+        sealed(line("a", 1)).upper().replace(b"CRC32C", b"crc32c"),
+        sealed(line("a", 1)).replace(b'"}', b'0"}'),
+        sealed(line("a", 1)).replace(b'"}', b'","z":1}'),
+        sealed(line("a", 1)).replace(b'"}', b'" }'),
+        line("a", 1, crc32c=5),
+        line("a", 1, crc32c=""),
+    ],
+)
+def test_a_checksum_of_another_form_is_for_the_slower_reader(block: bytes) -> None:
+    assert decode(block, FIELDS) is None
+
+
+def test_blocks_do_not_leak_into_each_other() -> None:
+    """Memory is kept between blocks: a long block before must not change a short one after it."""
+    first = decode(GOOD, FIELDS)
+    decode(line("z" * 99, 10**18) * 500, FIELDS)
+    assert decode(GOOD, FIELDS) == first
+    assert decode(GOOD[:-1], FIELDS) is None
