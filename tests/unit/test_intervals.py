@@ -105,7 +105,9 @@ def test_an_acyclic_job_has_no_useless_checkpoint_and_builds_no_graph(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(intervals, "interval_graph")
-    assert not useless(one_channel([0, 2], [0, 5])).any()
+    marks = {"a/0->b/0": [0, 2], "a/0->c/0": [0, 2], "b/0->c/0": [0, 2]}
+    history = history_of({"a/0": [1], "b/0": [1], "c/0": [1]}, marks, {c: [0, 5] for c in marks})
+    assert not useless(history).any()
 
 
 def test_an_edge_twice_does_not_stop_the_search_for_components() -> None:

@@ -88,6 +88,24 @@ def test_initial_states_that_contradict_each_other_leave_no_line() -> None:
     assert useless(history).tolist() == [True, True, False, False, False, False]
 
 
+def test_of_several_contradictions_every_search_names_the_first() -> None:
+    """b's loss takes a from its current to its initial state; only then is a's own channel one of them."""
+    history = history_of(
+        {"a/0": [], "b/0": []},
+        {"a/0->a/0": [0, 0], "b/0->a/0": [0, 0]},
+        {"a/0->a/0": [1, 1], "b/0->a/0": [1, 1]},
+        survivors=frozenset({"a/0", "b/0"}),
+    )
+    start = np.array([1, 0])
+    for limit in (0, 64):
+        with pytest.raises(NoConsistentLine) as refused:
+            recovery_line(history, start, round_limit=limit)
+        assert refused.value.channel == 0
+    with pytest.raises(NoConsistentLine) as refused:
+        rollback_propagation(history, start)
+    assert refused.value.channel == 0
+
+
 def test_nothing_at_all_has_an_empty_line() -> None:
     history = history_of({}, {}, {})
     assert recovery_line(history).tolist() == []

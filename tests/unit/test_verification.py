@@ -37,3 +37,11 @@ def test_a_sender_that_has_no_newer_checkpoint_holds_its_receivers_back() -> Non
         "b/0": 2,
         "c/0": 1,
     }
+
+
+def test_two_that_wait_for_each_other_are_raised_together_up_to_their_newest() -> None:
+    ring = {
+        "a/0->b/0": ("a/0", "b/0", [0, 2], [0, 2]),
+        "b/0->a/0": ("b/0", "a/0", [0, 2], [0, 2]),
+    }
+    assert newer_line(ring, {"a/0": 0, "b/0": 0}, {"a/0": 1, "b/0": 1}) == {"a/0": 1, "b/0": 1}

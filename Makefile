@@ -1,0 +1,22 @@
+.PHONY: check test test-slow bench samples golden
+
+check:
+	ruff check .
+	ruff format --check .
+	mypy
+	python -m pytest
+
+test:
+	python -m pytest
+
+test-slow:
+	python -m pytest -m slow
+
+samples:
+	python sample_logs/make_native.py
+
+golden:
+	python -m pytest --refresh-golden tests/golden
+
+bench:
+	python benchmarks/run.py
