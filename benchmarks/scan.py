@@ -7,8 +7,8 @@ cklog answers: the same per contiguous range, so that a hole shows. Both read th
 from __future__ import annotations
 
 import os
-import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,10 +24,12 @@ from cklog.storage import Root
 
 GROUP_BY = "select channel, count(*), sum(bytes), min(seq), max(seq) from {0} group by channel"
 ISLANDS = """
-with marked as (select channel, seq, bytes, seq - row_number() over (partition by channel order by seq) as island from {0})
+with marked as (
+  select channel, seq, bytes, seq - row_number() over (partition by channel order by seq) as island from {0}
+)
 select channel, min(seq), max(seq) + 1, count(*), sum(bytes) from marked group by channel, island"""
 COLUMNS = "{channel: 'VARCHAR', seq: 'BIGINT', time: 'BIGINT', bytes: 'BIGINT'}"
-ROUNDS = 7
+ROUNDS = 5
 
 
 def cklog(folder: str) -> int:
@@ -47,31 +49,47 @@ def peer(folder: str, query: str) -> int:
     return len(duckdb.sql(query.format(source)).fetchall())
 
 
-def measured(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU seconds."""
-    wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    work()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - wall, cpu
+WORK: dict[str, Callable[[str], int]] = {
+    "cklog": cklog,
+    "group-by": lambda folder: peer(folder, GROUP_BY),
+    "islands": lambda folder: peer(folder, ISLANDS),
+}
+
+
+def child(name: str, folder: str) -> None:
+    """Median wall seconds of one kind of scan, the first not counted."""
+    if name != "cklog":
+        duckdb.sql(f"set threads = {os.cpu_count()}")
+    repeats = 2 if name == "islands" else 5
+    walls = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        WORK[name](folder)
+        walls.append(time.perf_counter() - start)
+    print(statistics.median(walls[1:]))
+
+
+def seconds(name: str, folder: str) -> float:
+    """`child` in a process of its own: allocators and thread pools of one do not slow the other."""
+    told = subprocess.run([sys.executable, __file__, "--one", name, folder], capture_output=True, text=True, check=True)
+    return float(told.stdout)
 
 
 def main() -> None:
-    """One line per folder and query: medians of pairs taken in turn."""
-    duckdb.sql(f"set threads = {os.cpu_count()}")
+    """One line per folder: medians of processes taken in turn."""
+    if sys.argv[1:2] == ["--one"]:
+        child(sys.argv[2], sys.argv[3])
+        return
     print("| logs | rows | cklog rows/s | DuckDB group-by rows/s | ratio | DuckDB islands rows/s | ratio |")
     print("|---|---|---|---|---|---|---|")
     for folder in sys.argv[1:]:
         rows = cklog(folder)
-        peer(folder, GROUP_BY)
-        walls: list[list[float]] = [[], [], []]
-        for _ in range(ROUNDS):
-            walls[0].append(measured(lambda: cklog(folder))[0])
-            walls[1].append(measured(lambda: peer(folder, GROUP_BY))[0])
-        for _ in range(2):
-            walls[2].append(measured(lambda: peer(folder, ISLANDS))[0])
-        own, simple, full = (rows / statistics.median(w) / 1e6 for w in walls)
-        pairs = [b / a for a, b in zip(walls[0], walls[1], strict=True)]
+        walls = {name: [seconds(name, folder) for _ in range(1)] for name in WORK}
+        for _ in range(ROUNDS - 1):
+            for name in ("cklog", "group-by"):
+                walls[name].append(seconds(name, folder))
+        own, simple, full = (rows / statistics.median(walls[name]) / 1e6 for name in WORK)
+        pairs = [b / a for a, b in zip(walls["cklog"], walls["group-by"], strict=True)]
         print(
             f"| {Path(folder).name} | {rows / 1e6:.0f} M | {own:.1f} M | {simple:.1f} M "
             f"| {statistics.median(pairs):.2f} | {full:.1f} M | {own / full:.1f} |"

@@ -51,11 +51,11 @@ class BatchLog:
 
     def recovery_line(self, question: Question) -> Answer:
         """The last committed batch, and what will be run again."""
-        return self._answer("recovery-line", self._plan(question))
+        return self._answer("recovery-line", question)
 
     def replay(self, question: Question) -> Answer:
         """The same, for the tools that will replay from it."""
-        return self._answer("replay", self._plan(question))
+        return self._answer("replay", question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute that the query can restart after a given batch."""
@@ -65,7 +65,8 @@ class BatchLog:
         checks = _checks(batch, newest, target, maximal)
         findings = [*target.findings, *_refutations(batch, checks)]
         result = {"summary": summary(checks), "checks": checks}
-        return answer("verify", result, findings, target.inputs, strict=self._strict)
+        unknown = all(check.holds is not False for check in checks) and any(check.holds is None for check in checks)
+        return answer("verify", result, findings, target.inputs, strict=self._strict, indeterminate=unknown)
 
     def inspect(self) -> Answer:
         """Batches, sources, sink."""
@@ -80,10 +81,11 @@ class BatchLog:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
         return self._parser.plan(question.as_of, batches.pop() if batches else None)
 
-    def _answer(self, command: str, plan: Plan) -> Answer:
+    def _answer(self, command: str, question: Question) -> Answer:
+        plan = self._plan(question)
         return answer(
             command,
-            line_of(plan),
+            line_of(plan, chosen=bool(question.at)),
             plan.findings,
             plan.inputs,
             strict=self._strict,
@@ -91,12 +93,12 @@ class BatchLog:
         )
 
 
-def line_of(plan: Plan) -> RecoveryLine:
+def line_of(plan: Plan, chosen: bool = False) -> RecoveryLine:
     """A plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
     time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
     state: Any = "initial" if plan.committed < 0 else "stored"
     details = {
-        "headline": plan.restart,
+        "headline": f"{_lead(plan.committed, chosen)} {plan.restart}",
         "query_id": plan.query_id,
         "committed": plan.committed,
         "planned": plan.planned,
@@ -120,6 +122,12 @@ def line_of(plan: Plan) -> RecoveryLine:
     )
 
 
+def _lead(committed: int, chosen: bool) -> str:
+    if committed < 0:
+        return "No batch is committed: there is no recovery point but the initial state."
+    return f"The line is batch {committed}, {'as asked for' if chosen else 'the last one committed'}."
+
+
 def _batch_of(line: Mapping[str, int | None]) -> int:
     """The batch that a line, or `--at`, names."""
     found = [number for name, number in line.items() if name == f"{QUERY}/0"]
@@ -134,11 +142,11 @@ def _checks(batch: int, newest: Plan, target: Plan, maximal: bool) -> list[Check
     row = next((b for b in newest.batches if b.batch == batch), None)
     committed = batch < 0 or (row is not None and row.committed)
     ranged = batch < 0 or (row is not None and row.offsets is not None)
-    missing = [f.path for s in target.sources for f in s.files if f.size is None]
+    sizes = [f.size for s in target.sources for f in s.files]
     checks = [
-        Check("committed", committed, f"batch {batch} {'has' if committed else 'has no'} commit that can be read"),
+        Check("committed", committed, f"batch {batch} {'has a' if committed else 'has no'} commit that can be read"),
         Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
-        Check("replayable", not missing, f"{len(missing)} input files of the next batch are missing"),
+        _replayable(sizes),
     ]
     if maximal:
         best = newest.committed
@@ -146,12 +154,22 @@ def _checks(batch: int, newest: Plan, target: Plan, maximal: bool) -> list[Check
     return checks
 
 
+def _replayable(sizes: list[Any]) -> Check:
+    """Whether the input files of the batch that runs again are there; sources without files keep their own."""
+    if None in sizes:
+        return Check("replayable", False, f"{sizes.count(None)} input files of the next batch are missing")
+    if "outside" in sizes:
+        told = f"{sizes.count('outside')} input files of the next batch lie outside PATH: say where with --map"
+        return Check("replayable", None, told)
+    return Check("replayable", True, f"{len(sizes)} input files of the next batch, none of them missing")
+
+
 def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
     ids = {"committed": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
     return [
         Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)
         for c in checks
-        if c.check in ids and not c.holds
+        if c.check in ids and c.holds is False
     ]
 
 
@@ -164,7 +182,7 @@ def _inspection(plan: Plan) -> dict[str, Any]:
     done = sum(b.committed for b in plan.batches)
     flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
     return {
-        "summary": f"A Spark query with {len(sources)} sources: {done} committed batches are kept, {flight}.",
+        "summary": f"A Spark query, {len(sources)} source(s): {done} committed batches are kept, {flight}.",
         "formats": sorted({used.format for used in plan.inputs}),
         "protocol": "coordinated",
         "query_id": plan.query_id,

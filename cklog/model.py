@@ -40,7 +40,8 @@ CHECKPOINTS = pa.schema(
         pa.field("status", pa.string()),
     ]
 )
-"""A local checkpoint; `subtask` is 0 where null. `kind` local / forced / coordinated / volatile; `form` base / delta; `status` complete / incomplete."""
+"""A local checkpoint; `subtask` is 0 where null. `kind` local / forced / coordinated / volatile; `form` base / delta;
+`status` complete / incomplete."""
 
 MESSAGES = pa.schema(
     [

@@ -85,12 +85,17 @@ def headline(answer: Answer) -> str:
     parts = [
         f"{len(line.line) - len(back) - running} of {len(line.line)} subtasks at their newest checkpoint"
         + (f", {running} keep running" if running else ""),
-        f"{len(back)} rolled back further ({len(line.rolled_back)} checkpoints)"
-        if back
-        else "none rolled back further",
+        _further(len(back), len(line.rolled_back)),
     ]
     end = " One rollback forced another (domino effect)." if line.domino else ""
     return f"{lead} {'; '.join(parts)}.{end}"
+
+
+def _further(subtasks: int, checkpoints: int) -> str:
+    if not subtasks:
+        return "none rolled back further"
+    past = f", past {checkpoints} stored checkpoint{'s' if checkpoints != 1 else ''}" if checkpoints else ""
+    return f"{subtasks} rolled back further{past}"
 
 
 def _line_section(line: RecoveryLine) -> Section:
@@ -184,6 +189,8 @@ def _cell(name: str, value: Any) -> Any:
         return "-"
     if name.endswith("time"):
         return utc(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return value if isinstance(value, int | str) else json.dumps(value)
 
 

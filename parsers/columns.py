@@ -10,8 +10,7 @@ a few passes over all lines at once: compare the literal, find the end of the va
 is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
 None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
 
-Values are read as little-endian words of eight bytes, which `_Words` gathers from any address; the tricks on
-words ("SWAR") are those of Hacker's Delight, chapter 6, and of simdjson's number parsing.
+Values are read as little-endian words of eight bytes, which `cklog.parsers.words` gathers from any address.
 """
 
 from __future__ import annotations
@@ -19,22 +18,34 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
-import crc32c
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cklog.parsers.line_crc import line_crcs
+from cklog.parsers.words import (
+    HIGH,
+    I64,
+    MIX,
+    QUOTES,
+    U64,
+    WORDS_AT_ONCE,
+    Deviates,
+    Widths,
+    Words,
+    bytes_below,
+    every_byte,
+    hexadecimal,
+    read_digits,
+    unused_bits,
+    zero_bytes,
+)
+
 Kind = Literal["string", "int64"]
 Fields = tuple[tuple[str, Kind], ...]
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
-Widths = NDArray[np.uint8]  # of values, in bytes
 
-_WORDS_AT_ONCE = 4
-"""Words per gather: numpy's cost is per gather, hardly per byte."""
 
 _LONGEST_WORDS = 31
 """Longer strings and literals are left to the slower reader: every pass costs all lines of the block."""
@@ -47,20 +58,6 @@ _PAD_BYTES = 4096
 _MEMBER = re.compile(
     rb'"(?P<key>[^"\\\x00-\x1f]*)" *: *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?[0-9]+)) *(?P<end>[,}]) *'
 )
-
-
-class _Deviates(Exception):
-    """A line is not of the first line's shape, or the shape is none that this reader knows."""
-
-
-def _every(byte: int) -> np.uint64:
-    return np.uint64(byte * 0x0101010101010101)
-
-
-_LOW, _HIGH, _QUOTES, _ZEROS = _every(0x01), _every(0x80), _every(0x22), _every(0x30)
-_PAIRS = np.uint64(0x000000FF000000FF)
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, without structure: the golden ratio
-_POWERS = 10 ** np.arange(9, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     """
     try:
         return _decode(block, fields)
-    except _Deviates:
+    except Deviates:
         return None
 
 
@@ -113,9 +110,9 @@ def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
     if any(kinds.get(name) != kind for name, kind in fields):
-        raise _Deviates
+        raise Deviates
     if bytes(block[-len(template.tail) :]) != template.tail:
-        raise _Deviates
+        raise Deviates
     if raw.max() >= 0x80:
         _check_utf8(block)
     columns = _Lines(raw, template).columns({name for name, _ in fields})
@@ -126,7 +123,7 @@ def _check_utf8(block: bytes | memoryview) -> None:
     try:
         str(block, "utf-8")
     except UnicodeDecodeError:
-        raise _Deviates from None
+        raise Deviates from None
 
 
 def _template(block: bytes) -> _Template:
@@ -135,12 +132,12 @@ def _template(block: bytes) -> _Template:
     values: list[_Value] = []
     opening = re.match(rb"\{ *", line)
     if not opening:
-        raise _Deviates
+        raise Deviates
     at, before, head = opening.end(), 0, 0
     while True:
         member = _MEMBER.match(line, at)
         if not member:
-            raise _Deviates
+            raise Deviates
         kind: Kind = "int64" if member["int64"] is not None else "string"
         start, end = member.span(kind)
         values.append(_Value(member["key"].decode(errors="surrogateescape"), kind, line[before:start]))
@@ -148,37 +145,12 @@ def _template(block: bytes) -> _Template:
         if member["end"] == b"}":
             break
     if line[at:] != b"\n" or len({value.name for value in values}) < len(values):
-        raise _Deviates
+        raise Deviates
     tail = line[before:]
     if any(value.name == "crc32c" for value in (values if tail != b'"}\n' else values[:-1])):
-        raise _Deviates
+        raise Deviates
     first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
     return _Template((first, *values[1:]), head, tail)
-
-
-class _Words:
-    """The words of eight bytes at one address per line; `words[j]` has shape (lines,). Best read in order."""
-
-    def __init__(self, windows: NDArray[np.void], at: I64, skip: int = 0) -> None:
-        self._windows, self._at, self._skip = windows, at, skip
-        self._window, self._read = -1, np.zeros((0, _WORDS_AT_ONCE), np.uint64)
-
-    def __getitem__(self, j: int) -> U64:
-        window, word = divmod(self._skip + j, _WORDS_AT_ONCE)
-        if window != self._window:
-            at = self._at + 8 * _WORDS_AT_ONCE * window
-            self._window, self._read = window, self._windows[at].view("<u8").reshape(-1, _WORDS_AT_ONCE)
-        return self._read[:, word]
-
-    def behind(self, words: int) -> _Words:
-        """The same without the first `words`, keeping what has been read."""
-        rest = _Words(self._windows, self._at, words)
-        rest._window, rest._read = self._window, self._read
-        return rest
-
-    def moved(self, by: NDArray[np.bool_]) -> _Words:
-        """The words `by` bytes further on."""
-        return _Words(self._windows, self._at + 8 * self._skip + by)
 
 
 class _Scratch(threading.local):
@@ -225,12 +197,12 @@ class _Lines:
         memory, marks = _SCRATCH.padded(raw, template.tail)
         newlines = _newlines(memory, marks)
         self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
-        size = 8 * _WORDS_AT_ONCE
+        size = 8 * WORDS_AT_ONCE
         every = (len(memory) - size + 1,)
         self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
 
-    def words(self, at: I64) -> _Words:
-        return _Words(self._windows, at)
+    def words(self, at: I64) -> Words:
+        return Words(self._windows, at)
 
     def columns(self, wanted: set[str]) -> dict[str, pa.Array]:
         """Read all members of all lines; the columns of those wanted."""
@@ -245,139 +217,78 @@ class _Lines:
             width, column = _READ[value.kind](words, value.name in wanted)
             end = start + width
             if (end > self._ends).any():
-                raise _Deviates
+                raise Deviates
             if column is not None:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
-            raise _Deviates
+            raise Deviates
         return columns
 
-    def _behind(self, literal: bytes, start: I64) -> _Words:
+    def _behind(self, literal: bytes, start: I64) -> Words:
         """The words of the value at `start`, once the literal before it has been compared."""
         count = -(-len(literal) // 8)
         if count > _LONGEST_WORDS:
-            raise _Deviates
+            raise Deviates
         words = self.words(start - 8 * count)
         expected = np.frombuffer(literal.rjust(8 * count, b"\0"), "<u8")
         foreign = 8 * (8 * count - len(literal))  # bits of the first word that precede the literal
         for j in range(count):
             found = words[j] if j or not foreign else words[j] >> np.uint64(foreign) << np.uint64(foreign)
             if not (found == expected[j]).all():
-                raise _Deviates
+                raise Deviates
         return words.behind(count)
 
 
-def _bytes_below(stop: U64) -> Widths:
-    """Bytes before the first one whose high bit is set in `stop`; 8 if there is none.
-
-    >>> _bytes_below(np.array([0x80, 0x8000, 0x80800000, 0], np.uint64)).tolist()
-    [0, 1, 2, 8]
-    """
-    below = stop - np.uint64(1)
-    below &= ~stop
-    count: Widths = np.bitwise_count(below) >> np.uint8(3)
-    return count
-
-
-def _unused_bits(count: Widths) -> U64:
-    return (np.uint8(64) - (count << np.uint8(3))).astype(np.uint64)
-
-
-def _integer(words: _Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+def _integer(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of an integer as JSON writes it, within 64 bits."""
-    number, width = _digits(words)
+    number, width = read_digits(words)
     if width.all():
         if number.max() >> np.uint64(63):
-            raise _Deviates
+            raise Deviates
         return width, pa.array(number.view(np.int64)) if wanted else None
     negative = (words[0] & np.uint64(0xFF)) == ord("-")
-    number, width = _digits(words.moved(negative))
+    number, width = read_digits(words.moved(negative))
     fits = number <= np.uint64(2**63 - 1) + negative
     if not (width.all() and fits.all() and number[negative].all()):
-        raise _Deviates
+        raise Deviates
     return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
 
 
-def _digits(words: _Words) -> tuple[U64, Widths]:
-    """The number that the leading digits spell, and how many they are; 0 is spelt by itself only."""
-    for j in range(3):
-        word = words[j] ^ _ZEROS
-        stop = word + _every(0x76)  # sets the high bit of all that is not 0..9
-        stop |= word
-        stop &= _HIGH
-        count = _bytes_below(stop)
-        if j == 0:
-            number, width = _spelt(word, count), count
-            if ((word & np.uint64(0xFF) == 0) & (width > 1)).any():
-                raise _Deviates
-        else:
-            count *= width == 8 * j
-            number = number * _POWERS[count] + _spelt(word, count)
-            width = width + count
-        if (longest := width.max()) < 8 * (j + 1):
-            break
-    if longest > 19:  # 19 digits still fit into an unsigned word
-        raise _Deviates
-    return number, width
-
-
-def _spelt(digits: U64, count: Widths) -> U64:
-    """The number of the first `count` bytes of each word, which hold 0..9."""
-    word = digits << _unused_bits(count)  # leading zeros come in
-    word = word * np.uint64(10) + (word >> np.uint64(8))
-    upper = word >> np.uint64(16)
-    upper &= _PAIRS
-    word &= _PAIRS
-    word *= np.uint64(100 + (1000000 << 32))
-    upper *= np.uint64(1 + (10000 << 32))
-    word += upper
-    word >>= np.uint64(32)
-    return word
-
-
-def _text(words: _Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+def _text(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of a string that needs no unescaping."""
     contents: list[U64] = []
     width: Widths = np.zeros((), np.uint8)
     for j in range(_LONGEST_WORDS):
         word = words[j]
-        count = _bytes_below(_zero_bytes(word ^ _QUOTES))
+        count = bytes_below(zero_bytes(word ^ QUOTES))
         count *= width == 8 * j
         width = width + count
-        unused = _unused_bits(count)
+        unused = unused_bits(count)
         contents.append(word << unused >> unused)
         if width.max() < 8 * (j + 1):
             break
     else:
-        raise _Deviates
+        raise Deviates
     if wanted:
         return width, _dictionary(contents, width)
     _check_plain(contents, width)
     return width, None
 
 
-def _zero_bytes(word: U64) -> U64:
-    """High bits of zero bytes; the lowest is exact, one above it may be false."""
-    found = word - _LOW
-    found &= ~word
-    found &= _HIGH
-    return found
-
-
 def _check_plain(contents: list[U64], width: Widths) -> None:
     """No backslash, no control character."""
     for j, word in enumerate(contents):
         used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
-        below = word | (_every(0x20) << np.uint64(64) - _unused_bits(used))
-        if ((_zero_bytes(word ^ _every(0x5C)) | ((below - _every(0x20)) & ~below)) & _HIGH).any():
-            raise _Deviates
+        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))
+        if ((zero_bytes(word ^ every_byte(0x5C)) | ((below - every_byte(0x20)) & ~below)) & HIGH).any():
+            raise Deviates
 
 
 def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
     """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
     hashed = contents[0]
     for word in contents[1:]:
-        hashed = hashed * _MIX
+        hashed = hashed * MIX
         hashed ^= hashed >> np.uint64(32)
         hashed += word
     encoded = pa.array(hashed).dictionary_encode()
@@ -386,7 +297,7 @@ def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
     one[codes] = np.arange(len(codes))
     strings = [word[one] for word in contents]
     if len(contents) > 1 and any((string[codes] != word).any() for string, word in zip(strings, contents, strict=True)):
-        raise _Deviates
+        raise Deviates
     _check_plain(strings, width[one])
     return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, width[one]))
 
@@ -400,73 +311,15 @@ def _strings(contents: list[U64], width: Widths) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(width), buffers)
 
 
-def _check_crc(value: _Value, lines: _Lines, end: I64, words: _Words) -> None:
+def _check_crc(value: _Value, lines: _Lines, end: I64, words: Words) -> None:
     """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
     if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
-        raise _Deviates
+        raise Deviates
     if (words[1] & np.uint64(0xFF) != ord('"')).any():
-        raise _Deviates
+        raise Deviates
     covered = end + (len(value.literal) - len(b',"crc32c":"'))  # a closing quote belongs to the literal
-    if (words[0] != _hexadecimal(_crc32c(lines, covered))).any():
-        raise _Deviates
-
-
-def _hexadecimal(numbers: NDArray[np.uint32]) -> U64:
-    """Eight lowercase digits of each number, as a word.
-
-    >>> _hexadecimal(np.array([0x89abcdef], np.uint32)).tobytes()
-    b'89abcdef'
-    """
-    word = numbers.astype(np.uint64)
-    for bits, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F)):
-        word |= word << np.uint64(bits)
-        word &= np.uint64(kept)
-    letters = (word + _every(6)) >> np.uint64(4) & _LOW
-    word += letters * np.uint64(ord("a") - ord("0") - 10)
-    word += _ZEROS
-    return word.byteswap(inplace=True)
-
-
-def _crc32c(lines: _Lines, end: I64) -> NDArray[np.uint32]:
-    """CRC-32C of each line up to `end`.
-
-    Lines are aligned at their end: in front of a message, zeros leave a CRC that starts from zero as it is.
-    What starting from ones adds depends on the length only; it is the CRC of as many zeros.
-    """
-    length = end - lines.starts
-    shortest, longest = int(length.min()), int(length.max())
-    if longest > _PAD_BYTES or shortest < 0:
-        raise _Deviates
-    count = -(-longest // 8)
-    words = lines.words(end - 8 * count)
-    crc = np.zeros(len(length), np.uint32)
-    tables = _crc_tables()
-    for j in range(count):
-        word = words[j]
-        if (foreign := 8 * (count - j)) > shortest:  # bytes of the line before may be in this word
-            bits = (np.minimum(np.maximum(foreign - length, 0), 8) * 8).astype(np.uint64)
-            word = word >> bits << bits
-        quarters = (word ^ crc).view("<u2").reshape(-1, 4).T.astype(np.intp)
-        crc = tables[0][quarters[0]]
-        for k in range(1, 4):
-            crc ^= tables[k][quarters[k]]
-    zeros = np.array([crc32c.crc32c(bytes(n)) for n in range(shortest, longest + 1)], np.uint32)
-    crc ^= zeros[length - shortest]
-    return crc
-
-
-@lru_cache(maxsize=1)
-def _crc_tables() -> tuple[NDArray[np.uint32], ...]:
-    """What two bytes at offset 0, 2, 4, 6 of a word add to the CRC, by their value."""
-    start = crc32c.crc32c(bytes(8))
-    tables = []
-    for at in range(0, 64, 16):
-        table = np.zeros(1, np.uint32)
-        for bit in range(16):
-            one = crc32c.crc32c((1 << (at + bit)).to_bytes(8, "little")) ^ start
-            table = np.concatenate([table, table ^ np.uint32(one)])
-        tables.append(table)
-    return tuple(tables)
+    if (words[0] != hexadecimal(line_crcs(lines.words, lines.starts, covered, _PAD_BYTES))).any():
+        raise Deviates
 
 
 _READ = {"int64": _integer, "string": _text}

@@ -21,7 +21,7 @@ from cklog.parsers.columns import Fields, decode
 from cklog.parsers.records import NOT_NEGATIVE, NotARecord, as_record, strict_json
 from cklog.storage import open_file
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 8 << 20
 """Read at a time: small enough for the cache, large enough for vectorised decoding."""
 
 _LINE_BYTES = 64 << 20

@@ -35,7 +35,7 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
     >>> strict_json(b'{"seq":1,"crc32c":"00000000"}')
     Traceback (most recent call last):
         ...
-    cklog.parsers.records.NotARecord: crc32c is 00000000, the line's bytes give 4bd6d34e
+    cklog.parsers.records.NotARecord: crc32c is 00000000, the line's bytes give 3e8f26fb
     """
     try:
         found = json.loads(line.decode("utf-8"), parse_int=_integer)

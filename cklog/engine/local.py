@@ -26,7 +26,7 @@ class LocalEngine:
         fold = _Fold(scan)
         tally = Tally(DAMAGE_LISTED)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            for parts, found in threads.map(lambda split: _run_split(scan, split), scan.splits):
+            for parts, found in threads.map(lambda split: run_split(scan, split), scan.splits):
                 fold.add(parts)
                 tally.update(found)
         return Scanned(fold.table(), tally.damage(), tally.records)
@@ -35,16 +35,17 @@ class LocalEngine:
         """Nothing is held."""
 
 
-def _run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], Tally]:
+def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], Tally]:
+    """Partial rows of one split, merged; damage and counts. Both engines run this."""
     fold = _Fold(scan)
     tally = Tally(DAMAGE_LISTED)
-    for part in partials(scan, split, tally):
+    for part in _partials(scan, split, tally):
         fold.add([part])
     return fold.batches(), tally
 
 
-def partials(scan: Scan, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
-    """Partial rows of one split; damage and counts go to `tally`. Both engines run this."""
+def _partials(scan: Scan, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
+    """Partial rows of each batch; damage and counts go to `tally`."""
     for item in reader_of(split)(split, scan.table, scan.columns):
         if isinstance(item, Damage):
             tally.add(item)

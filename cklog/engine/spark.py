@@ -40,7 +40,8 @@ _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # partial rows are few
+    "spark.sql.adaptive.enabled": "false",  # it plans each stage anew, which costs more than the reduce
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -101,13 +102,12 @@ def _task(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]],
     """What a Spark task does with its rows of splits."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from cklog.engine.local import partials
+        from cklog.engine.local import run_split
 
         for batch in batches:
             for text in batch.column(0).to_pylist():
-                split = Split(**json.loads(text))
-                tally = Tally(DAMAGE_LISTED)
-                for part in partials(scan, split, tally):
+                parts, tally = run_split(scan, Split(**json.loads(text)))
+                for part in parts:
                     yield _widened(part, scan.partial, schema)
                 yield from _meta_rows(tally, schema)
 

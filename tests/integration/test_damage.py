@@ -56,7 +56,11 @@ def hold(whole: Answer, copy: Path, what: str, silent_allowed: bool) -> None:
     try:
         found = ask(copy)
     except CklogError as error:
-        assert error.exit_code in DOCUMENTED, what
+        ended = error.exit_code
+    else:
+        ended = found.exit_code
+    assert ended in DOCUMENTED, what
+    if ended in (65, 66):
         return
     best = checkpoints(whole)
     assert all(number <= best.get(name, 0) for name, number in checkpoints(found).items()), what
@@ -69,4 +73,4 @@ def test_a_dropped_file_with_a_checksum_file_is_missed(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "uncoordinated-join-parquet", copy)
     (copy / "checkpoints" / "join.parquet").unlink()
     found = ask(copy)
-    assert [f.id for f in found.findings if f.severity == "error"][0] == "missing-file"
+    assert "missing-file" in {f.id for f in found.findings}

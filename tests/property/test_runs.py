@@ -85,7 +85,9 @@ def manifest(folder: Path, execution: Execution) -> None:
         operator, _, number = name.rpartition("/")
         count[operator] = max(count.get(operator, 0), int(number) + 1)
     operators = [{"name": name, "parallelism": n} for name, n in count.items()]
-    (folder / "job.json").write_text(json.dumps({"operators": operators, "channels": [{"channel": c} for c in execution.channels]}))
+    (folder / "job.json").write_text(
+        json.dumps({"operators": operators, "channels": [{"channel": c} for c in execution.channels]})
+    )
 
 
 def ask(folder: Path, question: Question, split: int = 1 << 20) -> Answer:
@@ -112,7 +114,9 @@ def failed_runs(draw: st.DrawFn) -> tuple[Execution, frozenset[str], random.Rand
 
 @settings(max_examples=120)
 @given(failed_runs())
-def test_the_line_of_a_run_folder_is_the_exhaustive_maximum(case: tuple[Execution, frozenset[str], random.Random]) -> None:
+def test_the_line_of_a_run_folder_is_the_exhaustive_maximum(
+    case: tuple[Execution, frozenset[str], random.Random],
+) -> None:
     execution, failed, rng = case
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

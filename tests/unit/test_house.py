@@ -80,6 +80,10 @@ def test_every_finding_is_documented() -> None:
     made = set()
     for path in modules():
         text = path.read_text()
-        made |= set(re.findall(r'(?:Finding|Damage|Damaged|Flaw|_finding|made)\(\s*(?:[a-z.]+path, )?"([a-z]+(?:-[a-z]+)+)"', text))
+        made |= set(
+            re.findall(
+                r'(?:Finding|Damage|Damaged|Flaw|_finding|made)\(\s*(?:[a-z.]+path, )?"([a-z]+(?:-[a-z]+)+)"', text
+            )
+        )
     assert len(made) > 20
     assert made <= known

@@ -1,0 +1,138 @@
+"""Eight bytes at a time: values of many lines as little-endian words, and the arithmetic on them.
+
+The tricks on words ("SWAR") are those of Hacker's Delight, chapter 6, and of simdjson's number parsing. Every
+function works on one word of each line at once; arrays have shape (lines,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+U64 = NDArray[np.uint64]
+
+I64 = NDArray[np.int64]
+
+Widths = NDArray[np.uint8]  # of values, in bytes
+
+WORDS_AT_ONCE = 4
+"""Words per gather: numpy's cost is per gather, hardly per byte."""
+
+
+class Deviates(Exception):
+    """A line is not of the first line's shape, or the shape is none that this reader knows."""
+
+
+def every_byte(byte: int) -> np.uint64:
+    return np.uint64(byte * 0x0101010101010101)
+
+
+LOW, HIGH, QUOTES, ZEROS = every_byte(0x01), every_byte(0x80), every_byte(0x22), every_byte(0x30)
+
+PAIRS = np.uint64(0x000000FF000000FF)
+
+MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, without structure: the golden ratio
+
+POWERS = 10 ** np.arange(9, dtype=np.uint64)
+
+
+class Words:
+    """The words of eight bytes at one address per line; `words[j]` has shape (lines,). Best read in order."""
+
+    def __init__(self, windows: NDArray[np.void], at: I64, skip: int = 0) -> None:
+        self._windows, self._at, self._skip = windows, at, skip
+        self._window, self._read = -1, np.zeros((0, WORDS_AT_ONCE), np.uint64)
+
+    def __getitem__(self, j: int) -> U64:
+        window, word = divmod(self._skip + j, WORDS_AT_ONCE)
+        if window != self._window:
+            at = self._at + 8 * WORDS_AT_ONCE * window
+            self._window, self._read = window, self._windows[at].view("<u8").reshape(-1, WORDS_AT_ONCE)
+        return self._read[:, word]
+
+    def behind(self, words: int) -> Words:
+        """The same without the first `words`, keeping what has been read."""
+        rest = Words(self._windows, self._at, words)
+        rest._window, rest._read = self._window, self._read
+        return rest
+
+    def moved(self, by: NDArray[np.bool_]) -> Words:
+        """The words `by` bytes further on."""
+        return Words(self._windows, self._at + 8 * self._skip + by)
+
+
+def bytes_below(stop: U64) -> Widths:
+    """Bytes before the first one whose high bit is set in `stop`; 8 if there is none.
+
+    >>> bytes_below(np.array([0x80, 0x8000, 0x80800000, 0], np.uint64)).tolist()
+    [0, 1, 2, 8]
+    """
+    below = stop - np.uint64(1)
+    below &= ~stop
+    count: Widths = np.bitwise_count(below) >> np.uint8(3)
+    return count
+
+
+def unused_bits(count: Widths) -> U64:
+    return (np.uint8(64) - (count << np.uint8(3))).astype(np.uint64)
+
+
+def read_digits(words: Words) -> tuple[U64, Widths]:
+    """The number that the leading digits spell, and how many they are; 0 is spelt by itself only."""
+    for j in range(3):
+        word = words[j] ^ ZEROS
+        stop = word + every_byte(0x76)  # sets the high bit of all that is not 0..9
+        stop |= word
+        stop &= HIGH
+        count = bytes_below(stop)
+        if j == 0:
+            number, width = spelt(word, count), count
+            if ((word & np.uint64(0xFF) == 0) & (width > 1)).any():
+                raise Deviates
+        else:
+            count *= width == 8 * j
+            number = number * POWERS[count] + spelt(word, count)
+            width = width + count
+        if (longest := width.max()) < 8 * (j + 1):
+            break
+    if longest > 19:  # 19 digits still fit into an unsigned word
+        raise Deviates
+    return number, width
+
+
+def spelt(digits: U64, count: Widths) -> U64:
+    """The number of the first `count` bytes of each word, which hold 0..9."""
+    word = digits << unused_bits(count)  # leading zeros come in
+    word = word * np.uint64(10) + (word >> np.uint64(8))
+    upper = word >> np.uint64(16)
+    upper &= PAIRS
+    word &= PAIRS
+    word *= np.uint64(100 + (1000000 << 32))
+    upper *= np.uint64(1 + (10000 << 32))
+    word += upper
+    word >>= np.uint64(32)
+    return word
+
+
+def zero_bytes(word: U64) -> U64:
+    """High bits of zero bytes; the lowest is exact, one above it may be false."""
+    found = word - LOW
+    found &= ~word
+    found &= HIGH
+    return found
+
+
+def hexadecimal(numbers: NDArray[np.uint32]) -> U64:
+    """Eight lowercase digits of each number, as a word.
+
+    >>> hexadecimal(np.array([0x89abcdef], np.uint32)).tobytes()
+    b'89abcdef'
+    """
+    word = numbers.astype(np.uint64)
+    for bits, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F)):
+        word |= word << np.uint64(bits)
+        word &= np.uint64(kept)
+    letters = (word + every_byte(6)) >> np.uint64(4) & LOW
+    word += letters * np.uint64(ord("a") - ord("0") - 10)
+    word += ZEROS
+    return word.byteswap(inplace=True)

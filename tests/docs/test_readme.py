@@ -1,0 +1,42 @@
+"""The README is true: every command in it runs, and prints what the README shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from tests.cli import cklog
+from tests.conftest import REPOSITORY
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+SHOWN = [
+    (command.replace("\\\n", " "), output)
+    for block in BLOCKS
+    for command, output in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE)
+]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len([command for command, _ in SHOWN if "cklog " in command]) >= 5
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command[:60] for command, _ in SHOWN])
+def test_the_readme_shows_what_the_command_prints(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    last = command.split("&&")[-1].strip()
+    if not last.startswith("cklog "):
+        assert last in ("python -m pytest", "python benchmarks/run.py")
+        return
+    ended = cklog(*shlex.split(last)[1:])
+    assert ended.out == output
+
+
+@pytest.mark.parametrize("name", ["recovery-line", "verify", "replay", "inspect"])
+def test_every_command_is_in_the_readme_and_has_help(name: str) -> None:
+    assert f"`cklog {name}`" in README
+    ended = cklog(name, "--help")
+    assert ended.code == 0
+    assert "Usage:" in ended.out
