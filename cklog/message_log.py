@@ -58,7 +58,7 @@ class Wanted:
     def row_group(self, statistics: dict[str, tuple[Any, Any]]) -> bool:
         """Whether a row group of these (least, greatest) values by column may hold a wanted record."""
         greatest = statistics.get("seq", (None, None))[1]
-        return greatest is None or not len(self.start) or bool(greatest >= self.start.min())
+        return not isinstance(greatest, int) or not len(self.start) or bool(greatest >= self.start.min())
 
 
 def columns(as_of: int | None) -> tuple[str, ...]:
