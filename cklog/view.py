@@ -100,16 +100,10 @@ def _further(subtasks: int, checkpoints: int) -> str:
 
 def _line_section(line: RecoveryLine) -> Section:
     rows = [
-        (
-            f"{e.operator}/{e.subtask}",
-            _checkpoint(e),
-            utc(e.time),
-            "yes" if e.rolled_back else "no",
-            e.uri or "-",
-        )
+        (f"{e.operator}/{e.subtask}", _checkpoint(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
         for e in line.line
     ]
-    return _section("Recovery line", ("subtask", "checkpoint", "time", "rolled back", "uri"), rows)
+    return _section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
 
 
 def _checkpoint(entry: LineEntry) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import traceback
@@ -53,6 +54,7 @@ def _cklog(
 def main() -> None:
     """Run the program; the only place that catches `CklogError`."""
     _leave_pandas_out()
+    gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
         app(standalone_mode=True)
     except CklogError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import shutil
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -111,7 +112,7 @@ class Common:
     def _rendered(self, answer: Answer, form: str) -> str:
         terminal = not self.output and sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        return render(answer, form, os.get_terminal_size().columns if terminal else None, color)
+        return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)
 
     def _write(self, text: str) -> None:
         """To stdout or the file of -o."""

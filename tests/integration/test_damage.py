@@ -37,12 +37,25 @@ def files(sample: str) -> list[Path]:
     return sorted(p for p in (SAMPLES / sample).rglob("*") if p.is_file() and p.stat().st_size)
 
 
-@pytest.mark.parametrize("sample", ["domino-cycle", "uncoordinated-join", "uncoordinated-join-parquet"])
+NATIVE = ["domino-cycle", "uncoordinated-join", "uncoordinated-join-parquet"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", NATIVE)
+def test_much_damage_does_no_more(sample: str, tmp_path: Path) -> None:
+    injure(sample, tmp_path, seed=11, rounds=60)
+
+
+@pytest.mark.parametrize("sample", NATIVE)
 def test_damage_never_makes_the_line_newer_or_goes_unsaid(sample: str, tmp_path: Path) -> None:
-    rng = random.Random(7)
+    injure(sample, tmp_path, seed=7, rounds=4)
+
+
+def injure(sample: str, tmp_path: Path, seed: int, rounds: int) -> None:
+    rng = random.Random(seed)
     whole = ask(SAMPLES / sample)
     for path in files(sample):
-        for _ in range(6):
+        for _ in range(rounds):
             for how, data in damaged(path.read_bytes(), rng).items():
                 copy = tmp_path / "copy"
                 shutil.copytree(SAMPLES / sample, copy)
