@@ -1,6 +1,6 @@
 """Channel logs scanned by cklog's Spark engine and by plain Spark SQL: `scan_spark.py FOLDER…`; CPU seconds.
 
-Both run on local[*] with the same settings, in processes of their own, each after a first query that starts what Spark
+Both run on local[*], plain Spark SQL with the full compiler and adaptive plans, in processes of their own, each after a first query that starts what Spark
 starts lazily; CPU is that of all processes of the session (JVM and Python workers) during one scan. Spark SQL does
 count, bytes, least and greatest number per channel; cklog finds every contiguous range as well. Linux only.
 """
@@ -22,6 +22,8 @@ from cklog.run import SPLIT_BYTES
 from cklog.storage import Root
 
 ROUNDS = 3
+PLAIN = (("spark.driver.extraJavaOptions", "-XX:+UseSerialGC"), ("spark.sql.adaptive.enabled", "true"))
+"""Spark SQL scans in the JVM: it gets the full compiler, and Spark's default plans."""
 
 
 def session_cpu() -> float:
@@ -59,7 +61,8 @@ def plain(session: Any, folder: str) -> int:
 
 def child(name: str, folder: str, small: str) -> None:
     """CPU and wall seconds of the second scan."""
-    engine = SparkEngine(SparkOptions())
+    conf = () if name == "cklog" else PLAIN
+    engine = SparkEngine(SparkOptions(conf=conf))
     session = engine._start()
     work = (lambda path: cklog(engine, path)) if name == "cklog" else (lambda path: plain(session, path))
     work(small)
@@ -91,9 +94,8 @@ def main() -> None:
         walls = [statistics.median(pair[i][2] for pair in pairs) for i in (0, 1)]
         ratio = statistics.median(pair[0][1] / pair[1][1] for pair in pairs)
         rows = pairs[0][0][0] / 1e6
-        print(
-            f"| {Path(folder).name} | {rows:.0f} M | {own:.1f} | {other:.1f} | {ratio:.2f} | {walls[0]:.1f} | {walls[1]:.1f} |"
-        )
+        name = Path(folder).name
+        print(f"| {name} | {rows:.0f} M | {own:.1f} | {other:.1f} | {ratio:.2f} | {walls[0]:.1f} | {walls[1]:.1f} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The Spark engine: splits become rows, tasks read their splits themselves, Spark reduces the partial rows.
+"""The Spark engine: a row per split, tasks read their splits themselves, Spark reduces the partial rows.
 
 Only the DataFrame API that Spark Connect has is used (no RDD, no JVM object), so a scan runs on a local
 session, a cluster (`--master`) or a Connect server (`--remote`). Raw rows never cross between Python and the
@@ -7,19 +7,18 @@ JVM: `mapInArrow` returns partial rows only.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned, Split
+from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned
 from cklog.engine.damage import Tally
 from cklog.errors import EngineError
 
@@ -35,6 +34,7 @@ _META = pa.schema(
 """Beside the partial columns: damage and record counts travel in rows of their own, the partial columns null."""
 
 _RECORDS = "records"
+_MOST_TASKS = 4096
 
 _QUIET = {
     "spark.ui.enabled": "false",
@@ -45,7 +45,7 @@ _QUIET = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",  # Python reads; the JVM plans
 }
 """Defaults of a local session, each of which `--spark-conf` may override."""
 
@@ -75,8 +75,8 @@ class SparkEngine:
             return Scanned(scan.partial.empty_table())
         session = self._start()
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
-        rows = [(json.dumps(asdict(split)),) for split in scan.splits]
-        frame = session.createDataFrame(rows, "split string").repartition(min(len(rows), 1024))
+        count = len(scan.splits)
+        frame = session.range(0, count, 1, min(count, _MOST_TASKS))
         frame = frame.mapInArrow(_task(scan, schema), _spark_schema(schema))
         if scan.reduce is not None:
             frame = _reduced(frame, scan)
@@ -99,14 +99,14 @@ class SparkEngine:
 
 
 def _task(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a Spark task does with its rows of splits."""
+    """What a Spark task does with its numbers of splits; the scan itself travels with the task."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from cklog.engine.local import run_split
 
         for batch in batches:
-            for text in batch.column(0).to_pylist():
-                parts, tally = run_split(scan, Split(**json.loads(text)))
+            for number in batch.column(0).to_pylist():
+                parts, tally = run_split(scan, scan.splits[number])
                 for part in parts:
                     yield _widened(part, scan.partial, schema)
                 yield from _meta_rows(tally, schema)
