@@ -1,8 +1,9 @@
 """Channel logs scanned by cklog's Spark engine and by plain Spark SQL: `scan_spark.py FOLDER…`; CPU seconds.
 
-Both run on local[*], plain Spark SQL with the full compiler and adaptive plans, in processes of their own, each after a first query that starts what Spark
-starts lazily; CPU is that of all processes of the session (JVM and Python workers) during one scan. Spark SQL does
-count, bytes, least and greatest number per channel; cklog finds every contiguous range as well. Linux only.
+Both run on local[*], plain Spark SQL with the full compiler and adaptive plans, in processes of their own, each after
+a first query that starts what Spark starts lazily; CPU is that of all processes of the session (JVM and Python workers)
+during one scan. Spark SQL does count, bytes, least and greatest number per channel; cklog finds every contiguous range
+as well. Linux only.
 """
 
 from __future__ import annotations
