@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,9 @@ def test_a_last_line_without_a_newline_is_torn_even_if_it_parses(tmp_path: Path)
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
 def test_compressed_files_say_the_same(tmp_path: Path, suffix: str) -> None:
     data = b"".join(map(line, pair(2, 7)))
-    pack = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}[suffix]
+    pack: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}[
+        suffix
+    ]
     path = tmp_path / "checkpoints" / f"part{suffix}"
     path.parent.mkdir()
     path.write_bytes(pack(data))
