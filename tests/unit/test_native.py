@@ -108,12 +108,10 @@ def test_a_last_line_without_a_newline_is_torn_even_if_it_parses(tmp_path: Path)
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
 def test_compressed_files_say_the_same(tmp_path: Path, suffix: str) -> None:
     data = b"".join(map(line, pair(2, 7)))
-    pack: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}[
-        suffix
-    ]
+    packs: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}
     path = tmp_path / "checkpoints" / f"part{suffix}"
     path.parent.mkdir()
-    path.write_bytes(pack(data))
+    path.write_bytes(packs[suffix](data))
     assert chosen(ask(tmp_path)) == {"a/0": 1, "b/0": 0}
 
 
