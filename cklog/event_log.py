@@ -28,7 +28,7 @@ from cklog.line import (
 from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.question import Question
 from cklog.recovery_line import NoConsistentLine, forced, recovery_line
-from cklog.replay import Ranges, joined, ranges_of, receive_without_send, shared_sources, sources_of
+from cklog.replay import Ranges, impossible_loops, joined, ranges_of, receive_without_send, shared_sources, sources_of
 from cklog.tables import Records, parse_channel, parse_subtask, records_of
 from cklog.verification import Marks
 from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
@@ -247,7 +247,8 @@ class EventLog:
         seen |= volatile_subtasks(records)
         bound = tuple(s for s in survivors if s not in seen)
         built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings))
-        return Evidence(records, built, current, bound, [*findings, *built.findings, *_no_evidence(bound)], inputs)
+        found = [*findings, *built.findings, *impossible_loops(built.history), *_no_evidence(bound)]
+        return Evidence(records, built, current, bound, found, inputs)
 
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):

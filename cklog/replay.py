@@ -57,6 +57,20 @@ def receive_without_send(history: History, line: Ints) -> list[Finding]:
     return found
 
 
+def impossible_loops(history: History) -> list[Finding]:
+    """Self-channels on which a checkpoint has received what it has not sent: no order of events does that."""
+    found = []
+    for k in np.flatnonzero(history.src == history.dst).tolist():
+        sent = history.sent[history.sent_at[k] : history.sent_at[k + 1]]
+        received = history.received[history.received_at[k] : history.received_at[k + 1]]
+        if (received > sent).any():
+            name = history.channels[k]
+            x = int(np.flatnonzero(received > sent)[0])
+            message = f"{name}: a checkpoint has received {received[x]} and sent {sent[x]}; it is on no line"
+            found.append(Finding("receive-without-send", "error", name, message))
+    return found
+
+
 def joined(
     channels: tuple[str, ...],
     ranges: Ranges,

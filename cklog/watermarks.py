@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.errors import CorruptInput
 from cklog.history import History, Ints
 from cklog.model import Finding, Subtask
 from cklog.tables import Records, Watermarks
@@ -45,6 +46,10 @@ class Built:
     row: Ints
     newest_sent: Ints
     findings: tuple[Finding, ...]
+
+
+MOST_WATERMARKS = 1 << 30
+"""Watermarks that are held at once, 8 bytes each: a hostile input names more channels than memory has room for."""
 
 
 def build(
@@ -138,6 +143,9 @@ class _Builder:
     ) -> tuple[Ints, Ints]:
         """Watermarks of all channels at every row of their owner: starts (c + 1,) and values."""
         lengths = (self._first[1:] - self._first[:-1])[owner]
+        if lengths.sum() > MOST_WATERMARKS:
+            message = f"{len(owner)} channels with {lengths.max()} checkpoints: {lengths.sum()} watermarks do not fit"
+            raise CorruptInput(message, "analyse a part of the history: move old checkpoints out of a copy")
         at = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         value = np.full(int(at[-1]), -1, np.int64)
         value[at[marks.channel] + self._position[marks.row]] = marks.value

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model import TABLES
 from cklog.parsers.columns import Fields, decode
-from cklog.parsers.records import NOT_NEGATIVE, NotARecord, as_record, strict_json
+from cklog.parsers.records import BIGGEST, NOT_NEGATIVE, NotARecord, as_record, strict_json
 from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
@@ -92,9 +92,9 @@ def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch 
 
 
 def _within(batch: pa.RecordBatch) -> bool:
-    """Whether every counting column is free of negative numbers."""
-    names = [name for name in batch.schema.names if name in NOT_NEGATIVE]
-    return all(batch.column(name).to_numpy(zero_copy_only=False).min(initial=0) >= 0 for name in names)
+    """Whether every counting column holds counts: no negative one, and none whose successor overflows."""
+    counts = [batch.column(n).to_numpy(zero_copy_only=False) for n in batch.schema.names if n in NOT_NEGATIVE]
+    return all(c.min(initial=0) >= 0 and c.max(initial=0) < BIGGEST for c in counts)
 
 
 def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:

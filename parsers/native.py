@@ -67,11 +67,14 @@ class Native:
         return sum(entry.size for entry in self._files(table))
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
-        """One row per kind of file of the table, with the intact records that a scan counted."""
+        """One row per kind of file of the table, with the intact records that a scan counted.
+
+        The manifest stands with the checkpoints, which every question reads.
+        """
         rows: dict[str, list[Entry]] = {}
         for entry in self._files(table):
             rows.setdefault(_suffix(entry.path), []).append(entry)
-        return tuple(
+        used = [
             InputUsed(
                 f"{table}/",
                 f"native{suffix}",
@@ -79,7 +82,10 @@ class Native:
                 sum(records_read.get(e.path, 0) for e in entries),
             )
             for suffix, entries in sorted(rows.items())
-        )
+        ]
+        if table == "checkpoints" and "job.json" in self._sizes:
+            used.insert(0, InputUsed("job.json", "native", self._sizes["job.json"], int(bool(self.manifest))))
+        return tuple(used)
 
     def scan(
         self,

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from cklog.engine import Damage, Split
 from cklog.model import CHOICES, TABLES
 from cklog.parsers.jsonl import PSEUDO
-from cklog.parsers.records import NOT_NEGATIVE
+from cklog.parsers.records import BIGGEST, NOT_NEGATIVE
 from cklog.storage import open_file
 from cklog.tables import map_rows
 
@@ -128,8 +128,12 @@ def _faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.
     """(rows at fault, why) for one column."""
     if array.null_count and name in schema.names and not schema.field(name).nullable:
         yield pc.is_null(array), f"no field {name}"
-    if name in NOT_NEGATIVE and (pc.min(array).as_py() or 0) < 0:
-        yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
+    if name in NOT_NEGATIVE and len(array):
+        span = pc.min_max(array).as_py()
+        if (span["min"] or 0) < 0:
+            yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
+        if (span["max"] or 0) >= BIGGEST:
+            yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
     if name in CHOICES:
         words = pa.array([*CHOICES[name], None], pa.string())
         known = pc.is_in(array.cast(pa.string()), value_set=words)

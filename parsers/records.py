@@ -17,7 +17,8 @@ import pyarrow as pa
 from cklog.model import CHOICES
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
-_BIGGEST = (1 << 63) - 1
+BIGGEST = (1 << 63) - 1
+"""No number reaches this: the next one would not fit 64 bits."""
 
 NOT_NEGATIVE = frozenset({"subtask", "checkpoint", "seq", "bytes", "parent", "round", "lsn"})
 """Integer fields that count something; `time` may lie before 1970."""
@@ -122,7 +123,7 @@ def _text(name: str, value: Any) -> str:
 def _counted(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise NotARecord(f"{name} is {_shown(value)}, not an integer")
-    if not -_BIGGEST <= value < _BIGGEST:
+    if not -BIGGEST <= value < BIGGEST:
         raise NotARecord(f"{name} is {value}, beyond 64 bits")
     if value < 0 and name in NOT_NEGATIVE:
         raise NotARecord(f"{name} is {value}, less than 0")

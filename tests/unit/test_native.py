@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cklog.errors import CorruptInput
 from cklog.model import Answer, Finding
 from cklog.question import Question
 from cklog.run import Options, open_run
@@ -264,3 +265,33 @@ def test_hostile_numbers_and_names_are_held(tmp_path: Path) -> None:
     answer = ask(tmp_path)
     assert chosen(answer) == {"a/0": 1, "b/0": 1, "c/0": 0}
     assert {"foreign-channel", "bad-manifest"} <= {f.id for f in answer.findings}
+
+
+def test_a_loop_that_receives_before_it_sends_is_a_log_error(tmp_path: Path) -> None:
+    loop = "a/0->a/0"
+    write(tmp_path, "checkpoints", [checkpoint("a/0", 1, sent={loop: 1}, received={loop: 2}), checkpoint("b/0", 1)])
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 0, "b/0": 1}
+    assert found(answer, "receive-without-send").subject == loop
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_number_without_a_successor_is_no_record(tmp_path: Path, form: str) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    last = (1 << 63) - 1
+    if form == "jsonl":
+        write(tmp_path, "channels", messages(2, 3, last))
+    else:
+        (tmp_path / "channels").mkdir()
+        table = pa.table({"channel": [A_TO_B] * 3, "seq": [2, 3, last]})
+        pq.write_table(table, tmp_path / "channels" / "x.parquet")
+    answer = ask(tmp_path)
+    assert "beyond 64 bits" in found(answer, "bad-record").message
+    assert answer.result.channels[0].messages == 2
+
+
+def test_more_watermarks_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    monkeypatch.setattr("cklog.watermarks.MOST_WATERMARKS", 1)
+    with pytest.raises(CorruptInput, match="do not fit"):
+        ask(tmp_path)
