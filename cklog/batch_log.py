@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from cklog.batches import BatchPlan
 from cklog.conclude import answer
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
+from cklog.model import Answer, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
 from cklog.verify import Check, summary
 
@@ -19,27 +20,10 @@ QUERY = "query"
 """The one operator of such a run, as `query/0`."""
 
 
-class Plan(Protocol):
-    """What a parser of micro-batches says; `cklog.parsers.spark_plan.SparkPlan` is one."""
-
-    query_id: str | None
-    committed: int
-    planned: int | None
-    batches: tuple[Any, ...]
-    sources: tuple[Any, ...]
-    sink: str | None
-    sink_has_planned: bool | None
-    fails: bool
-    restart: str
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    inputs: tuple[InputUsed, ...]
-
-
 class Batches(Protocol):
     """A parser of micro-batches."""
 
-    def plan(self, as_of: int | None = None, at: int | None = None) -> Plan: ...
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
 
 
 class BatchLog:
@@ -73,7 +57,7 @@ class BatchLog:
         plan = self._parser.plan()
         return answer("inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict)
 
-    def _plan(self, question: Question) -> Plan:
+    def _plan(self, question: Question) -> BatchPlan:
         if question.failed:
             raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
         batches = {_batch_of({name: number}) for name, number in question.at}
@@ -93,7 +77,7 @@ class BatchLog:
         )
 
 
-def line_of(plan: Plan, chosen: bool = False) -> RecoveryLine:
+def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
     """A plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
     time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
     state: Any = "initial" if plan.committed < 0 else "stored"
@@ -138,7 +122,7 @@ def _batch_of(line: Mapping[str, int | None]) -> int:
     return found[0]
 
 
-def _checks(batch: int, newest: Plan, target: Plan, maximal: bool) -> list[Check]:
+def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> list[Check]:
     row = next((b for b in newest.batches if b.batch == batch), None)
     committed = batch < 0 or (row is not None and row.committed)
     ranged = batch < 0 or (row is not None and row.offsets is not None)
@@ -173,7 +157,7 @@ def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
     ]
 
 
-def _inspection(plan: Plan) -> dict[str, Any]:
+def _inspection(plan: BatchPlan) -> dict[str, Any]:
     batches = [
         {"batch": b.batch, "planned": b.planned, "committed": b.committed, "time": b.time, "watermark": b.watermark}
         for b in plan.batches

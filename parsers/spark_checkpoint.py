@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from cklog.batches import Batch, BatchPlan, SourceRange
 from cklog.errors import NotFound
 from cklog.model import Finding, InputUsed
 from cklog.parsers import hadoop_crc
@@ -28,7 +29,7 @@ from cklog.parsers.spark_log import (
     list_log,
     read,
 )
-from cklog.parsers.spark_plan import Batch, SourceRange, SparkPlan, kind_of, source_ranges
+from cklog.parsers.spark_plan import kind_of, source_ranges
 from cklog.storage import Entry, Root
 
 _PLACE = re.compile(r"((?:[^/]+/)?)(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)")
@@ -56,7 +57,7 @@ class SparkCheckpoint:
             raise NotFound(f"{root.path}: {len(prefixes)} Spark checkpoints in it, expected one")
         self._prefix = prefixes[0]
 
-    def plan(self, as_of: int | None = None, at: int | None = None) -> SparkPlan:
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
         """What a restart does.
 
         Parameters
@@ -83,7 +84,7 @@ class SparkCheckpoint:
         planned = found.o if found.o > found.c else None
         has = newest >= planned if sink is not None and planned is not None else None
         fails = any(fact.stops for fact in facts)
-        return SparkPlan(
+        return BatchPlan(
             query_id=found.metadata.value if found.metadata is not None else None,
             committed=found.c,
             planned=planned,

@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from cklog.batches import Found, InputFile, SourceRange
 from cklog.model import Finding, Where
 from cklog.parsers import hadoop_crc
 from cklog.parsers.spark_batches import Fact, flawed, made, unchecked
@@ -28,7 +29,7 @@ from cklog.parsers.spark_log import (
     list_log,
     read,
 )
-from cklog.parsers.spark_plan import Found, InputFile, SourceRange, log_offset
+from cklog.parsers.spark_plan import log_offset
 from cklog.storage import Entry, Root
 
 SINK_LOG = "_spark_metadata"

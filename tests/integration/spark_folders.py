@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
+from cklog.batches import BatchPlan
 from cklog.parsers.hadoop_crc import encode, sidecar_of
 from cklog.parsers.spark_checkpoint import SparkCheckpoint
-from cklog.parsers.spark_plan import SparkPlan
 from cklog.storage import READ_LIMIT, Entry, Root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ class Memory(Root):
         """To be damaged."""
         return self.with_files(dict(self.files))
 
-    def plan(self, as_of: int | None = None, at: int | None = None) -> SparkPlan:
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
         """What `SparkCheckpoint` says."""
         return SparkCheckpoint(self).plan(as_of, at)
 
@@ -89,13 +89,13 @@ def _sample() -> Memory:
     return load(SAMPLE, "file:///srv/cklog-sample/wordcount")
 
 
-def shape(plan: SparkPlan) -> tuple[Any, ...]:
+def shape(plan: BatchPlan) -> tuple[Any, ...]:
     """What the plan says, without its findings."""
     sources = [(s.source, s.kind, s.start, s.end, s.start_known, s.end_known) for s in plan.sources]
     return plan.committed, plan.planned, sources, plan.sink, plan.sink_has_planned
 
 
-def said(plan: SparkPlan) -> list[tuple[str, str, str]]:
+def said(plan: BatchPlan) -> list[tuple[str, str, str]]:
     """Its findings, without their words."""
     return [(finding.severity, finding.id, finding.subject) for finding in plan.findings]
 
