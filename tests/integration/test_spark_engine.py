@@ -31,8 +31,9 @@ def test_spark_says_nothing_unless_asked() -> None:
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_connect_gives_the_same_bytes() -> None:
-    if importlib.util.find_spec("grpc_status") is None:
-        pytest.skip("Spark Connect needs grpcio-status, which is not installed")
+    missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"Spark Connect needs {', '.join(missing)}, which the extra `connect` installs")
     assert run("--remote", "local[2]").stdout == (REPOSITORY / SAMPLE / "expected.json").read_text(encoding="utf-8")
 
 
