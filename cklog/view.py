@@ -171,7 +171,9 @@ def _inspect(answer: Answer) -> View:
             cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
             sections.append(_section(title.capitalize(), columns, cells))
     sections.append(Section("Metrics", ("metric", "value"), tuple(_metric_rows(result.get("metrics", {})))))
-    return View(result["summary"], tuple(s for s in sections if s.rows))
+    span = result.get("time_span")
+    between = f" From {utc(span['from'])} to {utc(span['to'])}." if span else ""
+    return View(result["summary"] + between, tuple(s for s in sections if s.rows))
 
 
 def _input_row(used: InputUsed) -> tuple[Any, ...]:
