@@ -35,15 +35,25 @@ _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
 
 READER = "cklog.parsers.jsonl:read"
+UNTRUSTED = "cklog.parsers.jsonl:read_untrusted"
 COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    return _read(split, table, columns, trusted=True)
+
+
+def read_untrusted(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The same of a file whose bytes are known to be wrong: only lines with a crc32c of their own are records."""
+    return _read(split, table, columns, trusted=False)
+
+
+def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     try:
-        with Stream(split) as file:
+        with Stream(split, trusted) as file:
             flat = _flat_fields(schema, columns) if file.trusted else None
             for start, block in _whole_lines(file, split):
                 if isinstance(block, Damage):
@@ -175,12 +185,12 @@ class Stream:
     missing, so that only lines with a checksum of their own are records.
     """
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: Split, trusted: bool = True) -> None:
         self._split = split
         suffixes = sorted(COMPRESSION, key=len, reverse=True)
         self._codec = next(COMPRESSION[s] for s in suffixes if split.path.endswith(s))
         self.fault: Damage | None = None
-        self.trusted = True
+        self.trusted = trusted
         self._left: int | None = None
 
     def __enter__(self) -> Stream:
@@ -219,8 +229,9 @@ class Stream:
             if reason is None:
                 return
         self._left = good
-        self.trusted = reason is not None and "Truncated" in reason
-        kind, end = ("torn-tail", "is cut short") if self.trusted else ("corrupt-file", f"is corrupt ({reason})")
+        cut = reason is not None and "Truncated" in reason
+        kind, end = ("torn-tail", "is cut short") if cut else ("corrupt-file", f"is corrupt ({reason})")
+        self.trusted = self.trusted and cut
         kept = "" if self.trusted else "; only lines with a crc32c of their own are kept"
         self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")
 

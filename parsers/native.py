@@ -24,6 +24,7 @@ from cklog.parsers import jsonl, records
 from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
 from cklog.storage import Entry, Root
 
+_ONLY_CHECKED = "only lines with a crc32c of their own are kept"
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
 
@@ -103,17 +104,16 @@ class Native:
 
     def _splits(self, table: str, split_bytes: int, wanted: Any) -> Iterable[Split]:
         for entry in self._files(table):
-            if any(f.severity == "error" for f in self._check_file(entry)) or entry.size == 0:
-                continue
+            faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)
             if entry.path.endswith(".parquet"):
-                yield from _row_groups(uri, entry, split_bytes, wanted)
-            elif entry.path.endswith(".jsonl"):
-                for start in range(0, entry.size, split_bytes):
-                    end = min(start + split_bytes, entry.size)
-                    yield Split(uri, entry.path, jsonl.READER, start, end, entry.size)
-            else:
-                yield Split(uri, entry.path, jsonl.READER, 0, entry.size, entry.size)
+                if not faults and entry.size:
+                    yield from _row_groups(uri, entry, split_bytes, wanted)
+                continue
+            reader = jsonl.UNTRUSTED if faults else jsonl.READER
+            step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
+            for start in range(0, entry.size, step):
+                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
 
     def _files(self, table: str) -> list[Entry]:
         return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
@@ -135,7 +135,8 @@ class Native:
                 yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
             wrong = check(self._root.read(entry.path, None), sums)
             if wrong is not None:
-                message = f"does not match its .crc and is left out: {wrong.why}"
+                kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
+                message = f"does not match its .crc; {kept}: {wrong.why}"
                 yield _finding("checksum-mismatch", "error", entry.path, message, wrong.offset)
                 return
         if entry.path.endswith(".parquet"):

@@ -45,6 +45,7 @@ def write_jsonl(path: Path, records: Iterable[Record]) -> None:
     """Write records as lines with checksums."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(map(line, records)))
+    write_checksums(path)
 
 
 def write_parquet(path: Path, records: list[Record], schema: pa.Schema) -> None:
@@ -54,6 +55,11 @@ def write_parquet(path: Path, records: list[Record], schema: pa.Schema) -> None:
     used = [f for f in schema if any(row[f.name] is not None for row in rows)]
     table = pa.Table.from_pylist(rows, schema=pa.schema(used))
     pq.write_table(table, path, compression="zstd", store_schema=False, write_page_checksum=True)
+    write_checksums(path)
+
+
+def write_checksums(path: Path) -> None:
+    """A Hadoop checksum file beside `path`: with it, a file that was cut between two lines is seen to be cut."""
     data = path.read_bytes()
     sums = (zlib.crc32(data[i : i + 512]) for i in range(0, len(data), 512))
     side = b"crc\0" + struct.pack(">I", 512) + b"".join(struct.pack(">I", s) for s in sums)

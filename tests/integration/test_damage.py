@@ -43,7 +43,7 @@ NATIVE = ["domino-cycle", "uncoordinated-join", "uncoordinated-join-parquet"]
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", NATIVE)
 def test_much_damage_does_no_more(sample: str, tmp_path: Path) -> None:
-    injure(sample, tmp_path, seed=11, rounds=60)
+    injure(sample, tmp_path, seed=11, rounds=25)
 
 
 @pytest.mark.parametrize("sample", NATIVE)

@@ -15,6 +15,7 @@ import pytest
 
 from cklog.errors import CorruptInput
 from cklog.model import Answer, Finding
+from cklog.parsers.hadoop_crc import encode
 from cklog.question import Question
 from cklog.run import Options, open_run
 
@@ -295,3 +296,14 @@ def test_more_watermarks_than_memory_holds_are_refused(tmp_path: Path, monkeypat
     monkeypatch.setattr("cklog.watermarks.MOST_WATERMARKS", 1)
     with pytest.raises(CorruptInput, match="do not fit"):
         ask(tmp_path)
+
+
+def test_a_file_cut_between_two_lines_is_seen_by_its_checksum_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "checkpoints", pair(3, 3))
+    whole = path.read_bytes()
+    path.with_name(".part.jsonl.crc").write_bytes(encode(whole))
+    assert ask(tmp_path).findings == ()
+    path.write_bytes(whole.splitlines(keepends=True)[0] + json.dumps(checkpoint("b/0", 9)).encode() + b"\n")
+    answer = ask(tmp_path)
+    assert found(answer, "checksum-mismatch").severity == "error"
+    assert chosen(answer) == {"a/0": 1, "b/0": 0}
