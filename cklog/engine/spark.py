@@ -8,6 +8,7 @@ JVM: `mapInArrow` returns partial rows only.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -235,5 +236,12 @@ def _launched_with_logs_to(target: int | None) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}"[:300] if lines else type(error).__name__
+    """What happened, in a line: the first, and what a Python traceback inside ends with."""
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    cause = [line for line in lines[1:] if _RAISED.match(line)]
+    return f"{type(error).__name__}: {lines[0]}{' ' + cause[0] if cause else ''}"[:300]
+
+
+_RAISED = re.compile(r"[A-Za-z_.]*(Error|Exception): ")

@@ -48,6 +48,7 @@ def test_a_job_that_fails_is_one_line(spark: Engine, monkeypatch: pytest.MonkeyP
     with pytest.raises(EngineError, match="the Spark job failed") as failed:
         spark.run(scan)
     assert "\n" not in failed.value.message
+    assert "ModuleNotFoundError: No module named 'cklog.no_such_module'" in failed.value.message
 
 
 def _same(batch: object) -> object:
