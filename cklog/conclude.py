@@ -22,11 +22,12 @@ DAMAGE = frozenset(
         "empty-batch-file",
         "missing-batch-file",
         "unknown-version",
+        "corrupt-batch",
     }
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""
 
-_SEVERITY: Mapping[str, Any] = {"torn-tail": "warning", "empty-file": "warning"}
+_SEVERITY: Mapping[str, Any] = {"torn-tail": "warning", "empty-file": "warning", "open-transaction": "warning"}
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -81,6 +82,8 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "bad-record": f"{count} {'record' if count == 1 else 'records'} cannot be read and {_are(count)} skipped",
         "torn-tail": "the end is torn and is left out",
         "corrupt-file": "part of the file cannot be read",
+        "corrupt-batch": f"{count} {'record is' if count == 1 else 'records are'} in batches that fail their checksum",
+        "open-transaction": f"{count} {'record' if count == 1 else 'records'} of a transaction that never ended",
     }.get(id, id)
     lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)

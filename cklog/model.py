@@ -68,13 +68,38 @@ EVENTS = pa.schema(
 )
 """A raw event in its subtask's local order: `event` send / receive / checkpoint."""
 
-TABLES: dict[str, pa.Schema] = {"checkpoints": CHECKPOINTS, "channels": MESSAGES, "events": EVENTS}
+OUTPUTS = pa.schema(
+    [
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("window", pa.string()),
+        pa.field("ts", pa.int64(), nullable=False),
+        pa.field("open_windows", pa.int64()),
+        pa.field("state", pa.string(), metadata={"holds": "json"}),
+        pa.field("input", pa.int64()),
+        pa.field("inputs", _WATERMARKS, metadata={"member": "input"}),
+        pa.field("pos", pa.int64()),
+        pa.field("bytes", pa.int64()),
+    ]
+)
+"""A record of a persisted output queue, in log order: `type` open / check / result (closes its window) / emit.
+
+`window` names one physical window; `ts` is the timestamp of the input tuple in process, `input` its sequence
+number (of several inputs: `inputs`, channel → sequence number; the member is called `input` in both cases);
+`open_windows` is N after this record; `state` is JSON text; `pos` is the dense record number."""
+
+TABLES: dict[str, pa.Schema] = {
+    "checkpoints": CHECKPOINTS,
+    "channels": MESSAGES,
+    "events": EVENTS,
+    "outputs": OUTPUTS,
+}
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "kind": ("local", "forced", "coordinated", "volatile"),
     "form": ("base", "delta"),
     "status": ("complete", "incomplete"),
     "event": ("send", "receive", "checkpoint"),
+    "type": ("open", "check", "result", "emit"),
 }
 """The words that a column may hold; any other is a record that cannot be understood."""
 
@@ -221,6 +246,87 @@ class RecoveryLine:
     domino: bool
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamOffset:
+    """Where an upstream output queue is read again from: its record `pos`, at `offset` of file `path`.
+
+    `by` input: the record that the operator's own input number names; time: the first record at or after T.
+    `tuples` and `bytes` of data records from there to the queue's end.
+    """
+
+    operator: str
+    subtask: int
+    channel: str
+    pos: int | None
+    path: str
+    offset: int
+    by: Literal["input", "time"]
+    tuples: int
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventualReplay:
+    """What the upstream must send again, from T *inclusive*; None: not known, or from the start of the input.
+
+    `from_input` and the tuples up to the tail's are by the operator's own input numbers (several inputs: one
+    number per channel).
+    """
+
+    from_ts: int | None
+    from_input: int | dict[str, int] | None
+    tuples: int | None
+    bytes: int | None
+    upstream: tuple[UpstreamOffset, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The extent of an eventual checkpoint: the records from the oldest footprint of an open window to the end.
+
+    `records` counts those that are missing there too, where records are numbered; `by_type` those that are
+    here. `from_` and `to` are record numbers (`pos`), inclusive, None if the records have none; `T`, `t_c` and
+    the times of `oldest` are timestamps of input tuples.
+    """
+
+    operator: str
+    subtask: int
+    open_windows: int
+    records: int
+    bytes: int | None
+    from_: int | None
+    to: int | None
+    T: int | None
+    t_c: int
+    by_type: dict[str, int]
+    replay: EventualReplay
+    oldest: tuple[dict[str, Any], ...]
+    proof: Literal["proven", "after-replay", "lost"]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventualCheckpoint:
+    """An eventual checkpoint, ready to load (JSON of design section 5).
+
+    `emitted` counts the records of type emit at or after T: they are in the queue already and are not to be
+    written again.
+    """
+
+    operator: str
+    subtask: int
+    t_c: int
+    T: int | None
+    T_input: int | dict[str, int] | None
+    open_windows: int
+    windows: tuple[dict[str, Any], ...]
+    closed: tuple[dict[str, Any], ...]
+    proof: Literal["proven", "after-replay", "lost"]
+    replay: EventualReplay
+    emitted: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,28 @@ class Run(AbstractContextManager["Run"]):
         answer: Answer = self.analyses.inspect()
         return answer
 
+    @cached_property
+    def eventual(self) -> Any:
+        """The analyses of output queues: `cklog.eventual_log.EventualLog`."""
+        from cklog.eventual_log import EventualLog
+
+        if not hasattr(self.parser, "queues"):
+            raise NotFound(f"{self._root.path}: a {self.parser.name} folder has no output queues", "see cklog inspect")
+        o = self._options
+        return EventualLog(self.parser.queues(), self.parser.manifest, self.engine_for, o.split_bytes, o.strict)
+
+    def extent(self, operator: str, forward: bool = False) -> Answer:
+        """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
+        return self._of_queues(self.eventual.extent(operator, forward or self._options.engine == "spark"))
+
+    def eventual_checkpoint(self, operator: str, forward: bool = False) -> Answer:
+        """The eventual checkpoint of an operator, ready to load, with the replay filter."""
+        return self._of_queues(self.eventual.eventual_checkpoint(operator, forward or self._options.engine == "spark"))
+
+    def _of_queues(self, answer: Answer) -> Answer:
+        self.spoken += self.eventual.spoken
+        return answer
+
     def engine_for(self, size: int) -> Engine:
         """The engine for a scan of `size` bytes: as asked, or by size."""
         name = self._options.engine

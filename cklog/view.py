@@ -103,7 +103,7 @@ def _line_section(line: RecoveryLine) -> Section:
         (f"{e.operator}/{e.subtask}", _checkpoint(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
         for e in line.line
     ]
-    return _section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
+    return section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
 
 
 def _checkpoint(entry: LineEntry) -> str:
@@ -117,13 +117,13 @@ def _replay_section(channels: list[ReplayRange]) -> Section:
         (c.channel, c.replay_from, c.replay_to, _count(c.messages), _count(c.bytes), _retained(c.retained))
         for c in channels
     ]
-    return _section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
+    return section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
 
 
 def _resent_section(channels: list[ReplayRange]) -> Section:
     rows = [(c.channel, c.resent_from, c.resent_to) for c in channels]
     note = "the sender will send these again: drop them at the receiver, or truncate the log before the restart"
-    return _section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
+    return section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
 
 
 def _sources_section(line: RecoveryLine) -> Section:
@@ -131,7 +131,7 @@ def _sources_section(line: RecoveryLine) -> Section:
         (s.source, _offset(s.offset), "-" if s.replay_to is None else _offset(s.replay_to), f"{s.operator}/{s.subtask}")
         for s in line.sources
     ]
-    return _section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
+    return section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
 
 
 def _offset(offset: Any) -> str:
@@ -148,7 +148,7 @@ def _count(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def _section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
+def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
     """A section without the columns in which every cell is empty."""
     keep = [i for i in range(len(columns)) if any(row[i] != "-" for row in rows)]
     cut = tuple(tuple(row[i] for i in keep) for row in rows)
@@ -158,7 +158,7 @@ def _section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], 
 def _verify(answer: Answer) -> View:
     words = {True: "holds", False: "FAILS", None: "cannot tell"}
     rows = [(check.check, words[check.holds], check.because) for check in answer.result["checks"]]
-    return View(answer.result["summary"], (_section("Checks", ("check", "result", "because"), rows),))
+    return View(answer.result["summary"], (section("Checks", ("check", "result", "because"), rows),))
 
 
 def _inspect(answer: Answer) -> View:
@@ -169,7 +169,7 @@ def _inspect(answer: Answer) -> View:
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
             columns = tuple(name for name in rows[0])
             cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
-            sections.append(_section(title.capitalize(), columns, cells))
+            sections.append(section(title.capitalize(), columns, cells))
     sections.append(Section("Metrics", ("metric", "value"), tuple(_metric_rows(result.get("metrics", {})))))
     span = result.get("time_span")
     between = f" From {utc(span['from'])} to {utc(span['to'])}." if span else ""
@@ -204,9 +204,23 @@ def _replay(answer: Answer) -> View:
     return _recovery_line(answer)
 
 
+def _extent(answer: Answer) -> View:
+    from cklog.eventual_view import extent_view
+
+    return extent_view(answer)
+
+
+def _eventual_checkpoint(answer: Answer) -> View:
+    from cklog.eventual_view import eventual_checkpoint_view
+
+    return eventual_checkpoint_view(answer)
+
+
 _VIEWS: dict[str, Callable[[Answer], View]] = {
     "recovery-line": _recovery_line,
     "replay": _replay,
     "verify": _verify,
     "inspect": _inspect,
+    "extent": _extent,
+    "eventual-checkpoint": _eventual_checkpoint,
 }

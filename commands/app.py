@@ -13,6 +13,8 @@ import pyarrow as pa
 import typer
 
 from cklog import __version__
+from cklog.commands.eventual_checkpoint import eventual_checkpoint
+from cklog.commands.extent import extent
 from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
@@ -34,6 +36,8 @@ app.command("recovery-line")(recovery_line)
 app.command("verify")(verify)
 app.command("replay")(replay)
 app.command("inspect")(inspect)
+app.command("extent")(extent)
+app.command("eventual-checkpoint")(eventual_checkpoint)
 
 
 def _version(asked: bool) -> None:

@@ -28,6 +28,10 @@ Failed = Annotated[
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="As if the job had failed then: ms or ISO 8601.", metavar="TIME")]
 At = Annotated[list[str] | None, typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
+Operator = Annotated[str, typer.Option("--operator", help="Whose output queue.", metavar="OP[/SUB]")]
+Forward = Annotated[
+    bool, typer.Option("--forward", help="Read the whole queue too, on the engine, and compare. Implied by Spark.")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
 

@@ -1,11 +1,11 @@
 """JSON lines of one shape, decoded a column at a time.
 
     block   = line+
-    line    = "{" member ("," member)* "}" "\\n"
-    member  = key ":" (integer | string)                  spaces are part of the shape
+    line    = JSON object "\\n"       its strings without escapes, its numbers integers of 64 bits
 
 A log writer prints every record by the same template, so only the values of a block differ. The first line
-gives the template: the literal bytes before each value and the type of each value. The block is then read as
+gives the template: the literal bytes before each value and the type of each value, however deep it lies; words
+(true, false, null), names and brackets belong to the literals. The block is then read as
 a few passes over all lines at once: compare the literal, find the end of the value, go on behind it. Nothing
 is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
 None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
@@ -15,8 +15,10 @@ Values are read as little-endian words of eight bytes, which `cklog.parsers.word
 
 from __future__ import annotations
 
+import json
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,8 +57,9 @@ _LONGEST_LINE_BYTES = 1 << 16
 _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
-_MEMBER = re.compile(
-    rb'"(?P<key>[^"\\\x00-\x1f]*)" *: *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?[0-9]+)) *(?P<end>[,}]) *'
+_TOKEN = re.compile(
+    rb' *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?(?:0|[1-9][0-9]*))(?![0-9.eE])'
+    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))"
 )
 
 
@@ -74,6 +77,7 @@ class _Template:
     """What the first line fixes. The first value's literal starts with the end of the line before."""
 
     values: tuple[_Value, ...]
+    others: frozenset[str]  # members that are not one integer or string; a member that is null is none
     head: int  # bytes of a line before its first value
     tail: bytes  # of a line behind its last value, with the newline
 
@@ -84,13 +88,14 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     Parameters
     ----------
     block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
-    fields : names and types of the wanted columns; the other members are checked all the same
+    fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
+        the line's first byte in the block
 
     Returns
     -------
     RecordBatch, or None
-        Strings as a dictionary column, integers as int64, without nulls. If the last member of the shape is
-        `crc32c`, each line agreed with it.
+        Strings as a dictionary column, integers as int64; a member that no line has, or that is null in all,
+        is a column of nulls. If the last member of the shape is `crc32c`, each line agreed with it.
 
     Examples
     --------
@@ -109,14 +114,18 @@ def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
     template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
-    if any(kinds.get(name) != kind for name, kind in fields):
+    if any(kinds.get(name, kind) != kind or name in template.others for name, kind in fields):
         raise Deviates
     if bytes(block[-len(template.tail) :]) != template.tail:
         raise Deviates
     if raw.max() >= 0x80:
         _check_utf8(block)
-    columns = _Lines(raw, template).columns({name for name, _ in fields})
-    return pa.RecordBatch.from_arrays([columns[name] for name, _ in fields], [name for name, _ in fields])
+    lines = _Lines(raw, template)
+    columns = lines.columns({name for name, _ in fields})
+    columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
+    none = {"int64": pa.int64(), "string": pa.string()}
+    arrays = [columns[n] if n in columns else pa.nulls(len(lines.starts), none[kind]) for n, kind in fields]
+    return pa.RecordBatch.from_arrays(arrays, [name for name, _ in fields])
 
 
 def _check_utf8(block: bytes | memoryview) -> None:
@@ -129,28 +138,49 @@ def _check_utf8(block: bytes | memoryview) -> None:
 def _template(block: bytes) -> _Template:
     """The template that the first line of `block` fixes."""
     line = block[: block.find(b"\n") + 1]
-    values: list[_Value] = []
-    opening = re.match(rb"\{ *", line)
-    if not opening:
+    try:
+        members = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Deviates from None
+    found = list(_values(line))
+    if not isinstance(members, dict) or not found:
         raise Deviates
-    at, before, head = opening.end(), 0, 0
-    while True:
-        member = _MEMBER.match(line, at)
-        if not member:
-            raise Deviates
-        kind: Kind = "int64" if member["int64"] is not None else "string"
-        start, end = member.span(kind)
-        values.append(_Value(member["key"].decode(errors="surrogateescape"), kind, line[before:start]))
-        at, before, head = member.end(), end, head or start
-        if member["end"] == b"}":
-            break
-    if line[at:] != b"\n" or len({value.name for value in values}) < len(values):
+    names = [name for name, *_ in found]
+    tail = line[found[-1][3] :]
+    if "crc32c" in names[:-1] or (names[-1] == "crc32c" and tail != b'"}\n') or "_offset" in members:
         raise Deviates
-    tail = line[before:]
-    if any(value.name == "crc32c" for value in (values if tail != b'"}\n' else values[:-1])):
-        raise Deviates
+    values = []
+    before = 0
+    for name, kind, start, end in found:
+        values.append(_Value(name, kind, line[before:start]))
+        before = end
     first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
-    return _Template((first, *values[1:]), head, tail)
+    others = frozenset(name for name, value in members.items() if value is not None and name not in names)
+    return _Template((first, *values[1:]), others, found[0][2], tail)
+
+
+def _values(line: bytes) -> Iterator[tuple[str, Kind, int, int]]:
+    """Every integer and every string of a line that is no name: its member ("" below the top), kind and place."""
+    at, depth, name, names = 0, 0, "", set[str]()
+    while line[at:] != b"\n":
+        token = _TOKEN.match(line, at)
+        if not token:
+            raise Deviates
+        at = token.end()
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token["mark"] or b"", 0)
+        if token["string"] is not None and _names_a_member(line, at):
+            if depth == 1:
+                name = token["string"].decode(errors="surrogateescape")
+                if name in names:
+                    raise Deviates  # the later one of the two would count
+                names.add(name)
+        elif token["string"] is not None or token["int64"] is not None:
+            kind: Kind = "int64" if token["string"] is None else "string"
+            yield (name if depth == 1 else "", kind, *token.span(kind))
+
+
+def _names_a_member(line: bytes, at: int) -> bool:
+    return line[at:].lstrip(b" ").startswith(b":")
 
 
 class _Scratch(threading.local):

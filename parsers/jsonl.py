@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.engine import Damage, Split
 from cklog.model import TABLES
 from cklog.parsers.columns import Fields, decode
-from cklog.parsers.records import BIGGEST, NOT_NEGATIVE, NotARecord, as_record, strict_json
+from cklog.parsers.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json
 from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
@@ -30,6 +32,9 @@ _LINE_BYTES = 64 << 20
 
 _BISECT_BYTES = 16 << 10
 """A block that does not decode as a whole is halved down to this size, then read line by line."""
+
+_BEYOND_BYTES = 16 << 10
+"""Read at a time behind a split's end, where only the rest of its last line is wanted."""
 
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
@@ -79,18 +84,23 @@ class Shape:
 
 
 def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
-    """Fields for the vectorised decoder, or None if the table has other than flat columns."""
-    fields = [schema.field(name) for name in columns if not name.startswith("_")]
-    if len(fields) < len(columns) or any(pa.types.is_map(f.type) or pa.types.is_float64(f.type) for f in schema):
+    """Fields for the vectorised decoder, or None if the table has columns that only the slower reader fills."""
+    if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
         return None
-    return tuple((f.name, "int64" if pa.types.is_int64(f.type) else "string") for f in fields)
+    fields = [schema.field(name) for name in columns if name not in PSEUDO]
+    if any((f.metadata or {}).get(b"holds") == b"json" for f in fields):
+        return None
+    flat = [f for f in fields if not pa.types.is_map(f.type)]
+    found: Fields = tuple((f.name, "int64" if pa.types.is_int64(f.type) else "string") for f in flat)
+    return (*found, ("_offset", "int64")) if "_offset" in columns else found
 
 
 def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
     """Decode a block at once if all its lines have one shape, else halve it, at last line by line."""
     if shape.flat is not None:
-        batch = decode(block, shape.flat)
-        if batch is not None and _within(batch):
+        found = decode(block, shape.flat)
+        batch = _completed(shape, start, found) if found is not None else None
+        if batch is not None:
             yield batch
             return
     middle = block.find(b"\n", len(block) // 2) + 1
@@ -101,10 +111,22 @@ def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch 
         yield from _records(shape, start + middle, block[middle:])
 
 
-def _within(batch: pa.RecordBatch) -> bool:
-    """Whether every counting column holds counts: no negative one, and none whose successor overflows."""
-    counts = [batch.column(n).to_numpy(zero_copy_only=False) for n in batch.schema.names if n in NOT_NEGATIVE]
-    return all(c.min(initial=0) >= 0 and c.max(initial=0) < BIGGEST for c in counts)
+def _completed(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:
+    """All columns of a decoded block, or None if not every line of it is a record."""
+    rows = found.num_rows
+    arrays = []
+    for name in shape.columns:
+        if name == "_path":
+            index = pa.array(np.zeros(rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([shape.path])))
+        elif name == "_offset":
+            arrays.append(pc.add(found.column(name), start))
+        elif name in found.schema.names:
+            arrays.append(found.column(name))
+        else:
+            arrays.append(pa.nulls(rows, shape.schema.field(name).type))
+    batch = pa.RecordBatch.from_arrays(arrays, list(shape.columns))
+    return None if any(True for _ in faults(batch, shape.schema)) else batch
 
 
 def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
@@ -126,10 +148,6 @@ def _batch(rows: list[dict[str, Any]], schema: pa.Schema, columns: tuple[str, ..
     fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
     arrays = [pa.array([row[f.name] for row in rows], f.type) for f in fields]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
-"""Columns that every table has: where a record was read."""
 
 
 class Gunzip:
@@ -248,12 +266,14 @@ class Stream:
 
 
 def _whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+    """Blocks of whole lines that begin in the split, each with its offset; reads little beyond the split's end."""
     whole = split.start == 0 and split.end >= split.size
     at, rest = 0, b""
     if not whole:
         at, rest = _first_line(file, split)
     while True:
-        data = file.read(_BLOCK_BYTES)
+        ahead = split.end - at - len(rest)
+        data = file.read(_BLOCK_BYTES if whole else min(_BLOCK_BYTES, ahead) if ahead > 0 else _BEYOND_BYTES)
         rest = rest + data if rest else data
         cut = rest.rfind(b"\n") + 1
         if not whole and at + cut >= split.end:
@@ -269,7 +289,7 @@ def _whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Dama
             break
         if len(rest) > _LINE_BYTES:
             yield at, Damage(split.path, "bad-record", at, f"a line longer than {_LINE_BYTES >> 20} MiB")
-            at, rest = _after_newline(file, at + len(rest))
+            at, rest = _after_newline(file, at + len(rest), _BLOCK_BYTES)
     if rest and not file.trusted:
         yield at, rest + b"\n"  # its own checksum tells whether all of it is there
     elif rest and (whole or at < split.end) and file.fault is None:
@@ -281,11 +301,12 @@ def _first_line(file: Stream, split: Split) -> tuple[int, bytes]:
     if split.start == 0:
         return 0, b""
     file.seek(split.start - 1)
-    return _after_newline(file, split.start - 1)
+    return _after_newline(file, split.start - 1, min(_BLOCK_BYTES, split.end - split.start + 1))
 
 
-def _after_newline(file: Stream, at: int) -> tuple[int, bytes]:
-    while data := file.read(_BLOCK_BYTES):
+def _after_newline(file: Stream, at: int, size: int) -> tuple[int, bytes]:
+    """Read on, `size` bytes at a time, to behind the next newline; offset and bytes already read from there."""
+    while data := file.read(size):
         newline = data.find(b"\n")
         if newline >= 0:
             return at + newline + 1, data[newline + 1 :]

@@ -19,9 +19,10 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
-from cklog.model import Finding, InputUsed, Where
+from cklog.model import Finding, InputUsed, Subtask, Where
 from cklog.parsers import jsonl, records
 from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
+from cklog.parsers.output_queues import OutputQueue, output_queues, suffix_of
 from cklog.storage import Entry, Root
 
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
@@ -74,7 +75,7 @@ class Native:
         """
         rows: dict[str, list[Entry]] = {}
         for entry in self._files(table):
-            rows.setdefault(_suffix(entry.path), []).append(entry)
+            rows.setdefault(suffix_of(entry.path), []).append(entry)
         used = [
             InputUsed(
                 f"{table}/",
@@ -87,6 +88,10 @@ class Native:
         if table == "checkpoints" and "job.json" in self._sizes:
             used.insert(0, InputUsed("job.json", "native", self._sizes["job.json"], int(bool(self.manifest))))
         return tuple(used)
+
+    def queues(self) -> dict[Subtask, OutputQueue]:
+        """The persisted output queues, by subtask."""
+        return output_queues(self._root, self._entries, self._check_file)
 
     def scan(
         self,
@@ -107,8 +112,10 @@ class Native:
             faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)
             if entry.path.endswith(".parquet"):
+                from cklog.parsers.parquet import row_groups
+
                 if not faults and entry.size:
-                    yield from _row_groups(uri, entry, split_bytes, wanted)
+                    yield from row_groups(uri, entry.path, split_bytes, wanted)
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
@@ -180,47 +187,15 @@ def _is_count(value: Any, limit: int = 1 << 63) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
 
 
-def _row_groups(uri: str, entry: Entry, split_bytes: int, wanted: Any) -> Iterable[Split]:
-    from cklog.parsers.parquet import READER
-
-    footer = _footer(uri)
-    start, size = 0, 0
-    for i in range(footer.num_row_groups):
-        if wanted is not None and not wanted(_statistics(footer.row_group(i))):
-            if i > start:
-                yield Split(uri, entry.path, READER, start, i, size)
-            start, size = i + 1, 0
-            continue
-        size += footer.row_group(i).total_byte_size
-        if size >= split_bytes:
-            yield Split(uri, entry.path, READER, start, i + 1, size)
-            start, size = i + 1, 0
-    if start < footer.num_row_groups:
-        yield Split(uri, entry.path, READER, start, footer.num_row_groups, size)
-
-
-def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
-    columns = (group.column(i) for i in range(group.num_columns))
-    return {
-        c.path_in_schema: (c.statistics.min, c.statistics.max)
-        for c in columns
-        if c.is_stats_set and c.statistics.has_min_max
-    }
-
-
 def _footer(uri: str) -> Any:
     from cklog.parsers.parquet import footer
 
     return footer(uri)
 
 
-def _suffix(path: str) -> str:
-    return next((s for s in (".parquet", ".jsonl.gz", ".jsonl.zst", ".jsonl") if path.endswith(s)), "")
-
-
 def _is_data(path: str) -> bool:
     inner = path.split("/")[1:]
-    return bool(_suffix(path)) and not any(part.startswith((".", "_")) for part in inner)
+    return bool(suffix_of(path)) and not any(part.startswith((".", "_")) for part in inner)
 
 
 def _finding(id: str, severity: Any, path: str, message: str, offset: int | None = None) -> Finding:

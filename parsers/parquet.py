@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.engine import Damage, Split
-from cklog.model import CHOICES, TABLES
-from cklog.parsers.jsonl import PSEUDO
-from cklog.parsers.records import BIGGEST, NOT_NEGATIVE
+from cklog.model import TABLES
+from cklog.parsers.records import PSEUDO, faults, json_text, member_of
 from cklog.storage import open_file
-from cklog.tables import map_rows
 
 READER = "cklog.parsers.parquet:read"
 _BATCH_ROWS = 1 << 17
@@ -29,6 +26,33 @@ def footer(uri: str) -> Any:
     """The file's metadata; OSError or ArrowInvalid if it has none that can be read."""
     with open_file(uri) as file:
         return pq.read_metadata(file)
+
+
+def row_groups(uri: str, path: str, split_bytes: int, wanted: Any) -> Iterator[Split]:
+    """Splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
+    found = footer(uri)
+    start, size = 0, 0
+    for i in range(found.num_row_groups):
+        if wanted is not None and not wanted(_statistics(found.row_group(i))):
+            if i > start:
+                yield Split(uri, path, READER, start, i, size)
+            start, size = i + 1, 0
+            continue
+        size += found.row_group(i).total_byte_size
+        if size >= split_bytes:
+            yield Split(uri, path, READER, start, i + 1, size)
+            start, size = i + 1, 0
+    if start < found.num_row_groups:
+        yield Split(uri, path, READER, start, found.num_row_groups, size)
+
+
+def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
+    columns = (group.column(i) for i in range(group.num_columns))
+    return {
+        c.path_in_schema: (c.statistics.min, c.statistics.max)
+        for c in columns
+        if c.is_stats_set and c.statistics.has_min_max
+    }
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -53,7 +77,8 @@ def _row_groups(
     if missing:
         yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
         return
-    present = [name for name in columns if name in stored]
+    members = {member_of(f) for f in schema if f.name in columns}
+    present = [name for name in stored if name in members]
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
     for group in range(split.start, split.end):
         at = row
@@ -88,11 +113,30 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], 
             arrays.append(pa.array([path] * batch.num_rows, PSEUDO[name]).dictionary_encode())
         elif name == "_offset":
             arrays.append(pa.array(range(row, row + batch.num_rows), PSEUDO[name]))
-        elif name not in batch.schema.names:
-            arrays.append(pa.nulls(batch.num_rows, schema.field(name).type))
         else:
-            arrays.append(_cast(batch.column(name), schema.field(name)))
+            arrays.append(_column(batch, schema.field(name)))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """The column that holds `field`, nulls where the file has none or keeps another one's type there."""
+    member = member_of(field)
+    if member not in batch.schema.names:
+        return pa.nulls(batch.num_rows, field.type)
+    array = batch.column(member)
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return _json_texts(array)
+    if pa.types.is_map(array.type) != pa.types.is_map(field.type) and member in ("input",):
+        return pa.nulls(batch.num_rows, field.type)
+    return _cast(array, field)
+
+
+def _json_texts(array: pa.Array) -> pa.Array:
+    """JSON text is stored as text; any other type of column stands for the JSON of its values."""
+    stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_string(stored) or pa.types.is_large_string(stored):
+        return array.cast(pa.string())
+    return pa.array([None if value is None else json_text(value) for value in array.to_pylist()], pa.string())
 
 
 def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -111,7 +155,7 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
 
 def _intact(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
     """Rows that are records; each other one as damage."""
-    reasons = [reason for name in batch.schema.names for reason in _faults(name, batch.column(name), schema)]
+    reasons = [*faults(batch, schema)]
     if not reasons:
         yield batch
         return
@@ -122,27 +166,3 @@ def _intact(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> It
         why = next(text for mask, text in reasons if mask[i].as_py())
         yield Damage(path, "bad-record", row + i, why)
     yield batch.filter(pc.invert(bad))
-
-
-def _faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
-    """(rows at fault, why) for one column."""
-    if array.null_count and name in schema.names and not schema.field(name).nullable:
-        yield pc.is_null(array), f"no field {name}"
-    if name in NOT_NEGATIVE and len(array):
-        span = pc.min_max(array).as_py()
-        if (span["min"] or 0) < 0:
-            yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
-        if (span["max"] or 0) >= BIGGEST:
-            yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
-    if name in CHOICES:
-        words = pa.array([*CHOICES[name], None], pa.string())
-        known = pc.is_in(array.cast(pa.string()), value_set=words)
-        if not pc.all(known).as_py():
-            yield pc.invert(known), f"{name} is not one of {', '.join(CHOICES[name])}"
-    if pa.types.is_map(array.type) and len(array):
-        row, inside = map_rows(array)
-        negative = pc.fill_null(pc.less(array.items, 0), True).to_numpy(zero_copy_only=False) & inside
-        if negative.any():
-            bad = np.zeros(len(array), np.bool_)
-            bad[row[negative]] = True
-            yield pa.array(bad), f"{name} holds a watermark less than 0"

@@ -9,19 +9,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import crc32c
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.model import CHOICES
+from cklog.tables import map_rows
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1
 """No number reaches this: the next one would not fit 64 bits."""
 
-NOT_NEGATIVE = frozenset({"subtask", "checkpoint", "seq", "bytes", "parent", "round", "lsn"})
+NOT_NEGATIVE = frozenset(
+    {"subtask", "checkpoint", "seq", "bytes", "parent", "round", "lsn", "open_windows", "input", "pos"}
+)
 """Integer fields that count something; `time` may lie before 1970."""
+
+
+PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
+"""Columns that every table has: where a record was read."""
 
 
 class NotARecord(Exception):
@@ -39,7 +49,7 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
     cklog.parsers.records.NotARecord: crc32c is 00000000, the line's bytes give 3e8f26fb
     """
     try:
-        found = json.loads(line.decode("utf-8"), parse_int=_integer)
+        found = json.loads(line.decode("utf-8"), parse_int=_integer, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise NotARecord(f"not UTF-8 at byte {error.start} of the line") from None
     except (ValueError, RecursionError) as error:
@@ -63,6 +73,10 @@ def _verify_checksum(line: bytes) -> None:
         raise NotARecord(f"crc32c is {at.group(1).decode()}, the line's bytes give {computed:08x}")
 
 
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
 def _integer(digits: str) -> int:
     if len(digits) > 20:
         raise ValueError("an integer beyond 64 bits")
@@ -83,17 +97,51 @@ def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
     """
     record: dict[str, Any] = {}
     for field in schema:
-        value = found.get(field.name)
-        if value is None:
+        value = found.get(member_of(field))
+        if value is None or _held_by_another(field, value, schema):
             if not field.nullable:
                 raise NotARecord(f"no field {field.name}")
             record[field.name] = None
         else:
             record[field.name] = _typed(field, value)
+    missing = missing_of(record)
+    if missing:
+        raise NotARecord(missing)
     return record
 
 
+def member_of(field: pa.Field) -> str:
+    """The JSON member that a column is read from: its own name, unless two columns share one."""
+    return str((field.metadata or {}).get(b"member", field.name.encode()).decode())
+
+
+def _held_by_another(field: pa.Field, value: Any, schema: pa.Schema) -> bool:
+    """Whether a shared member holds the other column's type: `input` is a number, or an object of numbers."""
+    shared = sum(member_of(other) == member_of(field) for other in schema) > 1
+    return shared and pa.types.is_map(field.type) != isinstance(value, dict)
+
+
+FOOTPRINTS = ("open", "check")
+"""Types of output records that hold a window's state."""
+
+
+def missing_of(record: dict[str, Any]) -> str:
+    """What a record of an output queue lacks for its type; empty for records of other tables.
+
+    >>> missing_of({"type": "open", "window": "w1", "open_windows": None})
+    'no field open_windows in a record of type open'
+    """
+    kind = record.get("type")
+    if kind in (*FOOTPRINTS, "result") and record.get("window", "") is None:
+        return f"no field window in a record of type {kind}"
+    if kind in FOOTPRINTS and record.get("open_windows", 0) is None:
+        return f"no field open_windows in a record of type {kind}"
+    return ""
+
+
 def _typed(field: pa.Field, value: Any) -> Any:
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return json_text(value)
     if pa.types.is_int64(field.type):
         return _counted(field.name, value)
     if pa.types.is_float64(field.type):
@@ -108,6 +156,11 @@ def _typed(field: pa.Field, value: Any) -> Any:
     if text not in CHOICES.get(field.name, (text,)):
         raise NotARecord(f"{field.name} is {_shown(value)}, not one of {', '.join(CHOICES[field.name])}")
     return text
+
+
+def json_text(value: Any) -> str:
+    """Any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def _text(name: str, value: Any) -> str:
@@ -140,3 +193,41 @@ def _watermark(name: str, key: str, value: Any) -> int:
 def _shown(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
+    """(rows at fault, why): the rules of `as_record` on whole columns of the right types."""
+    for name in batch.schema.names:
+        yield from _column_faults(name, batch.column(name), schema)
+    if "type" in batch.schema.names:
+        kinds = batch.column("type").cast(pa.string())
+        for name, lacking in (("window", (*FOOTPRINTS, "result")), ("open_windows", FOOTPRINTS)):
+            if name in batch.schema.names and batch.column(name).null_count:
+                needs = pc.is_in(kinds, value_set=pa.array(lacking, pa.string()))
+                mask = pc.and_(needs, pc.is_null(batch.column(name)))
+                if pc.any(mask).as_py():
+                    yield mask, f"no field {name} in a record of type {' or '.join(lacking)}"
+
+
+def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
+    """(rows at fault, why) for one column."""
+    if array.null_count and name in schema.names and not schema.field(name).nullable:
+        yield pc.is_null(array), f"no field {name}"
+    if name in NOT_NEGATIVE and len(array):
+        span = pc.min_max(array).as_py()
+        if (span["min"] or 0) < 0:
+            yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
+        if (span["max"] or 0) >= BIGGEST:
+            yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
+    if name in CHOICES:
+        words = pa.array([*CHOICES[name], None], pa.string())
+        known = pc.is_in(array.cast(pa.string()), value_set=words)
+        if not pc.all(known).as_py():
+            yield pc.invert(known), f"{name} is not one of {', '.join(CHOICES[name])}"
+    if pa.types.is_map(array.type) and len(array):
+        row, inside = map_rows(array)
+        negative = pc.fill_null(pc.less(array.items, 0), True).to_numpy(zero_copy_only=False) & inside
+        if negative.any():
+            bad = np.zeros(len(array), np.bool_)
+            bad[row[negative]] = True
+            yield pa.array(bad), f"{name} holds a watermark less than 0"

@@ -70,7 +70,10 @@ class Reduce:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What to read and how to fold it; `reduce` None keeps every partial row (small tables only)."""
+    """What to read and how to fold it; `reduce` None keeps every partial row (small tables only).
+
+    `without` = (column, modulus, rest): reduced rows that leave this rest do not come back from the engine.
+    """
 
     splits: tuple[Split, ...]
     table: str
@@ -78,6 +81,7 @@ class Scan:
     kernel: Kernel
     partial: pa.Schema
     reduce: Reduce | None
+    without: tuple[str, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

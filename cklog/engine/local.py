@@ -29,7 +29,7 @@ class LocalEngine:
             for parts, found in threads.map(lambda split: run_split(scan, split), scan.splits):
                 fold.add(parts)
                 tally.update(found)
-        return Scanned(fold.table(), tally.damage(), tally.records)
+        return Scanned(_wanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -42,6 +42,14 @@ def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], Tally]:
     for part in _partials(scan, split, tally):
         fold.add([part])
     return fold.batches(), tally
+
+
+def _wanted(table: pa.Table, scan: Scan) -> pa.Table:
+    """The reduced rows that `Scan.without` does not name."""
+    if scan.without is None:
+        return table
+    name, modulus, rest = scan.without
+    return table.filter(pa.array(table[name].to_numpy() % modulus != rest))
 
 
 def _partials(scan: Scan, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:

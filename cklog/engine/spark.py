@@ -148,6 +148,9 @@ def _reduced(frame: Any, scan: Scan) -> Any:
         group = [*keys, "__island"]
         found |= {start: F.min(start).alias(start), end: F.max(end).alias(end)}
     frame = frame.groupBy(*group).agg(*found.values(), F.sum("__count").alias("__count"))
+    if scan.without is not None:
+        name, modulus, rest = scan.without
+        frame = frame.filter(F.col("__what").isNotNull() | (F.col(name) % modulus != rest))
     return frame.select(*scan.partial.names, *_META.names)
 
 

@@ -40,9 +40,11 @@ def one(text: bytes) -> dict[str, Any]:
             raise Refused
     for name, kind in FIELDS:
         value: Any = record.get(name)
+        if value is None:
+            continue
         if type(value) is not TYPES[kind] or (kind == "int64" and not fits(value)):
             raise Refused
-    return {name: record[name] for name, _ in FIELDS}
+    return {name: record.get(name) for name, _ in FIELDS}
 
 
 def fits(number: int) -> bool:
@@ -66,12 +68,14 @@ records = st.tuples(names, integers, integers, names)
 @st.composite
 def blocks(draw: st.DrawFn) -> bytes:
     """Lines as one writer makes them: its spacing, its order of members, with checksums or without."""
-    order = draw(st.permutations(["channel", "seq", "time", "note"]))
+    order = draw(st.permutations(["channel", "seq", "time", "note", "state"]))
     comma, colon = draw(st.sampled_from([(",", ":"), (", ", ": ")]))
     checked = comma == "," and draw(st.booleans())
+    nested = draw(st.booleans())
     lines = []
     for channel, seq, time, note in draw(st.lists(records, min_size=1, max_size=6)):
         record = {"channel": channel, "seq": seq, "time": time, "note": note}
+        record["state"] = {"seq": time, "of": [note, {"deep": None}]} if nested else None
         members = {name: record[name] for name in order}
         text = json.dumps(members, separators=(comma, colon), ensure_ascii=False).encode()
         if checked:

@@ -121,7 +121,10 @@ def test_leaves_to_the_slower_reader_what_is_not_of_the_first_lines_shape(second
         b"[]\n",
         b'{"channel":"a","seq":5',
         b'{"channel":"a","seq":5,"seq":6}\n',
-        b'{"channel":"a","seq":5,"map":{}}\n',
+        b'{"channel":"a","seq":{"seq":5}}\n',
+        b'{"channel":"a","seq":[5]}\n',
+        b'{"channel":"a","seq":true}\n',
+        b'{"channel":"a","seq":5,"_offset":6}\n',
         b'{"channel":"a","seq":5,"' + b"k" * 300 + b'":1}\n',
         b"x" * 100_000,
     ],
@@ -130,8 +133,20 @@ def test_knows_no_other_shapes(block: bytes) -> None:
     assert decode(block, FIELDS) is None
 
 
-def test_wants_every_field_and_its_type() -> None:
-    assert decode(GOOD, (("bytes", "int64"),)) is None
+def test_a_member_that_no_line_has_is_a_column_of_nulls() -> None:
+    batch = decode(b'{"channel":null,"seq":5}\n{"channel":null,"seq":6}\n', (*FIELDS, ("bytes", "int64")))
+    assert batch is not None
+    assert batch.to_pylist() == [{"seq": n, "channel": None, "bytes": None} for n in (5, 6)]
+
+
+def test_passes_over_nested_members_and_says_where_lines_begin() -> None:
+    block = b'{"state":{"sum":1,"of":["x",true]},"seq":5}\n{"state":{"sum":22,"of":["yy",true]},"seq":6}\n'
+    batch = decode(block, (("_offset", "int64"), ("seq", "int64")))
+    assert batch is not None
+    assert batch.to_pydict() == {"_offset": [0, block.find(b"\n") + 1], "seq": [5, 6]}
+
+
+def test_wants_the_type_of_every_field() -> None:
     assert decode(GOOD, (("seq", "string"),)) is None
     assert decode(GOOD, (("channel", "int64"),)) is None
 

@@ -1,0 +1,12 @@
+"""cklog eventual-checkpoint [PATH]"""
+
+from __future__ import annotations
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import Forward, Operator
+
+
+@command
+def eventual_checkpoint(common: Common, operator: Operator = "", forward: Forward = False) -> None:
+    """An operator's eventual checkpoint, ready to load: the open windows, T, and the replay filter."""
+    common.answer(lambda run: run.eventual_checkpoint(operator, forward))
