@@ -4,12 +4,13 @@ Going down from the tail, the first record met of each window decides: a result,
 (open or check record), it is open with that state. The search ends when as many open windows are found as the
 tail's N announces: N windows are open there, so no older record can add one.
 
-Where records are missing, a result may be among them, and its window would look open: a plain search would stop
-too early. `holes_of` finds the places, and `judge` goes on behind them until what is found is all there can be.
-With r results and o open records lost, N = found - ghosts + missing, ghosts <= r and missing <= o: where that
-leaves one possibility the checkpoint is *proven*. Where it does not, every last visible record is used as it is
-and the replay starts no later than the record before the hole: ghosts close again, missing windows open again,
-and the state is exact *after replay*. Windows whose footprints lie before the head of the log are *lost*.
+Where records are missing, a result may be among them: its window would look open, so that a plain search would
+stop too early, and the replay would open it a second time. `holes_of` finds the places, and `judge` weighs them: N,
+the grammar (open check* result)* of a window and dense record numbers bound the results and open records that are
+lost. Without a lost result, N visible footprints are the open windows: the checkpoint is *proven*. Else every last
+visible record is used as it is and the replay starts no later than the record before the hole: windows that closed
+in it close again, windows that opened in it open again, and the state is exact *after replay*. Windows whose
+footprints lay before the head of the log are *lost*.
 """
 
 from __future__ import annotations
@@ -59,17 +60,15 @@ class Hole:
 class Judgement:
     """What the end of a queue proves; rows number the records of `log`.
 
-    `first` is the first record that was looked at. `open` are the last footprints of open windows, oldest
-    first, `closed` the results that must be remembered during the replay, `start` the first record at or after
-    T. `at` is T by input (one entry per channel, None without input numbers) and `ts` by timestamp, None: replay
-    from the start of the input. `holes` are those that mattered, `ghosts` rows of `open` that may have closed,
-    `missing` windows that are open and not here.
+    `open` are the last footprints of open windows, oldest first, `closed` the results that must be remembered
+    during the replay, `start` the first record at or after T. `at` is T by input (one entry per channel, None
+    without input numbers) and `ts` by timestamp, None: replay from the start of the input. `holes` are those
+    that mattered, `ghosts` rows of `open` that may have closed, `missing` windows that are open and not here.
     """
 
     log: Log
     proof: Proof
     open_windows: int
-    first: int
     open: Ints
     closed: Ints
     start: int
@@ -90,16 +89,111 @@ def judge(log: Log, open_tail: int | None) -> Judgement | None:
     """
     if open_tail is None and not log.from_head:
         return None
+    if not len(log):
+        return _of_nothing(log)
     log = _without_repeats(log)
     expected = open_tail or 0
     last = newest_of_windows(log)
     footprints = last[log.type[last] < RESULT][::-1]  # newest first
-    region = _region(log, footprints, expected, holes_of(log))
-    if region is None:
-        return None
-    first, holes = region
-    judged = _decide(log, expected, footprints[footprints >= first][::-1], holes, first)
-    return _with_replay(judged, last)
+    holes = holes_of(log)
+    holes = sorted([*holes, *_out_of_order(log, holes)], key=_place)
+    view = _View(log, footprints, expected, ())
+    while True:
+        start = view.start()
+        if start is None:
+            return None
+        inside = tuple(h for h in holes if h.before >= start and (h.kind != "order" or h.after >= start))
+        if len(view.open()) < expected:
+            inside = tuple(holes)  # a window is missing that any of them may have held
+        if inside == view.holes:
+            return _decided(view, start, last)
+        view = replace(view, holes=inside, results=_doubt(log, inside, start)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """How far down a search looks: `results` lost records may have closed windows (None: any number)."""
+
+    log: Log
+    footprints: Ints
+    expected: int
+    holes: tuple[Hole, ...]
+    results: int | None = 0
+
+    def open(self) -> Ints:
+        """The newest footprints, oldest first: N, and one more for every window that may have closed unseen."""
+        target = len(self.footprints) if self.results is None else self.expected + self.results
+        return self.footprints[:target][::-1]
+
+    def since(self) -> tuple[Ints, int] | None:
+        """T by number and by timestamp; None: the start of the input."""
+        log = self.log
+        rows = [*self.open().tolist()] or [len(log) - 1]
+        if self.results != 0 or len(self.open()) < self.expected:
+            rows += [hole.after for hole in self.holes]
+        if min(rows) < 0:
+            return None
+        return _numbers(log)[rows].min(axis=0), int(log.ts[rows].min())
+
+    def start(self) -> int | None:
+        """The first record at or after T; None if it may lie before what was read."""
+        enough = self.results is not None and len(self.footprints) >= self.expected + self.results
+        since = self.since()
+        if not self.log.from_head and (not enough or since is None):
+            return None
+        if since is None:
+            return 0
+        at, _ = since
+        again = _numbers(self.log) >= (np.maximum(at, 0) if self.log.channels else at)  # any one input is enough
+        start = int(np.argmax(again.any(axis=1)))
+        return start if start or self.log.from_head else None
+
+
+def _numbers(log: Log) -> Ints:
+    """What orders the input: its numbers, or timestamps where records have none."""
+    return log.input if log.channels else log.ts[:, None]
+
+
+def _decided(view: _View, start: int, last: Ints) -> Judgement:
+    """What a view proves. Its footprints are N windows, or more of which some have closed, or all there are."""
+    log, found, since = view.log, view.open(), view.since()
+    results, opens = _doubt(log, view.holes, start)
+    missing = max(view.expected - len(found), 0)
+    before_head = _open_before_head(log, view.holes) if log.from_head else 0
+    proof: Proof = "after-replay"
+    if start == 0 and _is_trimmed(log, view.holes):
+        proof = "lost"  # a record of T's own tuple may lie before the head, the result of a window among them
+    elif results == 0 and not missing:
+        proof = "proven"
+    elif before_head and (missing or results != 0):
+        proof = "lost"
+    behind = max((hole.before for hole in view.holes), default=0)
+    return Judgement(
+        log=log,
+        proof=proof,
+        open_windows=view.expected,
+        open=found,
+        closed=last[(log.type[last] == RESULT) & (last >= start)],
+        start=start,
+        at=since[0] if since and log.channels else None,
+        ts=since[1] if since else None,
+        holes=view.holes,
+        ghosts=found[found < behind] if results != 0 else found[:0],
+        missing=missing,
+        contradicts=bool(missing) and results == 0 and opens == 0 and not before_head,
+    )
+
+
+def _doubt(log: Log, holes: tuple[Hole, ...], first: int) -> tuple[int | None, int | None]:
+    """The most results and open records that are lost and that no later record of their window makes up for."""
+    known_results, known_opens = _accounted(log, holes, first)
+    return _rest([h.results for h in holes], known_results), _rest([h.opens for h in holes], known_opens)
+
+
+def _of_nothing(log: Log) -> Judgement:
+    """A queue in which no record has become durable: nothing to load, everything to replay."""
+    none = log.type
+    return Judgement(log, "after-replay", 0, none, none, 0, None, None, (), none, 0, False)
 
 
 def newest_of_windows(log: Log) -> Ints:
@@ -111,60 +205,8 @@ def newest_of_windows(log: Log) -> Ints:
     return found
 
 
-def _region(log: Log, footprints: Ints, expected: int, holes: list[Hole]) -> tuple[int, tuple[Hole, ...]] | None:
-    """The first record that must be looked at, and the holes from there on; None if it has not been read."""
-    target = expected
-    hidden = _out_of_order(log, holes)
-    while True:
-        first = len(log) if target == 0 else int(footprints[target - 1]) if target <= len(footprints) else -1
-        inside = [h for h in [*holes, *hidden] if h.before > first and (h.kind != "order" or h.after >= first)]
-        doubts = [h.results for h in inside]
-        if None in doubts or first < 0:
-            return (0, tuple(sorted(inside, key=_place))) if log.from_head else None
-        wider = expected + sum(r for r in doubts if r is not None)
-        if wider <= target:
-            return first, tuple(sorted(inside, key=_place))
-        target = wider
-
-
 def _place(hole: Hole) -> tuple[int, int]:
     return hole.after, hole.before
-
-
-def _decide(log: Log, expected: int, found: Ints, holes: tuple[Hole, ...], first: int) -> Judgement:
-    """Weigh what was found against N: which of the visible footprints are windows that are open now?
-
-    With g ghosts (found, yet closed in a hole) and m missing (open, yet not found): g - m = found - N.
-    """
-    known_results, known_opens = _accounted(log, holes, first)
-    results = _rest([h.results for h in holes], known_results)
-    before_head = _open_before_head(log, holes) if first == 0 and log.from_head else 0
-    opens = _rest([h.opens for h in holes], known_opens)
-    behind = max((h.before for h in holes), default=0)
-    doubtful = found[found < behind] if results != 0 else found[:0]
-    surplus = len(found) - expected
-    least = max(surplus, 0)
-    most = min([len(doubtful), *([] if results is None else [results])])
-    most = most if opens is None else min(most, surplus + opens + before_head)
-    proof: Proof = "lost" if before_head else "after-replay"
-    if least == most and least == surplus and least in (0, len(doubtful)):
-        proof = "proven"
-        found, doubtful = np.setdiff1d(found, doubtful if least else doubtful[:0]), doubtful[:0]
-    return Judgement(
-        log=log,
-        proof=proof,
-        open_windows=expected,
-        first=first,
-        open=found,
-        closed=found[:0],
-        start=first,
-        at=None,
-        ts=None,
-        holes=holes,
-        ghosts=doubtful,
-        missing=least - surplus,
-        contradicts=most < least,
-    )
 
 
 def _rest(parts: list[int | None], known: int) -> int | None:
@@ -185,7 +227,7 @@ def _accounted(log: Log, holes: tuple[Hole, ...], first: int) -> tuple[int, int]
 
 def lost_results(judged: Judgement) -> Ints:
     """Open records of windows whose result before must be among the lost records."""
-    earlier, later = _pairs(judged.log, judged.first)
+    earlier, later = _pairs(judged.log, judged.start)
     result_lost, _ = _broken(judged.log, earlier, later)
     found: Ints = np.sort(later[result_lost & _straddle(earlier, later, list(judged.holes))])
     return found
@@ -221,6 +263,13 @@ def _open_before_head(log: Log, holes: tuple[Hole, ...]) -> int:
         return 0
     before = [hole for hole in holes if hole.before <= known[0]]
     return 0 if before else max(int(_baselines(log)[known[0]]), 0)
+
+
+def _is_trimmed(log: Log, holes: tuple[Hole, ...]) -> bool:
+    """Whether older records were there: windows are open before the first one, or it is not number 0 or 1."""
+    if not log.from_head or any(hole.after < 0 for hole in holes):
+        return False
+    return bool(log.pos[0] > 1) or _open_before_head(log, holes) > 0
 
 
 def _baselines(log: Log) -> Ints:
@@ -260,11 +309,18 @@ def _with_net(log: Log, holes: list[Hole]) -> list[Hole]:
         alone = sizes[k] == 1 and k < len(known) and (k > 0 or hole.after < 0)
         net = int(base[k]) - (int(base[k - 1]) if k else 0) if alone else None
         found.append(replace(hole, net=net))
-    breaks = np.flatnonzero((np.diff(base) != 0) & (sizes[1 : len(known)] == 0)) + 1
+    breaks = np.flatnonzero((np.diff(base) != 0) & (sizes[1 : len(known)] == 0) & ~_uncounted(log, known, base)) + 1
     found += [
         Hole(int(known[k - 1]), int(known[k]), None, int(base[k] - base[k - 1]), "count") for k in breaks.tolist()
     ]
     return sorted(found, key=_place)
+
+
+def _uncounted(log: Log, known: Ints, base: Ints) -> Flags:
+    """Results after which nothing is open, of windows that were never counted: operators without footprints."""
+    rows = known[1:]
+    found: Flags = (np.diff(base) == 1) & (log.type[rows] == RESULT) & (log.open_windows[rows] == 0)
+    return found
 
 
 def _out_of_order(log: Log, holes: list[Hole]) -> list[Hole]:
@@ -290,22 +346,3 @@ def _without_repeats(log: Log) -> Log:
     if not same.all():
         return log
     return log.rows(np.sort(first))
-
-
-def _with_replay(judged: Judgement, last: Ints) -> Judgement | None:
-    """Add T, and the windows whose closing the replay must remember; None: read further back."""
-    log = judged.log
-    numbers = log.input if log.channels else log.ts[:, None]
-    rows = judged.open if len(judged.open) else np.array([len(log) - 1])
-    at, ts = numbers[rows].min(axis=0), int(log.ts[rows].min())
-    if judged.proof != "proven" and judged.holes:
-        after = min(hole.after for hole in judged.holes)
-        if after < 0:
-            closed = last[log.type[last] == RESULT]
-            return replace(judged, closed=closed, start=0, at=None, ts=None)
-        at, ts = np.minimum(at, numbers[after]), min(ts, int(log.ts[after]))
-    start = int(np.argmax((numbers >= at).all(axis=1)))
-    if start == 0 and not log.from_head:
-        return None
-    closed = last[(log.type[last] == RESULT) & (last >= start)]
-    return replace(judged, closed=closed, start=start, at=at if log.channels else None, ts=ts)

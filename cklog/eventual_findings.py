@@ -27,11 +27,9 @@ def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
 
 
 def _damage(judged: Judgement) -> list[Damage]:
-    """Damage behind the first record that was looked at: what lies before it cannot matter."""
+    """Damage from the first record at or after T on: what lies before it cannot matter."""
     log = judged.log
-    since = min(judged.start, judged.first)
-    head = any(hole.after < 0 for hole in judged.holes)
-    return [d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at > since or (head and at == 0)]
+    return [d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= judged.start]
 
 
 def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
@@ -69,7 +67,13 @@ def _named(log: Log, row: int) -> str:
 
 def _doubts(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
     log, subject = judged.log, str(subtask)
-    if judged.proof == "lost":
+    if judged.proof == "lost" and not judged.missing:
+        message = (
+            f"{subtask}: the queue begins at {_named(log, 0)}, which T's own tuple wrote: what else that tuple wrote, "
+            "the result of a window perhaps, lies before it"
+        )
+        yield Finding("lost-footprint", "error", subject, message)
+    elif judged.proof == "lost":
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open, and the queue, which begins at "
             f"{_named(log, 0)}, holds the footprints of {len(judged.open)}: {judged.missing or 'some'} cannot be "
@@ -81,7 +85,9 @@ def _doubts(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
         yield Finding("missing-window", "warning", subject, message)
     if judged.proof == "after-replay" and len(judged.ghosts):
         names = _names(log, judged.ghosts)
-        message = f"{subtask}: {names} may have closed where records are missing; if so, the replay closes them again"
+        sure = len(judged.open) - judged.open_windows
+        least = f"; at least {sure} of them did" if sure > 0 else ""
+        message = f"{subtask}: {names} may have closed where records are missing{least}: the replay closes them again"
         yield Finding("doubtful-window", "warning", subject, message, _places(log, judged.ghosts))
     if judged.contradicts:
         message = (

@@ -72,7 +72,7 @@ class EventualLog:
                 if not reader.more():
                     break
             log = reader.log()
-            if len(log):
+            if len(log) or (reader.exhausted and {item.id for item in log.damage} <= {"torn-tail"}):
                 judged = judge(log, reader.open_tail)
                 if judged is not None:
                     found = (*queue.findings(), *findings_of(queue.subtask, judged))
@@ -147,9 +147,9 @@ def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
         records=_places(log, oldest),
         bytes=int(sizes.sum()) if (sizes != UNKNOWN).all() else None,
         from_=_pos(log, oldest) if len(types) else None,
-        to=_pos(log, len(log) - 1),
+        to=_pos(log, len(log) - 1) if len(log) else None,
         T=judged.ts,
-        t_c=int(log.ts[-1]),
+        t_c=int(log.ts[-1]) if len(log) else None,
         by_type={name: int((types == number).sum()) for number, name in enumerate(TYPES[: EMIT + 1])},
         replay=replay,
         oldest=tuple({"window": log.names[log.window[row]], "t": int(log.ts[row])} for row in ordered.tolist()),
@@ -187,7 +187,7 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
     return EventualCheckpoint(
         operator=found.queue.subtask.operator,
         subtask=found.queue.subtask.subtask,
-        t_c=int(log.ts[-1]),
+        t_c=int(log.ts[-1]) if len(log) else None,
         T=judged.ts,
         T_input=replay.from_input,
         open_windows=judged.open_windows,

@@ -28,9 +28,9 @@ def extent_view(answer: Answer) -> View:
     slow = section(
         "Oldest footprints",
         ("window", "t", "behind"),
-        [(o["window"], o["t"], found.t_c - o["t"]) for o in found.oldest],
+        [(o["window"], o["t"], (found.t_c or 0) - o["t"]) for o in found.oldest],
     )
-    times = section("Times", ("T", "t_c"), [(_or_start(found.T), found.t_c)])
+    times = section("Times", ("T", "t_c"), [(_or_start(found.T), _cell(found.t_c))])
     return View(
         lead, tuple(s for s in (times, made, slow, _upstream(found.replay)) if s.rows), (_replay(found.replay),)
     )
@@ -40,7 +40,7 @@ def eventual_checkpoint_view(answer: Answer) -> View:
     """What to load, what to replay, what to ignore."""
     found: EventualCheckpoint = answer.result
     lead = (
-        f"{_name(found)} as of t_c = {found.t_c}: load {len(found.windows):,} windows, then replay from "
+        f"{_name(found)} as of t_c = {_cell(found.t_c)}: load {len(found.windows):,} windows, then replay from "
         f"T = {_or_start(found.T)} inclusive. {_PROOF[found.proof]}"
     )
     windows = section(

@@ -299,7 +299,7 @@ class Extent:
     from_: int | None
     to: int | None
     T: int | None
-    t_c: int
+    t_c: int | None
     by_type: dict[str, int]
     replay: EventualReplay
     oldest: tuple[dict[str, Any], ...]
@@ -317,7 +317,7 @@ class EventualCheckpoint:
 
     operator: str
     subtask: int
-    t_c: int
+    t_c: int | None
     T: int | None
     T_input: int | dict[str, int] | None
     open_windows: int

@@ -65,7 +65,7 @@ def _numbers(judged: Judgement, numbers: dict[str, int] | None) -> int | dict[st
 def _own_count(judged: Judgement) -> int | None:
     """Tuples from T to the tail, by input numbers."""
     log = judged.log
-    if not log.channels or judged.at is None:
+    if not log.channels or judged.at is None or not len(log):
         return None
     return int((log.input[-1] - np.maximum(judged.at, 0) + 1).sum())
 
@@ -144,7 +144,7 @@ def _behind(queue: Queue, channel: Channel, log: Log, judged: Judgement) -> list
     """The operator has taken tuples that its upstream's queue does not hold: their records were torn."""
     own = judged.log
     name = str(channel) if str(channel) in own.channels else ""
-    if name not in own.channels or log.pos[-1] == UNKNOWN:
+    if name not in own.channels or not len(own) or log.pos[-1] == UNKNOWN:
         return []
     taken = int(own.input[-1, own.channels.index(name)])
     if taken <= log.pos[-1]:

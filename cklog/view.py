@@ -216,6 +216,12 @@ def _eventual_checkpoint(answer: Answer) -> View:
     return eventual_checkpoint_view(answer)
 
 
+def _simulate(answer: Answer) -> View:
+    from cklog.simulate_view import simulate_view
+
+    return simulate_view(answer)
+
+
 _VIEWS: dict[str, Callable[[Answer], View]] = {
     "recovery-line": _recovery_line,
     "replay": _replay,
@@ -223,4 +229,5 @@ _VIEWS: dict[str, Callable[[Answer], View]] = {
     "inspect": _inspect,
     "extent": _extent,
     "eventual-checkpoint": _eventual_checkpoint,
+    "simulate": _simulate,
 }

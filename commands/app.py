@@ -18,6 +18,7 @@ from cklog.commands.extent import extent
 from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
+from cklog.commands.simulate import simulate
 from cklog.commands.verify import verify
 from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render import error_object
@@ -38,6 +39,7 @@ app.command("replay")(replay)
 app.command("inspect")(inspect)
 app.command("extent")(extent)
 app.command("eventual-checkpoint")(eventual_checkpoint)
+app.add_typer(simulate)
 
 
 def _version(asked: bool) -> None:

@@ -128,20 +128,29 @@ def test_a_result_lost_in_the_middle_makes_no_ghost(tmp_path: Path) -> None:
     assert answer.exit_code == 3
 
 
-def test_n_pins_what_a_gap_held(tmp_path: Path) -> None:
-    """Both windows before the gap have closed in it: N after it counts only the one opened since."""
+def test_a_gap_before_all_that_is_needed_does_not_matter(tmp_path: Path) -> None:
     rows: list[Row] = [
         ("open", "w1", 1, 1),
         ("open", "w2", 2, 2),
         ("result", "w1", 3, 1),
         ("result", "w2", 4, 0),
         ("open", "w3", 5, 1),
+        ("check", "w3", 6, 1),
     ]
     found = records(rows)
     queue(tmp_path, found[:2] + found[4:])
     loaded, answer = checkpoint(tmp_path)
-    assert (loaded.proof, windows(loaded)) == ("proven", ["w3"])
-    assert answer.exit_code == 0  # the gap lies before everything that is needed
+    assert (loaded.proof, windows(loaded), answer.exit_code) == ("proven", ["w3"], 0)
+
+
+def test_a_window_that_may_have_closed_on_the_very_tuple_t_is_replayed_from_before(tmp_path: Path) -> None:
+    """The tuple at 5 may have closed w2 and opened w3: without its result the replay would open w2 again."""
+    rows: list[Row] = [("open", "w2", 2, 1), ("result", "w2", 4, 0), ("open", "w3", 5, 1)]
+    found = records(rows)
+    queue(tmp_path, [found[0], found[2]])
+    loaded, answer = checkpoint(tmp_path)
+    assert (loaded.proof, windows(loaded), loaded.T, answer.exit_code) == ("after-replay", ["w2", "w3"], 2, 3)
+    assert "at least 1 of them did" in next(f.message for f in answer.findings if f.id == "doubtful-window")
 
 
 def test_a_record_that_cannot_be_read_names_its_place(tmp_path: Path) -> None:
@@ -252,8 +261,8 @@ def test_encodings_agree(tmp_path: Path) -> None:
 
 
 def test_forward_names_the_windows_whose_results_are_missing(tmp_path: Path) -> None:
-    rows: list[Row] = [("open", "w1", 1, 1), ("result", "w1", 2, 0), ("open", "w2", 3, 1), ("open", "w3", 4, 2)]
-    found = records(rows)
+    rows: list[Row] = [("open", "w1", 1, 1), ("result", "w1", 2, 0), ("open", "w2", 3, 1)]
+    found = records([*rows, ("check", "w2", 4, 1), ("open", "w3", 5, 2)])
     queue(tmp_path, [found[0], *found[2:]])
     loaded, answer = checkpoint(tmp_path)
     assert (windows(loaded), answer.exit_code) == (["w2", "w3"], 0)
@@ -292,6 +301,6 @@ def test_asks_for_a_queue_that_is_there(tmp_path: Path) -> None:
 
 def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     path = queue(tmp_path, records(GOLDEN))
-    path.write_bytes(b"\x00" * 100)
+    path.write_bytes(b"\x00" * 100 + b"\n")
     with pytest.raises(CorruptInput):
         extent(tmp_path)

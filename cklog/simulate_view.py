@@ -1,0 +1,76 @@
+"""The answer of `simulate` for people: what was run, and its figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cklog.model import Answer
+
+if TYPE_CHECKING:
+    from cklog.view import View
+
+_FIGURES = ("figure", "value", "unit")
+
+
+def simulate_view(answer: Answer) -> View:
+    """Figures first; then the files, if any."""
+    from cklog.view import Section, View  # here, because that module names this function in its table
+
+    result = answer.result
+    sections = [
+        Section(f"Averages after the first {result['warm']:.0%} of the tuples", _FIGURES, _averages(result)),
+        Section("The whole run", _FIGURES, _totals(result["statistics"])),
+        Section("Files", ("path", "bytes"), tuple((f["path"], f["bytes"]) for f in result["files"])),
+    ]
+    return View(_headline(result), tuple(s for s in sections if s.rows))
+
+
+def _headline(result: dict[str, Any]) -> str:
+    workload, figures = result["workload"], result["statistics"]
+    of = f"{workload['count']} tuples" if workload["count"] is not None else f"{workload['window_ms']} ms"
+    lead = (
+        f"Simulated {figures['tuples']} tuples of {workload['keys']} keys ({workload['distribution']}) in windows of "
+        f"{of}, with {_policy(result['policy'])}"
+    )
+    if figures["extent"] is None:
+        return f"{lead}: too short for averages."
+    return f"{lead}: an extent of {figures['extent']:.0f} records and a replay of {figures['replay']:.0f} tuples."
+
+
+def _policy(policy: dict[str, Any]) -> str:
+    if policy["name"] == "none":
+        return "no checks"
+    if policy["name"] == "cost-benefit":
+        return "checks as long as they pay"
+    targets = [
+        f"{name} = {policy[field]}{unit}"
+        for name, field, unit in (("Q", "q", ""), ("Q", "q_windows", " × open windows"), ("U", "u", ""))
+        if policy[field] is not None
+    ]
+    return f"the targets {' and '.join(targets)}"
+
+
+def _averages(result: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    figures, megabyte = result["statistics"], 1_000_000
+    if figures["extent"] is None:
+        return ()
+    rows = [
+        ("open windows", f"{figures['open_windows']:.0f}", "windows"),
+        ("extent", f"{figures['extent']:.0f}", "records"),
+        ("largest extent", f"{figures['extent_max']}", "records"),
+        ("replay", f"{figures['replay']:.0f}", "tuples"),
+        ("replay bytes", f"{figures['replay'] * result['record_bytes'] / megabyte:.1f}", "MB"),
+        ("checks", f"{figures['checks_per_second']:.1f}", "records/s"),
+    ]
+    if figures["response_s"] is not None:
+        rows.append(("window response time", f"{figures['response_s']:.3f}", "s"))
+    return tuple(rows)
+
+
+def _totals(figures: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    return (
+        ("simulated time", f"{figures['seconds']:.1f}", "s"),
+        ("open records", str(figures["opens"]), "records"),
+        ("check records", str(figures["checks"]), "records"),
+        ("result records", str(figures["results"]), "records"),
+    )

@@ -1,0 +1,309 @@
+"""A simulated run as a native run folder (design section 3), of any size in the memory of its extent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import IO, Any, Literal, Protocol
+
+import crc32c
+import pyarrow as pa
+
+from cklog.check_policy import CostBenefit, Policy
+from cklog.errors import OutputError, UsageError
+from cklog.model import OUTPUTS, Answer
+from cklog.simulate_cec import RECORD_BYTES, WARM, Records, Simulation, Statistics, Step
+from cklog.simulate_tuples import I64, Workload
+
+Encoding = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
+
+PART_BYTES = 1 << 30
+
+ROW_GROUP = 1 << 16
+
+_WORDS = ("open", "check", "result")
+
+_COLUMNS = pa.schema(
+    [OUTPUTS.field(n) for n in ("type", "window", "ts", "open_windows", "state", "input", "pos", "bytes")]
+)
+
+
+def write(
+    folder: str | os.PathLike[str],
+    workload: Workload,
+    policy: Policy,
+    *,
+    encoding: Encoding = "jsonl",
+    part_bytes: int = PART_BYTES,
+    checksums: bool = False,
+    upstream: bool = False,
+    crash_at: int | None = None,
+) -> Statistics:
+    """Simulate a run and write what it leaves behind: `job.json`, and the output queues below `outputs/`.
+
+    The same arguments write the same bytes.
+
+    Parameters
+    ----------
+    folder : made if missing; must hold nothing
+    part_bytes : a part of a queue that has grown to this size is followed by a new one
+    checksums : end every JSON line with its CRC-32C
+    upstream : write the queue of the stateless operator in front, too: an `emit` record per tuple
+    crash_at : the run ends after that many tuples, in the middle of writing its last record
+
+    Raises
+    ------
+    UsageError : the folder is not empty, or the options do not fit together
+    OutputError : something cannot be written; names it
+    """
+    _refuse(encoding, part_bytes, checksums, crash_at, workload)
+    run = Simulation(workload if crash_at is None else replace(workload, tuples=crash_at), policy)
+    place = Path(folder)
+    try:
+        _require_empty(place)
+        (place / "outputs").mkdir(parents=True)
+        _write_job(place, workload, policy, crash_at)
+        with ExitStack() as queues:
+            own, *filtered = (
+                queues.enter_context(_queue(place / "outputs" / name, encoding, part_bytes, checksums))
+                for name in ("agg1", *(["filter1"] if upstream else []))
+            )
+            _write_steps(run.steps(), workload, own, filtered)
+        if crash_at is not None:
+            _tear(own.path)
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from None
+    return run.statistics()
+
+
+def _refuse(encoding: str, part_bytes: int, checksums: bool, crash_at: int | None, workload: Workload) -> None:
+    if encoding not in ("jsonl", "jsonl.gz", "jsonl.zst", "parquet"):
+        raise UsageError(f"encoding {encoding}: not one of jsonl, jsonl.gz, jsonl.zst, parquet")
+    if part_bytes < 1:
+        raise UsageError(f"parts of {part_bytes} bytes")
+    if checksums and encoding == "parquet":
+        raise UsageError("a Parquet row has no line whose checksum could be written")
+    if crash_at is not None and encoding != "jsonl":
+        raise UsageError(f"a crash can tear the last line of a .jsonl file, not of a .{encoding} file")
+    if crash_at is not None and not 0 < crash_at <= workload.tuples:
+        raise UsageError(f"a crash at tuple {crash_at} of {workload.tuples}")
+
+
+def _require_empty(place: Path) -> None:
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"{place}: not a folder")
+    if place.is_dir() and any(place.iterdir()):
+        raise UsageError(f"{place}: the folder is not empty", "give a new folder; nothing is overwritten")
+
+
+def _write_job(place: Path, workload: Workload, policy: Policy, crash_at: int | None) -> None:
+    """The manifest of the run."""
+    window = {"tuples": workload.count} if workload.count is not None else {"ms": workload.window_ms}
+    job = {
+        "job": "simulated-cec",
+        "operators": [
+            {"name": "source", "parallelism": 1, "kind": "source"},
+            {"name": "filter1", "parallelism": 1, "kind": "filter"},
+            {"name": "agg1", "parallelism": 1, "kind": "aggregate", "window": window, "recovery": "eventual"},
+        ],
+        "channels": [{"channel": "filter1/0->agg1/0"}],
+        "simulation": {**described(workload, policy), "crash_at": crash_at},
+    }
+    (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
+
+
+def described(workload: Workload, policy: Policy) -> dict[str, Any]:
+    """All that a run depends on, as JSON."""
+    if isinstance(policy, CostBenefit):
+        name = "cost-benefit"
+    else:
+        name = "none" if (policy.q, policy.u, policy.q_windows) == (None, None, None) else "targets"
+    return {
+        "protocol": "cec",
+        "workload": asdict(workload),
+        "policy": {"name": name, **asdict(policy)},
+        "record_bytes": RECORD_BYTES,
+    }
+
+
+def simulation_answer(folder: str, workload: Workload, policy: Policy, statistics: Statistics) -> Answer:
+    """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
+    place = Path(folder)
+    written = [p for p in place.rglob("*") if p.is_file()] if folder else []
+    files = [(p.relative_to(place).as_posix(), p.stat().st_size) for p in written]
+    result = {
+        "folder": folder or None,
+        **described(workload, policy),
+        "warm": WARM,
+        "statistics": asdict(statistics),
+        "files": [{"path": path, "bytes": size} for path, size in sorted(files)],
+    }
+    return Answer("simulate", "ok", 0, (), (), result)
+
+
+def _write_steps(steps: Iterable[Step], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:
+    mark = "#" if workload.window_ms is None else "@"
+    for step in steps:
+        if len(step.records):
+            own.add_records(step.records, step.pos, mark)
+        for queue in filtered if len(step.ts) else []:
+            queue.add_emits(step.first, step.ts)
+
+
+class _Queue(Protocol):
+    """One operator's output queue, in parts."""
+
+    path: Path  # the newest part
+
+    def add_records(self, records: Records, pos: int, mark: str) -> None:
+        """Windows are called `k<key><mark><number>`."""
+
+    def add_emits(self, first: int, ts: I64) -> None:
+        """One record per tuple, from number `first`."""
+
+    def __enter__(self) -> _Queue: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+
+def _queue(folder: Path, encoding: Encoding, part_bytes: int, checksums: bool) -> _Queue:
+    folder.mkdir()
+    if encoding == "parquet":
+        return _Rows(folder, part_bytes)
+    return _Lines(folder, encoding, part_bytes, checksums)
+
+
+class _Lines:
+    """Parts of JSON lines."""
+
+    def __init__(self, folder: Path, encoding: str, part_bytes: int, checksums: bool) -> None:
+        self._folder, self._encoding, self._part_bytes, self._checksums = folder, encoding, part_bytes, checksums
+        self._parts = 0
+        self._open()
+
+    def _open(self) -> None:
+        self.path = self._folder / f"part-{self._parts:05d}.{self._encoding}"
+        self._parts += 1
+        self._file = self.path.open("xb")
+        self._stream: IO[bytes] = _compressed(self._file, self._encoding)
+
+    def add_records(self, records: Records, pos: int, mark: str) -> None:
+        line = (
+            f'{{"type":"%s","window":"k%d{mark}%d","ts":%d,"open_windows":%d,"state":{{"sum":%d,"count":%d}},'
+            f'"input":%d,"pos":%d,"bytes":{RECORD_BYTES}'
+        )
+        r = records
+        columns = (r.key, r.number, r.ts, r.open_windows, r.total, r.count, r.input)
+        rows = zip(_types(r), *(c.tolist() for c in columns), range(pos, pos + len(r)), strict=True)
+        self._add([line % row for row in rows])
+
+    def add_emits(self, first: int, ts: I64) -> None:
+        line = f'{{"type":"emit","ts":%d,"open_windows":0,"input":%d,"pos":%d,"bytes":{RECORD_BYTES}'
+        self._add([line % (t, i, i) for i, t in enumerate(ts.tolist(), first)])
+
+    def _add(self, bodies: list[str]) -> None:
+        """Objects without their closing brace: the checksum covers the bytes before it (design section 3)."""
+        if self._checksums:
+            bodies = [f'{body},"crc32c":"{crc32c.crc32c(body.encode()):08x}"' for body in bodies]
+        if self._file.tell() >= self._part_bytes:
+            self._close()
+            self._open()
+        bodies.append("")
+        self._stream.write("}\n".join(bodies).encode())
+
+    def _close(self) -> None:
+        self._stream.close()
+        self._file.close()
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._close()
+
+
+def _compressed(file: IO[bytes], encoding: str) -> IO[bytes]:
+    if encoding == "jsonl.gz":  # without the name and time that would make each file another
+        return gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0)  # type: ignore[return-value]
+    if encoding == "jsonl.zst":
+        stream: IO[bytes] = pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
+        return stream
+    return file
+
+
+class _Rows:
+    """Parts of Parquet rows, gathered into row groups."""
+
+    def __init__(self, folder: Path, part_bytes: int) -> None:
+        self._folder, self._part_bytes = folder, part_bytes
+        self._parts, self._waiting, self._rows = 0, [_COLUMNS.empty_table()], 0
+        self._open()
+
+    def _open(self) -> None:
+        import pyarrow.parquet as pq  # slow to import, and no other encoding needs it
+
+        self.path = self._folder / f"part-{self._parts:05d}.parquet"
+        self._parts += 1
+        self._file = self.path.open("xb")
+        self._writer: Any = pq.ParquetWriter(self._file, _COLUMNS, compression="zstd")
+
+    def add_records(self, records: Records, pos: int, mark: str) -> None:
+        r = records
+        windows = [f"k{key}{mark}{number}" for key, number in zip(r.key.tolist(), r.number.tolist(), strict=True)]
+        pairs = zip(r.total.tolist(), r.count.tolist(), strict=True)
+        states = [f'{{"sum":{total},"count":{count}}}' for total, count in pairs]
+        numbers = range(pos, pos + len(r))
+        self._add([_types(r), windows, r.ts, r.open_windows, states, r.input, numbers, [RECORD_BYTES] * len(r)])
+
+    def add_emits(self, first: int, ts: I64) -> None:
+        n = len(ts)
+        numbers = range(first, first + n)
+        self._add([["emit"] * n, [None] * n, ts, [0] * n, [None] * n, numbers, numbers, [RECORD_BYTES] * n])
+
+    def _add(self, columns: list[Any]) -> None:
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
+        self._waiting.append(pa.table(arrays, schema=_COLUMNS))
+        self._rows += len(arrays[0])
+        if self._rows >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        """One row group; into a new part if this one is full."""
+        if self._file.tell() >= self._part_bytes:
+            self._close()
+            self._open()
+        self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=2 * ROW_GROUP)
+        self._waiting, self._rows = [_COLUMNS.empty_table()], 0
+
+    def _close(self) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def __enter__(self) -> _Rows:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._rows and not raised[0]:
+            self._flush()
+        self._close()
+
+
+def _types(records: Records) -> list[str]:
+    return [_WORDS[kind] for kind in records.kind.tolist()]
+
+
+def _tear(path: Path) -> None:
+    """Cut the last line in half, as a crash in the middle of its write does."""
+    size = path.stat().st_size
+    with open(path, "r+b") as file:
+        file.seek(max(0, size - _LONGEST_LINE))
+        last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+        file.truncate(size - 1 - len(last) + len(last) // 2)
+
+
+_LONGEST_LINE = 1024  # bytes; a line of six numbers of 64 bits has less than half

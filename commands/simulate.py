@@ -1,0 +1,227 @@
+"""cklog simulate PROTOCOL FOLDER"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import shutil
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cklog.commands.options import size
+from cklog.errors import UsageError
+from cklog.model import Answer
+from cklog.render import FORMATS, render
+
+if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
+    from cklog.check_policy import Policy
+    from cklog.simulate_cec import Statistics
+    from cklog.simulate_tuples import Workload
+
+simulate = typer.Typer(name="simulate", no_args_is_help=True, rich_markup_mode=None)
+
+
+class Distribution(StrEnum):
+    """`--distribution`."""
+
+    uniform = "uniform"
+    zipf = "zipf"
+
+
+class PolicyName(StrEnum):
+    """`--policy`."""
+
+    targets = "targets"
+    cost_benefit = "cost-benefit"
+    none = "none"
+
+
+class EncodingName(StrEnum):
+    """`--encoding`."""
+
+    jsonl = "jsonl"
+    gzip = "jsonl.gz"
+    zstd = "jsonl.zst"
+    parquet = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadOptions:
+    """What the operator is fed; each field is a parameter of the command line."""
+
+    keys: Annotated[int, typer.Option("--keys", metavar="N", help="Items, each with windows of its own.")] = 100_000
+    distribution: Annotated[Distribution, typer.Option("--distribution", help="How often each key comes.")] = (
+        Distribution.uniform
+    )
+    zipf_exponent: Annotated[float, typer.Option("--zipf-exponent", metavar="X", help="Of --distribution zipf.")] = 1.1
+    count: Annotated[int | None, typer.Option("--count", metavar="N", help="Tuples in a window (10).")] = None
+    window_ms: Annotated[
+        int | None, typer.Option("--window-ms", metavar="MS", help="Tumbling time windows instead of --count.")
+    ] = None
+    rate: Annotated[float, typer.Option("--rate", metavar="N", help="Tuples per second without checks.")] = 54_545.0
+    tuples: Annotated[int, typer.Option("--tuples", metavar="N", help="Length of the run.")] = 1_000_000
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another stream.")] = 1
+
+    def workload(self) -> Workload:
+        """As the simulator takes it."""
+        from cklog.simulate_tuples import Workload
+
+        count = 10 if self.count is None and self.window_ms is None else self.count
+        return Workload(
+            keys=self.keys,
+            distribution=self.distribution.value,
+            zipf_exponent=self.zipf_exponent,
+            count=count,
+            window_ms=self.window_ms,
+            rate=self.rate,
+            tuples=self.tuples,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyOptions:
+    """When check records are written; each field is a parameter of the command line."""
+
+    name: Annotated[PolicyName, typer.Option("--policy", help="When to write check records.")] = PolicyName.targets
+    q: Annotated[int | None, typer.Option("--q", metavar="N", help="Check if the extent exceeds N records.")] = None
+    q_windows: Annotated[
+        float | None, typer.Option("--q-windows", metavar="X", help="Check if it exceeds X times the open windows.")
+    ] = None
+    u: Annotated[int | None, typer.Option("--u", metavar="N", help="Check if the replay exceeds N tuples.")] = None
+    ci: Annotated[float, typer.Option("--ci", metavar="MS", help="Most time for checks in a period.")] = 5.0
+    cp: Annotated[float, typer.Option("--cp", metavar="MS", help="Checkpoint period.")] = 100.0
+    check_cost: Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")] = 2.5
+    mtbf_hours: Annotated[
+        float, typer.Option("--mtbf-hours", metavar="H", help="cost-benefit: mean time between failures.")
+    ] = 24.0
+    load_us: Annotated[
+        float, typer.Option("--load-us", metavar="US", help="cost-benefit: time to load a record of the extent.")
+    ] = 28.0  # 3.5 s for 120,000 records, 5 s for 180,000: Figure 6
+    replay_us: Annotated[
+        float | None, typer.Option("--replay-us", metavar="US", help="cost-benefit: time to replay a tuple (1/rate).")
+    ] = None
+
+    def policy(self, rate: float) -> Policy:
+        """As the simulator takes it; targets that are not given are the paper's example (section III.A)."""
+        from cklog.check_policy import CostBenefit, Targets
+
+        pace: dict[str, float] = {"period_ms": self.cp, "interval_ms": self.ci, "cost_us": self.check_cost}
+        given = self.q is not None or self.q_windows is not None or self.u is not None
+        if given and self.name != PolicyName.targets:
+            raise UsageError(f"--policy {self.name.value} has no targets: --q, --q-windows and --u are of another")
+        if self.name == PolicyName.cost_benefit:
+            replay_s = 1 / rate if self.replay_us is None else self.replay_us / 1e6
+            return CostBenefit(self.mtbf_hours * 3600, self.load_us / 1e6, replay_s, **pace)
+        if given or self.name == PolicyName.none:
+            return Targets(self.q, self.u, self.q_windows, **pace)
+        return Targets(q=1_000, u=1_000_000, **pace)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is written; each field is a parameter of the command line."""
+
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="New run folder; none with --no-log.")] = ""
+    no_log: Annotated[bool, typer.Option("--no-log", help="Write nothing, only print the figures.")] = False
+    upstream: Annotated[bool, typer.Option("--upstream", help="Write the queue of the filter in front, too.")] = False
+    encoding: Annotated[EncodingName, typer.Option("--encoding", help="Of the queues.")] = EncodingName.jsonl
+    checksums: Annotated[bool, typer.Option("--checksums", help="A CRC-32C in every line.")] = False
+    part_size: Annotated[str, typer.Option("--part-size", metavar="SIZE", help="Then a new file begins.")] = "1GiB"
+    crash_at: Annotated[
+        int | None, typer.Option("--crash-at", metavar="TUPLES", help="End there, the last record torn.")
+    ] = None
+
+    def run(self, workload: Workload, policy: Policy) -> Statistics:
+        """Simulate, and write what is asked for."""
+        from cklog.simulate_cec import simulate as figures_of
+        from cklog.simulate_write import write
+
+        if not self.no_log:
+            if not self.folder:
+                raise UsageError("no FOLDER to write to", "give a new folder, or --no-log for the figures alone")
+            return write(
+                self.folder,
+                workload,
+                policy,
+                encoding=self.encoding.value,
+                part_bytes=size(self.part_size),
+                checksums=self.checksums,
+                upstream=self.upstream,
+                crash_at=self.crash_at,
+            )
+        if self.folder or self.upstream or self.checksums or self.crash_at is not None:
+            raise UsageError("--no-log writes nothing: it takes no FOLDER, --upstream, --checksums or --crash-at")
+        return figures_of(workload, policy)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOptions:
+    """How the figures are printed; each field is a parameter of the command line."""
+
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
+    ] = "table"
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
+
+    def chosen(self) -> str:
+        """The format; to be asked before a long run rather than after it."""
+        form = "json" if self.as_json else self.form
+        if form not in FORMATS:
+            raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
+        return form
+
+    def show(self, answer: Answer) -> None:
+        """To stdout."""
+        terminal = sys.stdout.isatty()
+        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
+        width = shutil.get_terminal_size().columns if terminal else None
+        sys.stdout.write(render(answer, self.chosen(), width, color))
+
+
+def flattened(function: Callable[..., None]) -> Callable[..., None]:
+    """Give Typer the fields of each dataclass that `function` takes, as parameters of their own."""
+    groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
+    names = {name: [f.name for f in fields(kind)] for name, kind in groups.items()}
+    parameters = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hint)
+        for kind in groups.values()
+        for f, hint in zip(fields(kind), typing.get_type_hints(kind, include_extras=True).values(), strict=True)
+    ]
+
+    @functools.wraps(function)
+    def wrapped(**given: Any) -> None:
+        function(**{name: kind(**{field: given[field] for field in names[name]}) for name, kind in groups.items()})
+
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+@simulate.callback()
+def _simulate() -> None:
+    """A history by a named protocol and workload, of any size."""
+
+
+@simulate.command("cec")
+@flattened
+def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: PrintOptions) -> None:
+    """Continuous eventual checkpointing: the output queue of an aggregate, and how its extent fared.
+
+    The defaults are those of the paper's evaluation (Sebepou and Magoutis, DSN 2011, section IV).
+    """
+    from cklog.simulate_write import simulation_answer
+
+    printed.chosen()
+    workload = fed.workload()
+    policy = checks.policy(workload.rate)
+    statistics = log.run(workload, policy)
+    printed.show(simulation_answer(log.folder, workload, policy, statistics))

@@ -1,0 +1,336 @@
+"""A Kafka topic partition as the persisted output queue of an operator: records, splits, index reconciliation.
+
+    folder = segments (`cklog.parsers.kafka_segment`), each with .index and .timeindex; other files are passed over
+    record = the JSON object of an output record as value,
+             or headers cec.type cec.window cec.ts cec.open_windows cec.input in UTF-8, and the state as value
+
+A state that is no JSON becomes {"base64": "..."}. `pos` is the record's own, else its Kafka offset; `bytes` its
+own, else its size in the batch before compression.
+
+Some offsets hold no tuple: control markers, and what an aborted transaction wrote. They become rows of type
+control, so that positions stay dense. A transaction ends with the first marker of its producer behind the batch,
+maybe in a later segment; without one it was open when the log ended, and nobody reading committed data saw it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import TABLES, Finding, Where
+from cklog.parsers.kafka_batches import BadBatch, Header, Record, records, verify
+from cklog.parsers.kafka_segment import (
+    BLOCK_BYTES,
+    Cuts,
+    Segment,
+    index_entries,
+    read_index,
+    segments,
+    time_entries,
+    walk,
+)
+from cklog.parsers.kafka_transactions import Fate, Transactions
+from cklog.parsers.records import PSEUDO, NotARecord, as_record, strict_json
+from cklog.storage import Entry
+
+READER = "cklog.parsers.kafka_log:read"
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 13, 8 << 20
+INDEX_INTERVAL = 4096
+"""Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
+
+_NUMBERS = ("cec.ts", "cec.open_windows")
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` and damage; a `cklog.engine.Reader` for the table outputs."""
+    full = TABLES[table]
+    schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
+    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else full.field(n) for n in columns])
+    rows: list[dict[str, Any]] = []
+    held = 0
+    try:
+        for found in _rows(split, schema):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            rows.append(found)
+            held += len(found.get("state") or "") + len(found.get("window") or "")
+            if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
+                yield _batch(rows, shape)
+                rows, held = [], 0
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+    if rows:
+        yield _batch(rows, shape)
+
+
+def _batch(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.RecordBatch:
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
+    return pa.RecordBatch.from_arrays(arrays, schema=shape)
+
+
+def _rows(split: Split, schema: pa.Schema) -> Iterator[dict[str, Any] | Damage]:
+    """A row per record of the split's batches, and the damage."""
+    transactions = Transactions(split)
+    undecided, first = 0, 0
+    with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
+        segment.limit = min(split.end, split.size)
+        for found in walk(segment, split.start, segment.limit):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            at, head = found
+            data = head.transactional and not head.control
+            fate = transactions.fate(head.producer, at) if data else "commit"
+            if fate is None:
+                first = first if undecided else at
+                undecided += head.count
+            yield from _records(split.path, at, head, segment.bytes(at, head.size), schema, fate)
+    if undecided:
+        detail = "records of transactions without a marker up to the end of the log"
+        yield Damage(split.path, "open-transaction", first, detail, undecided)
+
+
+def _records(
+    path: str, at: int, head: Header, batch: bytes, schema: pa.Schema, fate: Fate
+) -> Iterator[dict[str, Any] | Damage]:
+    """A row per record of one batch; `fate` of the transaction that it is part of, "commit" if of none."""
+    place = {"_path": path, "_offset": at}
+    done = 0
+    try:
+        for record in records(head, batch):
+            done += 1
+            if head.control or fate != "commit":
+                yield place | {"type": "control", "ts": head.max_time, "pos": record.offset}
+                continue
+            try:
+                yield as_record(_found(record), schema) | place
+            except (NotARecord, RecursionError) as reason:  # a state may be nested deeper than json writes it
+                yield Damage(path, "bad-record", at, f"Kafka offset {record.offset}: {reason}")
+    except BadBatch as reason:
+        detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
+        yield Damage(path, "corrupt-batch", at, detail, max(head.count - done, 1))
+
+
+def _found(record: Record) -> dict[str, Any]:
+    """The members of an output record, however it is encoded."""
+    headers = dict(record.headers)
+    if "cec.type" in headers:
+        found = _of_headers(headers) | {"state": _state(record.value)}
+    elif record.value is None:
+        raise NotARecord("a null value and no header cec.type")
+    else:
+        found = strict_json(record.value)
+    for name, default in (("pos", record.offset), ("bytes", record.size)):
+        if found.get(name) is None:
+            found[name] = default
+    return found
+
+
+def _of_headers(headers: dict[str, bytes | None]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, raw in headers.items():
+        if not name.startswith("cec.") or raw is None:
+            continue
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise NotARecord(f"header {name} is not UTF-8") from None
+        if name == "cec.input" and text.startswith("{"):
+            found["input"] = strict_json(raw)
+        elif name == "cec.input" or name in _NUMBERS:
+            if not _INTEGER.fullmatch(text):
+                raise NotARecord(f"header {name} is {text[:40]!r}, not an integer")
+            found[name[4:]] = int(text)
+        elif name in ("cec.type", "cec.window"):
+            found[name[4:]] = text
+    return found
+
+
+def _state(value: bytes | None) -> Any:
+    """The JSON value that bytes hold, or they themselves as {"base64": ...}."""
+    if value is None:
+        return None
+    try:
+        return json.loads(value.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: int) -> list[Split]:
+    """The whole partition in log order, in splits of about `step` bytes."""
+    entries, made = list(entries), []
+    for entry in segments(entries):
+        with _open(root_uri_of, entry) as segment:
+            cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
+            start = 0
+            while start < entry.size:
+                end = cuts.below(start + step) if start + step < entry.size else entry.size
+                end = end if end > start else cuts.above(start)
+                made.append(Split(segment.uri, entry.path, READER, start, end, entry.size))
+                start = end
+    return made
+
+
+def tail_splits(
+    root_uri_of: Callable[[str], str], entries: Iterable[Entry], first_step: int = 256 << 10, biggest: int = 8 << 20
+) -> Iterator[Split]:
+    """The same batches from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
+
+    Lazy: one read of an index per segment and one of a header per split, if the index is there and right.
+    """
+    entries, want = list(entries), first_step
+    for entry in reversed(segments(entries)):
+        if not entry.size:
+            continue
+        with _open(root_uri_of, entry) as segment:
+            cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
+            end = entry.size
+            while end > 0:
+                start = cuts.below(end - want) if end > want else 0
+                yield Split(segment.uri, entry.path, READER, start, end, entry.size)
+                end, want = start, min(2 * want, biggest)
+
+
+def _open(uri_of: Callable[[str], str], entry: Entry) -> Segment:
+    return Segment(uri_of(entry.path), entry.path, entry.size)
+
+
+def beside(segment: Entry, suffix: str) -> str:
+    """The path of a segment's index."""
+    return segment.path.removesuffix(".log") + suffix
+
+
+def _hints(uri_of: Callable[[str], str], entries: list[Entry], segment: Entry) -> list[tuple[int, int]]:
+    """What the `.index` of a segment says; nothing if it cannot be read."""
+    path = beside(segment, ".index")
+    if all(entry.path != path for entry in entries):
+        return []
+    try:
+        return index_entries(read_index(uri_of(path)))
+    except (OSError, pa.ArrowException):
+        return []
+
+
+def reconcile(
+    read: Callable[[str], bytes], uri_of: Callable[[str], str], entries: Iterable[Entry]
+) -> tuple[Finding, ...]:
+    """Do the indexes of the newest segment and its log end together? Step 1 of the paper's recovery.
+
+    The index is flushed behind the log, never before it: entries beyond the log tell of output that was there
+    and is gone. A log that goes on behind its index is normal after a crash; what is there counts.
+    """
+    entries = list(entries)
+    logs = segments(entries)
+    if not logs:
+        return ()
+    index = index_entries(_read_beside(read, entries, logs[-1], ".index"))
+    times = time_entries(_read_beside(read, entries, logs[-1], ".timeindex"))
+    with _open(uri_of, logs[-1]) as segment:
+        if segment.legacy(0):
+            return ()  # no batch of it can be read: there is nothing to compare
+        found = (_index_beyond_log(segment, index, times), _log_beyond_index(segment, index))
+    return tuple(finding for finding in found if finding)
+
+
+def _read_beside(read: Callable[[str], bytes], entries: list[Entry], segment: Entry, suffix: str) -> bytes:
+    path = beside(segment, suffix)
+    try:
+        return read(path) if any(entry.path == path for entry in entries) else b""
+    except (OSError, pa.ArrowException):
+        return b""  # as if there were none: it can be made anew from the log
+
+
+def _index_beyond_log(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]]) -> Finding | None:
+    end, last, newest = _end(segment, index)
+    lost = sum(at >= end or segment.base + delta > last for delta, at in index)
+    late = [time for time, delta in times if segment.base + delta > last]
+    if times and not late and times[-1][0] > newest and times[-1][0] > _end(segment, [])[2]:
+        late = [times[-1][0]]  # of an offset that is there, but no batch has that timestamp
+    if not lost and not late:
+        return None
+    positions = f"{lost} positions" if lost else ""
+    timestamps = f"{len(late)} timestamps up to {max(late)}" if late else ""
+    known = " and ".join(filter(None, (positions, timestamps)))
+    holds = f"with offset {last} at byte {end}" if end else "before its first batch"
+    message = f"the indexes know of more than the log holds ({known}): the log ends {holds}"
+    return Finding("index-beyond-log", "warning", segment.path, message, (Where(segment.path, end),))
+
+
+def _end(segment: Segment, index: list[tuple[int, int]]) -> tuple[int, int, int]:
+    """Where the last whole batch ends, its last offset, and the newest timestamp, from the last usable hint on."""
+    end, last, newest = 0, segment.base - 1, -1
+    for found in walk(segment, Cuts(segment, index).below_hint(segment.size), segment.size, check=False):
+        if not isinstance(found, Damage):
+            at, head = found
+            end, last, newest = at + head.size, head.last, max(newest, head.max_time)
+    return end, last, newest
+
+
+def _log_beyond_index(segment: Segment, index: list[tuple[int, int]]) -> Finding | None:
+    """The batches that no index entry leads to, if they are more than a running broker leaves."""
+    start = Cuts(segment, index).below_hint(segment.size)
+    found = [f for f in walk(segment, start, segment.size, check=False) if not isinstance(f, Damage)]
+    if len(found) < 2:
+        return None
+    sizes = [head.size for _, head in found]
+    large = sum(size > INDEX_INTERVAL for size in sizes)
+    if found[-1][0] - start <= INDEX_INTERVAL + max(sizes) or (not index and large < 2):
+        return None
+    more = found[-1][0] + found[-1][1].size - found[1][0]
+    message = f"{len(found) - 1} batches ({more} bytes) follow the last entry of the index; all of them are read"
+    return Finding("log-beyond-index", "info", segment.path, message, (Where(segment.path, found[1][0]),))
+
+
+def first_at(
+    uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[Entry], ts: int
+) -> tuple[int, str, int] | None:
+    """(Kafka offset, segment, byte position of its batch) of the first record with a timestamp of at least `ts`.
+
+    Time indexes say where to begin, headers whether a batch can hold it; one batch is decoded. Markers are no
+    records; damaged batches are passed over.
+    """
+    entries = list(entries)
+    for entry in segments(entries):
+        index = _hints(uri_of, entries, entry)
+        times = time_entries(_read_beside(read, entries, entry, ".timeindex"))
+        with _open(uri_of, entry) as segment:
+            start = _all_older(segment, index, times, ts)
+            for found in walk(segment, start, entry.size, check=False):
+                if isinstance(found, Damage) or found[1].control or found[1].max_time < ts:
+                    continue
+                offset = _first_in(segment, *found, ts)
+                if offset is not None:
+                    return offset, entry.path, found[0]
+    return None
+
+
+def _all_older(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]], ts: int) -> int:
+    """A batch boundary before which every timestamp is below `ts`, by the time index; 0 if it does not tell."""
+    older = [delta for time, delta in times if time < ts]
+    if not older:
+        return 0
+    start = Cuts(segment, [hint for hint in index if hint[0] <= older[-1]]).below_hint(segment.size)
+    # the batch there is older too, or the time index is wrong
+    return start if start and segment.header(start).max_time < ts else 0
+
+
+def _first_in(segment: Segment, at: int, head: Header, ts: int) -> int | None:
+    batch = segment.bytes(at, head.size)
+    try:
+        verify(head, batch)
+        return next((record.offset for record in records(head, batch) if record.timestamp >= ts), None)
+    except BadBatch:
+        return None

@@ -1,0 +1,95 @@
+"""What cklog prints recovers: run an operator, tear or damage its queue, load, replay, and compare."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklog.parsers import output_queues
+from cklog.render import plain
+from cklog.run import Options, open_run
+from tests.property.damaged import damage, to_jsonl
+from tests.property.operators import Choose
+from tests.property.recovery import SCENARIOS, Plan, Scenario, choices, essence, plan_by_definition
+
+each_operator = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+
+
+def eventual_checkpoint(data: bytes, forward: bool = False) -> dict[str, Any]:
+    """The result that `cklog eventual-checkpoint --json` prints for a queue of these bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "outputs" / "op"
+        place.mkdir(parents=True)
+        (place / "part-0.jsonl").write_bytes(data)
+        with open_run(folder, Options()) as run:
+            answer = run.eventual_checkpoint("op", forward)
+    found: dict[str, Any] = json.loads(json.dumps(plain(answer.result)))
+    found["findings"] = [finding.id for finding in answer.findings]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small logs are to be read in several steps too."""
+    monkeypatch.setattr(output_queues, "FIRST_STEP_BYTES", 200)
+
+
+@each_operator
+@given(choose=choices, torn=st.booleans())
+def test_a_torn_queue_recovers_exactly(scenario: Scenario, choose: Choose, torn: bool) -> None:
+    tuples, log = scenario.generate(choose)
+    size = choose(len(log) + 1)
+    survived = log[:size]
+    torn = torn and size < len(log)
+    data = to_jsonl(log[: size + 1], torn=choose(1000)) if torn else to_jsonl(survived)
+    if not data:
+        return
+    found = eventual_checkpoint(data, forward=True)
+    assert found["proof"] == ("proven" if survived else "after-replay")
+    assert set(found["findings"]) <= {"torn-tail"}
+    scenario.check(found, tuples, survived, choose)
+    if survived:
+        assert agreed(found) == agreed(plan_by_definition(survived))
+
+
+@each_operator
+@given(choose=choices, with_pos=st.booleans(), broken=st.booleans())
+def test_a_damaged_queue_is_exact_after_the_replay(
+    scenario: Scenario, choose: Choose, with_pos: bool, broken: bool
+) -> None:
+    tuples, log = scenario.generate(choose)
+    if len(log) < 3:
+        return
+    survived, lost = damage(log, choose)
+    data = to_jsonl(log, broken=lost, with_pos=with_pos) if broken else to_jsonl(survived)
+    found = eventual_checkpoint(data)
+    if found["proof"] == "proven":
+        found["proof"] = "after-replay"  # the state is; data that was lost before T stays lost
+    scenario.check(found, tuples, survived, choose)
+
+
+@each_operator
+@given(choose=choices)
+def test_a_queue_without_its_head_is_never_wrong(scenario: Scenario, choose: Choose) -> None:
+    """What retention cut off is lost if it is needed, and the answer says so."""
+    tuples, log = scenario.generate(choose)
+    if not log:
+        return
+    survived = log[choose(len(log)) :]
+    found = eventual_checkpoint(to_jsonl(survived))
+    if found["proof"] != "lost":
+        scenario.check({**found, "proof": "after-replay"}, tuples, survived, choose)
+
+
+def agreed(plan: Plan) -> dict[str, Any]:
+    """`essence`, with the two ways to say that an input is replayed from its first tuple made one."""
+    found = essence(plan)
+    if isinstance(found["T_input"], dict):
+        found["T_input"] = {name: number for name, number in found["T_input"].items() if number}
+    return found
