@@ -27,7 +27,12 @@ DAMAGE = frozenset(
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""
 
-_SEVERITY: Mapping[str, Any] = {"torn-tail": "warning", "empty-file": "warning", "open-transaction": "warning"}
+_SEVERITY: Mapping[str, Any] = {
+    "torn-tail": "warning",
+    "empty-file": "warning",
+    "open-transaction": "warning",
+    "offset-jump": "warning",
+}
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 

@@ -74,8 +74,14 @@ def _cell(value: Any) -> Any:
 
 
 def _upstream(replay: EventualReplay) -> Section:
-    rows = [(u.channel, _cell(u.pos), u.tuples, _cell(u.bytes), u.by, f"{u.path}:{u.offset}") for u in replay.upstream]
-    return section("Replay from the upstream queue", ("channel", "from", "tuples", "bytes", "by", "at"), rows)
+    rows = [(u.channel, _cell(u.pos), u.tuples, _cell(u.bytes), u.by) for u in replay.upstream]
+    starts = (f"{u.operator}/{u.subtask}: from {_unit(u.path)} {u.offset} of {u.path}" for u in replay.upstream)
+    title, columns = "Replay from the upstream queue", ("channel", "from", "tuples", "bytes", "found by")
+    return section(title, columns, rows, "; ".join(starts))
+
+
+def _unit(path: str) -> str:
+    return "row" if path.endswith(".parquet") else "byte"
 
 
 def _replay(replay: EventualReplay) -> str:

@@ -31,19 +31,21 @@ def footer(uri: str) -> Any:
 def row_groups(uri: str, path: str, split_bytes: int, wanted: Any) -> Iterator[Split]:
     """Splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
     found = footer(uri)
-    start, size = 0, 0
+    start, size, stored = 0, 0, 0
     for i in range(found.num_row_groups):
-        if wanted is not None and not wanted(_statistics(found.row_group(i))):
+        group = found.row_group(i)
+        if wanted is not None and not wanted(_statistics(group)):
             if i > start:
-                yield Split(uri, path, READER, start, i, size)
-            start, size = i + 1, 0
+                yield Split(uri, path, READER, start, i, stored)
+            start, size, stored = i + 1, 0, 0
             continue
-        size += found.row_group(i).total_byte_size
+        size += group.total_byte_size
+        stored += sum(group.column(k).total_compressed_size for k in range(group.num_columns))
         if size >= split_bytes:
-            yield Split(uri, path, READER, start, i + 1, size)
-            start, size = i + 1, 0
+            yield Split(uri, path, READER, start, i + 1, stored)
+            start, size, stored = i + 1, 0, 0
     if start < found.num_row_groups:
-        yield Split(uri, path, READER, start, found.num_row_groups, size)
+        yield Split(uri, path, READER, start, found.num_row_groups, stored)
 
 
 def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:

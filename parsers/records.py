@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import crc32c
@@ -96,18 +96,46 @@ def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
         names the field and what it holds.
     """
     record: dict[str, Any] = {}
-    for field in schema:
-        value = found.get(member_of(field))
-        if value is None or _held_by_another(field, value, schema):
-            if not field.nullable:
-                raise NotARecord(f"no field {field.name}")
-            record[field.name] = None
+    for name, member, kind, required, shared in _rules(schema):
+        value = found.get(member)
+        if value is None or (shared and (kind == "map") != isinstance(value, dict)):
+            if required:
+                raise NotARecord(f"no field {name}")
+            record[name] = None
         else:
-            record[field.name] = _typed(field, value)
+            record[name] = _TYPED[kind](name, value)
     missing = missing_of(record)
     if missing:
         raise NotARecord(missing)
     return record
+
+
+def _rules(schema: pa.Schema) -> tuple[_Rule, ...]:
+    """The rules of a schema, found by its identity: hashing a schema costs more than reading a record."""
+    known = _RULES.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_RULES) > _SCHEMAS:
+            _RULES.clear()
+        known = _RULES[id(schema)] = schema, _rules_of(schema)
+    return known[1]
+
+
+_Rule = tuple[str, str, str, bool, bool]
+_SCHEMAS = 64
+_RULES: dict[int, tuple[pa.Schema, tuple[_Rule, ...]]] = {}
+"""Each schema is held here, so that its identity is not given to another."""
+
+
+def _rules_of(schema: pa.Schema) -> tuple[_Rule, ...]:
+    """Per column: its name, the member it is read from, its kind, whether it is required and the member shared.
+
+    Two columns share a member that has two types: `input` is a number, or an object of numbers.
+    """
+    members = [member_of(field) for field in schema]
+    return tuple(
+        (field.name, member, _kind(field), not field.nullable, members.count(member) > 1)
+        for field, member in zip(schema, members, strict=True)
+    )
 
 
 def member_of(field: pa.Field) -> str:
@@ -115,10 +143,11 @@ def member_of(field: pa.Field) -> str:
     return str((field.metadata or {}).get(b"member", field.name.encode()).decode())
 
 
-def _held_by_another(field: pa.Field, value: Any, schema: pa.Schema) -> bool:
-    """Whether a shared member holds the other column's type: `input` is a number, or an object of numbers."""
-    shared = sum(member_of(other) == member_of(field) for other in schema) > 1
-    return shared and pa.types.is_map(field.type) != isinstance(value, dict)
+def _kind(field: pa.Field) -> str:
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return "json"
+    kinds = {"int64": pa.types.is_int64, "float64": pa.types.is_float64, "map": pa.types.is_map}
+    return next((kind for kind, fits in kinds.items() if fits(field.type)), "word" if field.name in CHOICES else "text")
 
 
 FOOTPRINTS = ("open", "check")
@@ -139,33 +168,37 @@ def missing_of(record: dict[str, Any]) -> str:
     return ""
 
 
-def _typed(field: pa.Field, value: Any) -> Any:
-    if (field.metadata or {}).get(b"holds") == b"json":
-        return json_text(value)
-    if pa.types.is_int64(field.type):
-        return _counted(field.name, value)
-    if pa.types.is_float64(field.type):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise NotARecord(f"{field.name} is {_shown(value)}, not a number")
-        return float(value)
-    if pa.types.is_map(field.type):
-        if not isinstance(value, dict):
-            raise NotARecord(f"{field.name} is {_shown(value)}, not an object")
-        return [(_text(field.name, key), _watermark(field.name, key, n)) for key, n in value.items()]
-    text = _text(field.name, value)
-    if text not in CHOICES.get(field.name, (text,)):
-        raise NotARecord(f"{field.name} is {_shown(value)}, not one of {', '.join(CHOICES[field.name])}")
-    return text
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotARecord(f"{name} is {_shown(value)}, not a number")
+    return float(value)
+
+
+def _watermarks(name: str, value: Any) -> list[tuple[str, int]]:
+    if not isinstance(value, dict):
+        raise NotARecord(f"{name} is {_shown(value)}, not an object")
+    return [(_text(name, key), _watermark(name, key, n)) for key, n in value.items()]
+
+
+def _word(name: str, value: Any) -> str:
+    if value not in CHOICES[name]:
+        raise NotARecord(f"{name} is {_shown(_text(name, value))}, not one of {', '.join(CHOICES[name])}")
+    return str(value)
 
 
 def json_text(value: Any) -> str:
     """Any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        raise NotARecord(f"a value that JSON cannot hold: {str(error).splitlines()[0]}") from None
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise NotARecord(f"{name} is {_shown(value)}, not a string")
+    if value.isascii():
+        return value
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -188,6 +221,16 @@ def _watermark(name: str, key: str, value: Any) -> int:
     if number < 0:
         raise NotARecord(f"{name} of {key} is {number}, less than 0")
     return number
+
+
+_TYPED: dict[str, Callable[[str, Any], Any]] = {
+    "int64": _counted,
+    "float64": _real,
+    "map": _watermarks,
+    "json": lambda _name, value: json_text(value),
+    "word": _word,
+    "text": _text,
+}
 
 
 def _shown(value: Any) -> str:

@@ -20,6 +20,17 @@ CASES = {
         "recovery-line sample_logs/uncoordinated-join-parquet --explain --json"
     ),
     "sample_logs/spark-wordcount/expected.json": f"recovery-line sample_logs/spark-wordcount {MAP} --json",
+    "sample_logs/cec-aggregate/expected.json": (
+        "eventual-checkpoint --operator agg1 sample_logs/cec-aggregate --forward --json"
+    ),
+    "cec-extent.json": "extent --operator agg1 sample_logs/cec-aggregate --forward --json",
+    "cec-extent.txt": "extent --operator agg1 sample_logs/cec-aggregate --forward",
+    "cec-extent-parquet.txt": "extent --operator agg1 sample_logs/cec-aggregate-parquet --forward",
+    "cec-extent-kafka.txt": "extent --operator agg1 sample_logs/cec-aggregate-kafka --forward",
+    "cec-crashed-extent.txt": "extent --operator agg1 sample_logs/cec-crashed --forward",
+    "cec-crashed.json": "eventual-checkpoint --operator agg1 sample_logs/cec-crashed --forward --json",
+    "cec-crashed.md": "eventual-checkpoint --operator agg1 sample_logs/cec-crashed --format md",
+    "cec-aggregate.csv": "eventual-checkpoint --operator agg1 sample_logs/cec-aggregate --format csv",
     "domino-explain.txt": "recovery-line sample_logs/domino-cycle --explain",
     "domino-one-failed.json": "recovery-line sample_logs/domino-cycle --failed op1 --explain --json",
     "join-one-failed.txt": "recovery-line sample_logs/uncoordinated-join --failed join/1",
@@ -44,7 +55,9 @@ CASES = {
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
-EXITS = {"join-unreachable.txt": 4}
+EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(
+    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md"), 3
+)
 
 
 def check(name: str, refresh: bool) -> None:
@@ -70,3 +83,8 @@ def test_the_spark_engine_prints_the_same_bytes(name: str, monkeypatch: pytest.M
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)
     check(name, refresh=False)
+
+
+def test_three_encodings_of_one_queue_give_the_same_bytes() -> None:
+    texts = [(REPOSITORY / HERE / f"cec-extent{name}.txt").read_bytes() for name in ("", "-parquet", "-kafka")]
+    assert texts[0] == texts[1] == texts[2]

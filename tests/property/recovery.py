@@ -310,9 +310,7 @@ def _unrecoverable(reference: Reference, log: Sequence[Record], start: Any) -> C
     for r in reference.outputs():
         if logged[_datum(r), str(_stamp(r, numbered))]:
             logged[_datum(r), str(_stamp(r, numbered))] -= 1
-        elif not reaches(_stamp(r, numbered), start) or any(
-            _follows(f, r, numbered) for f in footprints[r["window"]]
-        ):
+        elif not reaches(_stamp(r, numbered), start) or any(_follows(f, r, numbered) for f in footprints[r["window"]]):
             gone[_datum(r)] += 1
     return gone
 
