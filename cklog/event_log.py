@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +11,9 @@ import pyarrow.compute as pc
 
 from cklog import current as current_state
 from cklog.conclude import DAMAGE, answer, damage_findings
-from cklog.engine import Engine, Kernel, Reduce, Scan
+from cklog.engine import Engine, Kernel, Reduce
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
+from cklog.evidence import WITH_PLACES, Evidence, Fixed, Planned, Scanned, Tables
 from cklog.history import History, Ints
 from cklog.inspection import inspection
 from cklog.line import (
@@ -25,71 +25,16 @@ from cklog.line import (
     unreachable,
     useless_checkpoints,
 )
-from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
+from cklog.model import CHECKPOINTS, Answer, Finding, RecoveryLine, Subtask
 from cklog.question import Question
 from cklog.recovery_line import NoConsistentLine, forced, recovery_line
 from cklog.replay import Ranges, impossible_loops, joined, ranges_of, receive_without_send, shared_sources, sources_of
 from cklog.tables import Records, parse_channel, parse_subtask, records_of
 from cklog.verification import Marks
 from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
-from cklog.watermarks import Built, Current, build
+from cklog.watermarks import Current, build
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
-
-
-class Tables(Protocol):
-    """What a parser of event-log tables offers (`cklog.parsers.native` is one)."""
-
-    manifest: Mapping[str, Any]
-
-    def has(self, table: str) -> bool: ...
-    def bytes_of(self, table: str) -> int: ...
-    def findings(self, table: str) -> tuple[Finding, ...]: ...
-    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]: ...
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan: ...
-
-
-Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]
-"""A table as it was read, what is wrong with its files, and which they are."""
-
-
-@dataclass(slots=True)
-class Evidence:
-    """What was read for one question: records, history, and the findings and inputs so far.
-
-    `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
-    line from below.
-    """
-
-    records: Records
-    built: Built
-    current: Current
-    bound: tuple[Subtask, ...]
-    findings: list[Finding]
-    inputs: list[InputUsed]
-
-    @property
-    def history(self) -> History:
-        """The arrays that the algorithms see."""
-        return self.built.history
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A line with all that was derived on the way; what `recovery-line`, `replay` and `verify` share."""
-
-    evidence: Evidence
-    line: Ints
-    result: RecoveryLine
 
 
 class EventLog:
@@ -176,7 +121,7 @@ class EventLog:
         """What is here (`cklog.inspection`)."""
         from cklog import message_log as log
 
-        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, _WITH_PLACES, None)
+        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
         known, channels = self._named()
         records = records_of(table, known, channels)
         logs = None
@@ -206,9 +151,9 @@ class EventLog:
             indeterminate=bool(planned.evidence.bound),
         )
 
-    def plan(self, question: Question) -> Planned:
-        """Find the line that a question asks for, and what follows from it."""
-        evidence = self.evidence(question, self._checkpoints())
+    def plan(self, question: Question, fixed: Fixed | None = None) -> Planned:
+        """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are."""
+        evidence = self.evidence(question, self._checkpoints(), fixed)
         history = evidence.history
         start, at = _start(history, question.at, evidence.records)
         try:
@@ -221,17 +166,30 @@ class EventLog:
         result = self._result(evidence, start, line, question)
         return Planned(evidence, line, result)
 
+    def has_checkpoints(self) -> bool:
+        """Whether there are checkpoint files at all."""
+        return self._tables.has("checkpoints")
+
+    def subtasks_with_checkpoints(self) -> frozenset[Subtask]:
+        """Those that some checkpoint record names."""
+        if not self.has_checkpoints():
+            return frozenset()
+        table = self._checkpoints()[0]
+        owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+        return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
+
     def _checkpoints(self) -> Scanned:
         """Every checkpoint record, as read."""
-        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, _WITH_PLACES, None)
+        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
         self._require(table, findings)
         return table, findings, inputs
 
-    def evidence(self, question: Question, scanned: Scanned) -> Evidence:
+    def evidence(self, question: Question, scanned: Scanned, fixed: Fixed | None = None) -> Evidence:
         """Put the checkpoint records in order, and read what the survivors hold now."""
         table, findings, inputs = scanned
+        table = table if fixed is None else fixed.beside(table)
         damaged = any(f.id in DAMAGE for f in findings)
-        known, channels = self._named()
+        known, channels = self._named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
         records = records_of(table, known, channels, question.as_of)
         survivors = self._survivors(records, question.failed)
         current, seen = Current(), frozenset[Subtask]()
@@ -337,9 +295,6 @@ class EventLog:
         evidence.findings += findings
         evidence.inputs += inputs
         return table
-
-
-_WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
 
 
 def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -180,7 +180,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class LineEntry:
-    """The checkpoint of one subtask on the line. `state` current means: keeps running, `checkpoint` is None."""
+    """The checkpoint of one subtask on the line; None where it has no number.
+
+    `state` current: it keeps running; eventual: its eventual checkpoint, as of timestamp `time`.
+    """
 
     operator: str
     subtask: int
@@ -188,7 +191,7 @@ class LineEntry:
     time: int | None
     uri: str | None
     rolled_back: bool
-    state: Literal["stored", "initial", "current"]
+    state: Literal["stored", "initial", "current", "eventual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +253,7 @@ class RecoveryLine:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamOffset:
-    """Where an upstream output queue is read again from: its record `pos`, at `offset` of file `path`.
+    """Where an upstream output queue is read again from: its record `pos` (to before `end`), at `offset` of `path`.
 
     `by` input: the record that the operator's own input number names; time: the first record at or after T.
     `tuples` and `bytes` of data records from there to the queue's end.
@@ -260,6 +263,7 @@ class UpstreamOffset:
     subtask: int
     channel: str
     pos: int | None
+    end: int | None
     path: str
     offset: int
     by: Literal["input", "time"]

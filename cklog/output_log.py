@@ -6,7 +6,7 @@ Reading further back puts records in front, so places are given as (file, offset
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -108,11 +108,15 @@ class TailReader:
     """Reads a queue from its end, split by split, and knows which windows it has met open.
 
     `open_seen` counts windows whose newest record so far is a footprint; `open_tail` is N at the tail, None
-    until a record has told it; `first_ts` and `first_pos` are those of the first record read.
+    until a record has told it; `first_ts` and `first_pos` are those of the first record read. With `below`, the
+    queue ends before the first record that has taken a tuple of that number or higher from a channel (""
+    for an input without a name), or, with `as_of`, that has a later timestamp: as if the crash had come there.
     """
 
     queue: Queue
     with_state: bool = False
+    below: Mapping[str, int] = field(default_factory=dict)
+    as_of: int | None = None
     open_seen: int = 0
     open_tail: int | None = None
     first_ts: int | None = None
@@ -134,12 +138,25 @@ class TailReader:
             return False
         columns = (*COLUMNS, "state") if self.with_state else COLUMNS
         piece = list(reader_of(split)(split, "outputs", columns))
+        if (self.below or self.as_of is not None) and self.open_tail is None:
+            piece = [item for found in piece if (item := self._cut(found)) is not None]
         self._pieces.append(piece)
         self.bytes_read += split_bytes(split)
         for item in reversed(piece):
             if isinstance(item, pa.RecordBatch) and item.num_rows:
                 self._note(item)
         return True
+
+    def _cut(self, item: pa.RecordBatch | Damage) -> pa.RecordBatch | Damage | None:
+        """The records before the cut; damage behind it is gone with what it lies in."""
+        if isinstance(item, Damage):
+            return None if item.id == "torn-tail" else item
+        names, matrix = _inputs(pa.Table.from_batches([item]))
+        taken = item.column("ts").to_numpy() > (np.iinfo(np.int64).max if self.as_of is None else self.as_of)
+        for column, name in enumerate(names):
+            taken |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
+        end = int(np.argmax(taken)) if taken.any() else len(taken)
+        return item.slice(0, end) if end else None
 
     def log(self) -> Log:
         """Everything read so far."""

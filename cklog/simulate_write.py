@@ -111,7 +111,7 @@ def _write_job(place: Path, workload: Workload, policy: Policy, crash_at: int | 
             {"name": "filter1", "parallelism": 1, "kind": "filter"},
             {"name": "agg1", "parallelism": 1, "kind": "aggregate", "window": window, "recovery": "eventual"},
         ],
-        "channels": [{"channel": "filter1/0->agg1/0"}],
+        "channels": [{"channel": "source/0->filter1/0"}, {"channel": "filter1/0->agg1/0"}],
         "simulation": {**described(workload, policy), "crash_at": crash_at},
     }
     (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")

@@ -86,6 +86,7 @@ def _offset(
         subtask=queue.subtask.subtask,
         channel=str(channel),
         pos=None if log.pos[row] == UNKNOWN else int(log.pos[row]),
+        end=None if log.pos[-1] == UNKNOWN else int(log.pos[-1]) + 1,
         path=log.paths[log.file[row]],
         offset=int(log.offset[row]),
         by=by,

@@ -23,11 +23,10 @@ HERE = Path(__file__).parent
 WORKLOAD = Workload(keys=40, rate=1000.0, tuples=2500, start_ms=1_767_225_600_000)
 POLICY = Targets(q_windows=4, interval_ms=1, cost_us=200)
 RECORDS_A_BATCH = 50
-GZIP = 1
 
 
 def kafka_partition(lines: list[bytes], folder: Path) -> None:
-    """Segments of two batches sizes' worth, with the indexes that a broker writes when it rolls a segment."""
+    """Two segments, with the indexes that a broker writes when it rolls a segment."""
     folder.mkdir(parents=True)
     half = len(lines) // 2 // RECORDS_A_BATCH * RECORDS_A_BATCH
     for base, part in ((0, lines[:half]), (half, lines[half:])):
@@ -46,7 +45,7 @@ def kafka_partition(lines: list[bytes], folder: Path) -> None:
 
 def batch(base: int, values: list[bytes]) -> bytes:
     """One record batch; its base offset is no part of the checksum, so it is put in afterwards, as a broker does."""
-    builder = DefaultRecordBatchBuilder(2, GZIP if base else 0, False, -1, -1, -1, 1 << 20)
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
     for i, value in enumerate(values):
         builder.append(i, json.loads(value)["ts"], None, value, [])
     return struct.pack(">q", base) + bytes(builder.build())[8:]

@@ -23,6 +23,8 @@ CASES = {
     "sample_logs/cec-aggregate/expected.json": (
         "eventual-checkpoint --operator agg1 sample_logs/cec-aggregate --forward --json"
     ),
+    "cec-recovery-line.txt": "recovery-line sample_logs/cec-aggregate",
+    "cec-recovery-line.json": "recovery-line sample_logs/cec-crashed --json",
     "cec-extent.json": "extent --operator agg1 sample_logs/cec-aggregate --forward --json",
     "cec-extent.txt": "extent --operator agg1 sample_logs/cec-aggregate --forward",
     "cec-extent-parquet.txt": "extent --operator agg1 sample_logs/cec-aggregate-parquet --forward",
@@ -55,9 +57,7 @@ CASES = {
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
-EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(
-    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md"), 3
-)
+EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json"), 3)
 
 
 def check(name: str, refresh: bool) -> None:

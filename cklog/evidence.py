@@ -1,0 +1,98 @@
+"""What an analysis of event-log tables rests on: the tables, what was read of them, and the line planned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce, Scan
+from cklog.history import History, Ints
+from cklog.model import CHECKPOINTS, Finding, InputUsed, RecoveryLine, Subtask
+from cklog.tables import Records
+from cklog.watermarks import Built, Current
+
+WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
+"""A checkpoint record and where it was read."""
+
+
+class Tables(Protocol):
+    """What a parser of event-log tables offers (`cklog.parsers.native` is one)."""
+
+    manifest: Mapping[str, Any]
+
+    def has(self, table: str) -> bool: ...
+    def bytes_of(self, table: str) -> int: ...
+    def findings(self, table: str) -> tuple[Finding, ...]: ...
+    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]: ...
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> Scan: ...
+
+
+Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]
+"""A table as it was read, what is wrong with its files, and which they are."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What was read for one question: records, history, and the findings and inputs so far.
+
+    `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
+    line from below.
+    """
+
+    records: Records
+    built: Built
+    current: Current
+    bound: tuple[Subtask, ...]
+    findings: list[Finding]
+    inputs: list[InputUsed]
+
+    @property
+    def history(self) -> History:
+        """The arrays that the algorithms see."""
+        return self.built.history
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Subtasks whose restart was planned elsewhere: where they stand counts as their only checkpoint.
+
+    `channels` are those among them and the subtasks with checkpoints; `sent` and `received` hold watermarks.
+    """
+
+    subtasks: tuple[Subtask, ...]
+    channels: tuple[str, ...]
+    sent: Mapping[str, int]
+    received: Mapping[str, int]
+
+    def beside(self, table: pa.Table) -> pa.Table:
+        """The checkpoint records with one more for each of the subtasks."""
+        rows = []
+        for subtask in self.subtasks:
+            sent = [(c, n) for c, n in self.sent.items() if c.startswith(f"{subtask}->")]
+            received = [(c, n) for c, n in self.received.items() if c.partition("#")[0].endswith(f"->{subtask}")]
+            rows.append({"operator": subtask.operator, "subtask": subtask.subtask, "checkpoint": 1} | {"sent": sent})
+            rows[-1]["received"] = received
+        columns = {n: [row.get(n) for row in rows] for n in table.schema.names}
+        plain = table.cast(WITH_PLACES)
+        return pa.concat_tables([plain, pa.table(columns, schema=WITH_PLACES)])
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A line with all that was derived on the way; what `recovery-line`, `replay` and `verify` share."""
+
+    evidence: Evidence
+    line: Ints
+    result: RecoveryLine
