@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cklog.advise_grid import ExtentQuestion
 from cklog.conclude import answer
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
@@ -17,6 +18,8 @@ from cklog.eventual_findings import findings_of
 from cklog.forward import forward_findings
 from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, Subtask
 from cklog.output_log import EMIT, TYPES, UNKNOWN, Ints, Log, Queue, TailReader
+from cklog.over_time import over_time
+from cklog.over_time_findings import over_time_findings
 from cklog.tables import parse_subtask
 from cklog.upstream import Upstream
 
@@ -58,14 +61,42 @@ class EventualLog:
         found, replay, findings = self._planned(operator, forward, with_state=False)
         return self._answer("extent", found, extent_of(found, replay), findings)
 
+    def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Answer:
+        """How extent and replay went along the whole log; the targets are in records and in tuples."""
+        for option, target in (("--max-extent", max_extent), ("--max-replay", max_replay)):
+            if target is not None and target < 0:
+                raise UsageError(f"{option} {target}: less than 0")
+        queue = self.queue_of(operator)
+        timeline = over_time(queue, self._split_bytes, max_extent, max_replay)
+        self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, forward")
+        findings = (*queue.findings(), *over_time_findings(queue.subtask, timeline))
+        unknown = timeline.replay_unknown and not timeline.result.breached["records"]
+        inputs = queue.inputs()
+        return answer("extent-over-time", timeline.result, findings, inputs, strict=self._strict, indeterminate=unknown)
+
+    def advise_extent(self, operator: str, asked: ExtentQuestion) -> Answer:
+        """What other policies would have made of this log: extent, replay, and the time that checks take."""
+        from cklog.advise_extent import advise_extent
+
+        queue = self.queue_of(operator)
+        advice, findings = advise_extent(queue, self._queues, self._manifest, asked, self._split_bytes)
+        self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward")
+        return answer("advise-extent", advice, findings, queue.inputs(), strict=self._strict)
+
     def eventual_checkpoint(self, operator: str, forward: bool) -> Answer:
         """The eventual checkpoint itself, with the replay filter."""
         found, replay, findings = self._planned(operator, forward, with_state=True)
         return self._answer("eventual-checkpoint", found, checkpoint_of(found, replay), findings)
 
-    def reconstruct(self, queue: Queue, with_state: bool) -> Reconstruction:
-        """Read a queue from its end until its eventual checkpoint is decided."""
-        reader = TailReader(queue, with_state)
+    def reconstruct(
+        self,
+        queue: Queue,
+        with_state: bool = False,
+        below: Mapping[str, int] | None = None,
+        as_of: int | None = None,
+    ) -> Reconstruction:
+        """Read a queue from its end, or from where `below` or `as_of` cut it, until its checkpoint is decided."""
+        reader = TailReader(queue, with_state, below or {}, as_of)
         wait = 1
         while True:
             while reader.open_tail is None or reader.open_seen < reader.open_tail:
@@ -121,11 +152,21 @@ class EventualLog:
             engine = self._engine_for(queue.bytes)
             findings += forward_findings(queue, found.judged, engine, self._split_bytes)
             self.spoken.append(f"and all of it forward, on the {engine.name} engine")
+        found, replay, told = self.with_replay(found)
+        return found, replay, [*findings, *told]
+
+    def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
+        """What the upstream must send again; where it cannot, the state is lost."""
         upstream = Upstream(self._queues, self._manifest)
-        replay, told = upstream.replay_of(queue.subtask, found.judged)
+        replay, told = upstream.replay_of(found.queue.subtask, found.judged)
         if any(finding.id == "retention-hole" for finding in told):
             found = replace(found, proof="lost")
-        return found, replay, [*findings, *told]
+        return found, replay, told
+
+    @property
+    def queues(self) -> Mapping[Subtask, Queue]:
+        """The output queues of the run."""
+        return self._queues
 
     def _answer(self, command: str, found: Reconstruction, result: Any, findings: list[Finding]) -> Answer:
         lost = result.proof == "lost"

@@ -105,17 +105,25 @@ def _lines(items: Iterable[str], depth: int) -> str:
 
 
 def _rows(shown: View) -> list[dict[str, Any]]:
-    first = shown.sections[0] if shown.sections else Section("", (), ())
-    return [dict(zip(first.columns, row, strict=True)) for row in first.rows]
+    data = _data(shown)
+    return [dict(zip(data.columns, row, strict=True)) for row in data.rows]
 
 
 def _csv(shown: View) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if shown.sections:
-        writer.writerow(shown.sections[0].columns)
-        writer.writerows([_cell(cell) for cell in row] for row in shown.sections[0].rows)
+    data = _data(shown)
+    if data.columns:
+        writer.writerow(data.columns)
+        writer.writerows([_cell(cell) for cell in row] for row in data.rows)
     return out.getvalue()
+
+
+def _data(shown: View) -> Section:
+    """The rows of CSV and JSON lines."""
+    if shown.data is not None:
+        return shown.data
+    return shown.sections[0] if shown.sections else Section("", (), ())
 
 
 def _cell(cell: Any) -> Any:
@@ -126,6 +134,8 @@ def _cell(cell: Any) -> Any:
 
 def _markdown(shown: View, findings: tuple[Finding, ...]) -> str:
     lines = [_escaped(shown.headline), ""]
+    for figure in shown.figures:
+        lines += ["```text", figure, "```", ""]
     for section in shown.sections:
         lines += [f"## {section.title}", ""]
         lines += [section.note, ""] if section.note else []
@@ -165,6 +175,9 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
         soft_wrap=width is None,
     )
     console.print(Text(shown.headline, style="bold"))
+    for figure in shown.figures:
+        console.print()
+        console.print(Text(figure), soft_wrap=True)
     for section in shown.sections:
         console.print()
         console.print(Text(section.title, style="bold"))

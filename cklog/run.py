@@ -83,14 +83,23 @@ class Run(AbstractContextManager["Run"]):
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
 
+    @cached_property
+    def lines(self) -> Any:
+        """The analyses of recovery lines: with output queues, a `Cascade` over both kinds of evidence."""
+        if not (hasattr(self.parser, "queues") and self.parser.has("outputs")):
+            return self.analyses
+        from cklog.cascade import Cascade
+
+        return Cascade(self.eventual, self.analyses, self.parser.manifest, self._options.strict)
+
     def recovery_line(self, question: Any) -> Answer:
         """The latest consistent line; `question` is a `cklog.event_log.Question`."""
-        answer: Answer = self.analyses.recovery_line(question)
+        answer: Answer = self.lines.recovery_line(question)
         return answer
 
     def replay(self, question: Any) -> Answer:
         """Offsets and ranges to replay from the latest consistent line."""
-        answer: Answer = self.analyses.replay(question)
+        answer: Answer = self.lines.replay(question)
         return answer
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Any) -> Answer:
@@ -117,9 +126,19 @@ class Run(AbstractContextManager["Run"]):
         """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
         return self._of_queues(self.eventual.extent(operator, forward or self._options.engine == "spark"))
 
+    def extent_over_time(self, operator: str, max_extent: int | None = None, max_replay: int | None = None) -> Answer:
+        """How extent (records) and replay (tuples) went along the whole log, and where a target was broken."""
+        if self._options.engine == "spark":
+            self.spoken.append("extents over time go from record to record: read in this process, not on Spark")
+        return self._of_queues(self.eventual.over_time(operator, max_extent, max_replay))
+
     def eventual_checkpoint(self, operator: str, forward: bool = False) -> Answer:
         """The eventual checkpoint of an operator, ready to load, with the replay filter."""
         return self._of_queues(self.eventual.eventual_checkpoint(operator, forward or self._options.engine == "spark"))
+
+    def advise_extent(self, operator: str, asked: Any) -> Answer:
+        """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise_grid.ExtentQuestion`."""
+        return self._of_queues(self.eventual.advise_extent(operator, asked))
 
     def _of_queues(self, answer: Answer) -> Answer:
         self.spoken += self.eventual.spoken

@@ -27,11 +27,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The headline answers the question; the first section is the answer in rows."""
+    """The headline answers the question; the first section is the answer in rows.
+
+    `figures` are drawn as text and follow the headline. `data`: what CSV and JSON lines hold if that is not the
+    first section.
+    """
 
     headline: str
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    data: Section | None = None
 
 
 def view(answer: Answer) -> View:
@@ -78,12 +84,14 @@ def headline(answer: Answer) -> str:
         return "No consistent line can be given."
     back = [e for e in line.line if e.rolled_back]
     running = sum(e.state == "current" for e in line.line)
+    eventual = sum(e.state == "eventual" and not e.rolled_back for e in line.line)
     lead = {
         "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
         "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
     }.get(answer.verdict, "Restart from this line.")
     parts = [
-        f"{len(line.line) - len(back) - running} of {len(line.line)} subtasks at their newest checkpoint"
+        f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
+        + (f", {eventual} at the end of their output queue" if eventual else "")
         + (f", {running} keep running" if running else ""),
         _further(len(back), len(line.rolled_back)),
     ]
@@ -107,8 +115,8 @@ def _line_section(line: RecoveryLine) -> Section:
 
 
 def _checkpoint(entry: LineEntry) -> str:
-    if entry.state == "current":
-        return "current"
+    if entry.state in ("current", "eventual"):
+        return entry.state
     return f"{entry.checkpoint} (initial)" if entry.state == "initial" else str(entry.checkpoint)
 
 
@@ -210,10 +218,22 @@ def _extent(answer: Answer) -> View:
     return extent_view(answer)
 
 
+def _extent_over_time(answer: Answer) -> View:
+    from cklog.over_time_view import over_time_view
+
+    return over_time_view(answer)
+
+
 def _eventual_checkpoint(answer: Answer) -> View:
     from cklog.eventual_view import eventual_checkpoint_view
 
     return eventual_checkpoint_view(answer)
+
+
+def _advise_extent(answer: Answer) -> View:
+    from cklog.advise_view import advise_extent_view
+
+    return advise_extent_view(answer)
 
 
 def _simulate(answer: Answer) -> View:
@@ -228,6 +248,8 @@ _VIEWS: dict[str, Callable[[Answer], View]] = {
     "verify": _verify,
     "inspect": _inspect,
     "extent": _extent,
+    "extent-over-time": _extent_over_time,
     "eventual-checkpoint": _eventual_checkpoint,
+    "advise-extent": _advise_extent,
     "simulate": _simulate,
 }

@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 
 from cklog import __version__
+from cklog.commands.advise import advise
 from cklog.commands.eventual_checkpoint import eventual_checkpoint
 from cklog.commands.extent import extent
 from cklog.commands.inspect import inspect
@@ -39,6 +40,7 @@ app.command("replay")(replay)
 app.command("inspect")(inspect)
 app.command("extent")(extent)
 app.command("eventual-checkpoint")(eventual_checkpoint)
+app.add_typer(advise)
 app.add_typer(simulate)
 
 

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import Forward, Operator
+from cklog.commands.options import Forward, MaxExtent, MaxReplay, Operator, OverTime
 
 
 @command
-def extent(common: Common, operator: Operator = "", forward: Forward = False) -> None:
-    """The extent of an operator's eventual checkpoint: how far back it reaches, and who makes it long."""
-    common.answer(lambda run: run.extent(operator, forward))
+def extent(
+    common: Common,
+    operator: Operator = "",
+    forward: Forward = False,
+    over_time: OverTime = False,
+    max_extent: MaxExtent = None,
+    max_replay: MaxReplay = None,
+) -> None:
+    """The extent of an operator's eventual checkpoint: how far back it reaches, and who makes it long.
+
+    --max-extent and --max-replay imply --over-time, which reads the whole queue forward anyway.
+    """
+    if over_time or max_extent is not None or max_replay is not None:
+        common.answer(lambda run: run.extent_over_time(operator, max_extent, max_replay))
+    else:
+        common.answer(lambda run: run.extent(operator, forward))

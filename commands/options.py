@@ -32,6 +32,15 @@ Operator = Annotated[str, typer.Option("--operator", help="Whose output queue.",
 Forward = Annotated[
     bool, typer.Option("--forward", help="Read the whole queue too, on the engine, and compare. Implied by Spark.")
 ]
+OverTime = Annotated[
+    bool, typer.Option("--over-time", help="How extent and replay went, by one pass over the whole queue.")
+]
+MaxExtent = Annotated[
+    int | None, typer.Option("--max-extent", help="Exit 3 if the extent was ever over Q records.", metavar="Q")
+]
+MaxReplay = Annotated[
+    int | None, typer.Option("--max-replay", help="Exit 3 if the replay was ever over U tuples.", metavar="U")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
 

@@ -1,0 +1,98 @@
+"""cklog advise WHAT [PATH]"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import Operator
+from cklog.errors import UsageError
+
+advise = typer.Typer(name="advise", no_args_is_help=True, rich_markup_mode=None)
+
+Words = list[str] | None
+Q = Annotated[
+    Words,
+    typer.Option("--q", metavar="N|Nx|none", help="Targets Q: records, or times the mean open windows (1x,2x,4x,8x)."),
+]
+U = Annotated[Words, typer.Option("--u", metavar="N|none", help="Targets U: tuples (four, by the log's own scale).")]
+Ci = Annotated[Words, typer.Option("--ci", metavar="MS", help="Most time for checks in a period (5).")]
+Cp = Annotated[Words, typer.Option("--cp", metavar="MS", help="Checkpoint period (100).")]
+Cost = Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")]
+Mtbf = Annotated[
+    Words, typer.Option("--mtbf", metavar="H", help="Cost-benefit: mean hours between failures (1,24,168).")
+]
+Load = Annotated[
+    float | None,
+    typer.Option("--load-rate", metavar="N", help="Records loaded per second (as in the paper's Figure 6)."),
+]
+Replay = Annotated[
+    float | None,
+    typer.Option("--replay-rate", metavar="N", help="Tuples replayed per second (the log's fastest second)."),
+]
+Size = Annotated[float | None, typer.Option("--tuple-bytes", metavar="N", help="Of an input tuple (measured).")]
+Longest = Annotated[
+    float | None,
+    typer.Option("--max-recovery-time", metavar="S", help="Choose the cheapest setting that always recovers in that."),
+]
+
+
+@advise.callback()
+def _advise() -> None:
+    """Settings, from what this history shows."""
+
+
+@advise.command("extent")
+@command
+def extent(
+    common: Common,
+    operator: Operator = "",
+    q: Q = None,
+    u: U = None,
+    ci: Ci = None,
+    cp: Cp = None,
+    check_cost: Cost = 2.5,
+    mtbf: Mtbf = None,
+    load_rate: Load = None,
+    replay_rate: Replay = None,
+    tuple_bytes: Size = None,
+    max_recovery_time: Longest = None,
+) -> None:
+    """What Q, U, CI and CP would have given on an operator's output queue. Options --q to --mtbf take lists: 1,2,3.
+
+    Without --q and --u each is tried alone, as in the paper's Figures 6 and 7; with both, every pair.
+    """
+    from cklog.advise_grid import ExtentQuestion
+
+    asked = ExtentQuestion(
+        q=words(q),
+        u=words(u),
+        ci_ms=numbers("--ci", ci or ["5"]),
+        cp_ms=numbers("--cp", cp or ["100"]),
+        cost_us=check_cost,
+        mtbf_h=numbers("--mtbf", mtbf or ["1,24,168"]),
+        load_rate=load_rate,
+        replay_rate=replay_rate,
+        tuple_bytes=tuple_bytes,
+        max_recovery_s=max_recovery_time,
+    )
+    common.answer(lambda run: run.advise_extent(operator, asked))
+
+
+def words(given: Words) -> tuple[str, ...]:
+    """Parts of options that are repeated or hold commas.
+
+    >>> words(["1x,2x", "none"])
+    ('1x', '2x', 'none')
+    """
+    return tuple(part.strip() for text in given or [] for part in text.split(",") if part.strip())
+
+
+def numbers(option: str, given: list[str]) -> tuple[float, ...]:
+    """The same as numbers, each once."""
+    try:
+        return tuple(dict.fromkeys(float(word) for word in words(given)))
+    except ValueError:
+        raise UsageError(f"{option} {','.join(given)}: numbers, separated by commas") from None
