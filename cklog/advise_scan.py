@@ -12,8 +12,6 @@ Both take the memory of the windows open at once and of one batch, whatever the 
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -30,6 +28,8 @@ _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
 _EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")
 
 _SECOND_MS = 1000
+
+_STRETCH = 1 << 17  # records, at least, that are made events at once
 
 
 @dataclass(slots=True)
@@ -155,21 +155,38 @@ class EventReader:
         self._queue = queue
         self._numbered = numbered
         self._split_bytes = split_bytes
-        self._slots: dict[str, int] = {}  # of the windows open
+        self._names = pa.array([], pa.string())  # of the windows open
+        self._slots = np.zeros(0, np.int64)  # theirs
         self._free = np.zeros(0, np.int64)
         self._made = 0  # slots there are
         self._ts = -(1 << 62)
         self._input = -1
 
     def events(self) -> Iterator[Events]:
-        """All records, batch by batch. A slot is used again in a later batch than that in which its window closed."""
+        """All records, stretch by stretch. A slot is used again in a later stretch than its window closed in.
+
+        A stretch has as many records as windows are open, so that looking all of these up is no more work than that.
+        """
+        held: list[pa.RecordBatch] = []
         for batch in _batches(self._queue, self._split_bytes, _EVENT_COLUMNS, lambda damage: None):
-            kinds = kinds_of(batch.column("type"))
-            ts = np.maximum.accumulate(np.r_[self._ts, batch.column("ts").to_numpy(zero_copy_only=False)])[1:]
-            self._ts = int(ts[-1])
-            inputs = tuples_of(batch, kinds) if self._numbered else None
-            inputs = np.zeros(len(kinds), np.int64) if inputs is None else self._carried(inputs, kinds)
-            yield self._events(kinds, batch.column("window"), ts, inputs)
+            held.append(batch)
+            if sum(map(len, held)) >= max(_STRETCH, len(self._names)):
+                yield self._stretch(held)
+                held = []
+        if held:
+            yield self._stretch(held)
+
+    def _stretch(self, batches: list[pa.RecordBatch]) -> Events:
+        kinds = np.concatenate([kinds_of(batch.column("type")) for batch in batches])
+        stamps = [batch.column("ts").to_numpy(zero_copy_only=False) for batch in batches]
+        ts = np.maximum.accumulate(np.concatenate([[self._ts], *stamps]))[1:]
+        self._ts = int(ts[-1])
+        inputs = np.zeros(len(kinds), np.int64)
+        if self._numbered:
+            taken = [tuples_of(batch, kinds_of(batch.column("type"))) for batch in batches]
+            inputs = self._carried(np.concatenate([numbers for numbers in taken if numbers is not None]), kinds)
+        windows = pa.chunked_array([batch.column("window").cast(pa.string()) for batch in batches])
+        return self._events(kinds, windows.combine_chunks().fill_null("").dictionary_encode(), ts, inputs)
 
     def _carried(self, inputs: Ints, kinds: Ints) -> Ints:
         """With the number before it for a control record, which is of no tuple."""
@@ -178,26 +195,25 @@ class EventReader:
         self._input = int(found[-1])
         return found
 
-    def _events(self, kinds: Ints, windows: pa.Array, ts: Ints, inputs: Ints) -> Events:
-        encoded = windows if pa.types.is_dictionary(windows.type) else windows.dictionary_encode()
+    def _events(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> Events:
         rows = np.flatnonzero(kinds <= RESULT)
-        names = encoded.dictionary.to_pylist()
-        code = encoded.indices.fill_null(len(names)).to_numpy()[rows]
+        code = windows.indices.to_numpy()[rows]
         kind = np.minimum(kinds, EMIT)
         slot, change = np.full(len(kinds), -1), np.zeros(len(kinds), np.int64)
         if len(rows):
-            slot[rows], change[rows] = self._follow(kinds[rows], code, [*names, ""])
+            slot[rows], change[rows] = self._follow(kinds[rows], code, windows.dictionary)
         kind[slot < 0] = EMIT  # a result of a window that nobody opened takes a place and closes nothing
         starts = (change > 0) | (kind == OPEN)
         return Events(kind, slot, starts, change, (kind == CHECK) & ~starts, ts, inputs)
 
-    def _follow(self, kinds: Ints, code: Ints, names: list[str]) -> tuple[Ints, Ints]:
+    def _follow(self, kinds: Ints, code: Ints, names: pa.StringArray) -> tuple[Ints, Ints]:
         """Slots of the records, -1 for a result of no open window, and what they do to the number of windows open.
 
-        Sorted by window, its records in this batch are a run; a window is open before a record if the record before
-        it in the run is no result, or at the run's start if it was open before the batch.
+        Sorted by window, its records in this stretch are a run; a window is open before a record if the record before
+        it in the run is no result, or at the run's start if it was open before the stretch.
         """
-        held = np.fromiter(map(self._slots.get, names, itertools.repeat(-1)), np.int64, len(names))
+        known = pc.index_in(names, value_set=self._names).fill_null(-1).to_numpy()
+        held = np.r_[self._slots, -1][known]
         order = np.argsort(code, kind="stable")
         kind, window = kinds[order], code[order]
         first = np.diff(window, prepend=-1) != 0
@@ -209,9 +225,10 @@ class EventReader:
         slot = np.where(numbers > before_run, np.r_[-1, taken][numbers], held[window])
         closes = (kind == RESULT) & was_open
         slot[(kind == RESULT) & ~was_open] = -1
-        last = np.r_[first[1:], True]
-        self._remember(names, window[last], np.where(kind[last] == RESULT, -1, slot[last]), held)
         self._free = np.concatenate([self._free, slot[closes]])
+        last = np.r_[first[1:], True]
+        held[window[last]] = np.where(kind[last] == RESULT, -1, slot[last])
+        self._remember(names, known, held)
         in_order, change = np.empty_like(slot), np.empty_like(slot)
         in_order[order], change[order] = slot, new.astype(np.int64) - closes
         return in_order, change
@@ -225,13 +242,12 @@ class EventReader:
         taken, self._free = self._free[kept:], self._free[:kept]
         return taken
 
-    def _remember(self, names: list[str], window: Ints, slot: Ints, held: Ints) -> None:
-        """Which windows are open after a batch."""
-        changed = slot != held[window]
-        window, slot = window[changed], slot[changed]
-        gone, new = window[slot < 0].tolist(), window[slot >= 0].tolist()
-        deque(map(self._slots.pop, map(names.__getitem__, gone)), maxlen=0)  # a loop over most names of a log, in C
-        self._slots.update(zip(map(names.__getitem__, new), slot[slot >= 0].tolist(), strict=True))
+    def _remember(self, names: pa.StringArray, known: Ints, slots: Ints) -> None:
+        """Which windows are open after a stretch: `names` have `slots`, and were in the places `known` before."""
+        self._slots[known[known >= 0]] = slots[known >= 0]
+        still, more = self._slots >= 0, (known < 0) & (slots >= 0)
+        self._names = pa.concat_arrays([self._names.filter(pa.array(still)), names.filter(pa.array(more))])
+        self._slots = np.concatenate([self._slots[still], slots[more]])
 
 
 def tuples_of(batch: pa.RecordBatch, kinds: Ints) -> Ints | None:

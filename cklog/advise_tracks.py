@@ -123,7 +123,8 @@ class Track:
             return 0, 0
         slot, ordinal, position, number = self._front
         if slot < 0 or log.opened.item(slot) != ordinal:
-            position, slot, number, _, ordinal = self._oldest(log, 1)[:, 0].tolist()
+            at = int(self._oldest(log, 1)[0])
+            position, slot, number, _, ordinal = self._ready[:, at].tolist()
             self._front = slot, ordinal, position, number
         return log.length + self.checks - position, log.input - number
 
@@ -151,7 +152,8 @@ class Track:
             checks = 0  # costs are weighed, and there is nothing to gain
         self.tally.note(n, 0, n, 0, checks, times)
         if checks:
-            in_order = np.roll(self._oldest(log, n), -(checks * times % n), axis=1)
+            at = np.roll(self._oldest(log, n), -(checks * times % n))
+            in_order = self._ready[:, at]
             self.checks += checks * times
             self._ready, self._at = self._ready[:, :0], np.zeros(1, np.int64)
             self._write(log, in_order[1], in_order[4], log.length + self.checks - n)
@@ -166,18 +168,18 @@ class Track:
         if isinstance(self.policy, Targets):
             few = min(most, 2 * self._chosen + _FIRST_STEP)  # the first number that meets them is what is asked for
         while True:
-            oldest = self._oldest(log, min(few + 1, n))
-            extents = length + np.arange(oldest.shape[1] + 1) - np.append(oldest[0], length)
-            replays = log.input - np.append(oldest[2], log.input)
-            age_s = (log.ms - int(oldest[3, 0])) / 1000
+            at = self._oldest(log, min(few + 1, n))
+            extents = length + np.arange(len(at) + 1) - np.append(self._ready[0, at], length)
+            replays = log.input - np.append(self._ready[2, at], log.input)
+            age_s = (log.ms - int(self._ready[3, at[0]])) / 1000
             chosen = self.policy.choose(extents[: few + 1], replays[: few + 1], n, age_s)
             if few == most or chosen < few:
                 break
             few = most
         self._chosen = chosen
         if chosen:
-            self._at = self._at[chosen:] if chosen < len(self._at) else self._at[-1:] + 1
-            self._write(log, oldest[1, :chosen], oldest[4, :chosen], length)
+            self._at = at[chosen:] if chosen < len(at) else at[-1:] + 1
+            self._write(log, self._ready[1, at[:chosen]], self._ready[4, at[:chosen]], length)
             self.checks += chosen
         return chosen
 
@@ -187,16 +189,16 @@ class Track:
         self._front = (-1, -2, 0, 0)
 
     def _oldest(self, log: Foreground, wanted: int) -> I64:
-        """The `wanted` oldest footprints of open windows, at most as many as are open; they become ready."""
+        """Columns of the `wanted` oldest footprints, at most as many as windows are open; they become ready."""
         at = self._current(log, wanted)
         if len(at) < wanted:
             parts, count = [self._ready[:, at]], len(at)
-            while count < wanted:
+            while count < 2 * wanted and (self._rounds or self._opens < log.count):  # more than is asked for: copy less
                 parts.append(self._pull(log, wanted))
                 count += parts[-1].shape[1]
             self._ready, at = np.concatenate(parts, axis=1), np.arange(wanted)
         self._at = at
-        return self._ready[:, at]
+        return at
 
     def _current(self, log: Foreground, wanted: int) -> I64:
         """Columns of the first `wanted` ready footprints from the front whose windows are open by them."""

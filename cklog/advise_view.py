@@ -30,7 +30,8 @@ def _headline(found: ExtentAdvice) -> str:
         chosen = by_name[found.chosen]
         return (
             f"{name}: {_spoken(chosen)} recovers within {found.max_recovery_s:g} s (at worst "
-            f"{chosen.recovery_max:.1f} s) and is the cheapest: {_percent(chosen)} % of the time for {chosen.checks_per_second:,.0f} checks/s."
+            f"{chosen.recovery_max:.1f} s) and is the cheapest: {_percent(chosen)} % of the time for "
+            f"{chosen.checks_per_second:,.0f} checks/s."
         )
     if found.max_recovery_s is not None:
         return f"{name}: no setting of the grid keeps every recovery within {found.max_recovery_s:g} s."

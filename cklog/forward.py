@@ -7,45 +7,47 @@ numbers of windows beyond one machine: only windows that are open by it leave th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.engine import Engine, Reduce, Scan
 from cklog.eventual import Judgement
 from cklog.model import Finding
-from cklog.output_log import RESULT, Ints, Queue, kinds_of
+from cklog.output_log import CHECK, OPEN, RESULT, Ints, Queue, kinds_of
 
-COLUMNS = ("type", "window", "pos", "_path", "_offset")
-LAST = pa.schema([pa.field("window", pa.string()), pa.field("last", pa.int64())])
-"""`last` packs a record's place in the log and its type: file << 44 | offset << 2 | type."""
+BY_PLACE = ("type", "window", "_path", "_offset")
+BY_POS = ("type", "window", "pos")
+LAST = pa.schema([pa.field("window", pa.string()), pa.field("first", pa.int64()), pa.field("last", pa.int64())])
+"""The first and the last record of a window, each its place in the log and its type: file << 44 | offset << 2 | type."""
 
 _NAMED = 5
+_SPLITS = 16
+_LARGEST_SPLIT_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LastOfWindow:
-    """Kernel: per window the last record of a batch. `files` numbers the paths in log order.
+class Deciding:
+    """Kernel: every record that decides about its window. `files` numbers the paths in log order.
 
-    Records of a Kafka queue share the place of their batch, so there the record number is the place.
+    Records of a Kafka queue share the place of their batch, so there the record number is the place. A check says
+    nothing that the open record before it has not said; `unchecked` scans leave checks out.
     """
 
     files: Mapping[str, int]
     by_pos: bool
+    unchecked: bool
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         kinds = kinds_of(batch.column("type"))
-        windows = batch.column("window")
-        encoded = windows if pa.types.is_dictionary(windows.type) else windows.dictionary_encode()
-        decides = np.flatnonzero((kinds <= RESULT) & encoded.is_valid().to_numpy(zero_copy_only=False))
-        last = np.full(len(encoded.dictionary), -1, np.int64)
-        np.maximum.at(
-            last, encoded.indices.fill_null(0).to_numpy()[decides], (self._place(batch) << 2 | kinds)[decides]
-        )
-        seen = np.flatnonzero(last >= 0)
-        return pa.record_batch([encoded.dictionary.take(pa.array(seen)), pa.array(last[seen])], schema=LAST)
+        decides = kinds == OPEN if self.unchecked else kinds <= CHECK
+        decides |= kinds == RESULT
+        windows = batch.column("window").filter(pa.array(decides))
+        place = pa.array((self._place(batch) << 2 | kinds)[decides])
+        return pa.record_batch([windows.cast(pa.string()), place, place], schema=LAST)
 
     def _place(self, batch: pa.RecordBatch) -> Ints:
         if self.by_pos:
@@ -58,19 +60,49 @@ class LastOfWindow:
         return place
 
 
-def scan_of(queue: Queue, split_bytes: int) -> Scan:
-    """The scan that leaves the windows whose last record is not a result."""
-    kernel = LastOfWindow({path: i for i, path in enumerate(queue.paths)}, queue.by_pos)
-    reduce = Reduce(("window",), {"last": "max"})
-    splits = tuple(queue.splits(split_bytes))
-    return Scan(splits, "outputs", COLUMNS, kernel, LAST, reduce, without=("last", 4, RESULT))
+def unsettled(table: pa.Table) -> pa.Table:
+    """Windows of one split that another split may decide: all but those that opened and closed in it.
+
+    By the grammar (open check* result)* such a window was closed before. Where a record is missing from the log that
+    is not so, and the window may look open or closed: `forward_findings` asks again about windows in doubt.
+    """
+    first, last = table["first"].to_numpy() & 3, table["last"].to_numpy() & 3
+    return table.filter(pa.array((first != OPEN) | (last != RESULT)))
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Kernel: the same for some windows only."""
+
+    deciding: Deciding
+    names: tuple[str, ...]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self.deciding(batch)
+        return rows.filter(pc.is_in(rows.column("window"), value_set=pa.array(self.names, pa.string())))
+
+
+def scan_of(queue: Queue, split_bytes: int, names: Iterable[str] | None = None) -> Scan:
+    """The scan that leaves the windows whose last record is not a result; of all windows, or of `names`.
+
+    A split leaves the windows that are open at one of its ends, however large it is: few large ones are best.
+    """
+    deciding = Deciding({path: i for i, path in enumerate(queue.paths)}, queue.by_pos, names is None)
+    kernel = deciding if names is None else Named(deciding, tuple(sorted(names)))
+    reduce = Reduce(("window",), {"first": "min", "last": "max"})
+    splits = tuple(queue.splits(max(split_bytes, min(queue.bytes // _SPLITS, _LARGEST_SPLIT_BYTES))))
+    trim = unsettled if names is None else None
+    return Scan(splits, "outputs", BY_POS if queue.by_pos else BY_PLACE, kernel, LAST, reduce, trim, ("last", 4, RESULT))
 
 
 def forward_findings(queue: Queue, judged: Judgement, engine: Engine, split_bytes: int) -> list[Finding]:
     """Compare the windows that are open by the whole log with those found from its end."""
-    table = engine.run(scan_of(queue, split_bytes)).table
-    whole = set(table["window"].to_pylist())
+    whole = set(engine.run(scan_of(queue, split_bytes)).table["window"].to_pylist())
     tail = {judged.log.names[i] for i in judged.log.window[judged.open].tolist()}
+    doubtful = whole ^ tail
+    if doubtful:
+        again = engine.run(scan_of(queue, split_bytes, doubtful)).table["window"].to_pylist()
+        whole = (whole & tail) | set(again)
     if whole == tail:
         return []
     subject = str(queue.subtask)

@@ -272,6 +272,9 @@ def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def kinds_of(column: pa.Array | pa.ChunkedArray) -> Ints:
     """The `type` column as numbers."""
+    if isinstance(column, pa.DictionaryArray):
+        codes = pc.index_in(column.dictionary, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
+        return codes[column.indices.to_numpy()].astype(np.int64)  # type: ignore[no-any-return]
     found: Ints = pc.index_in(_plain(column), value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
 

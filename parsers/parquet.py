@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -112,9 +113,10 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], 
     arrays = []
     for name in columns:
         if name == "_path":
-            arrays.append(pa.array([path] * batch.num_rows, PSEUDO[name]).dictionary_encode())
+            index = pa.array(np.zeros(batch.num_rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([path])))
         elif name == "_offset":
-            arrays.append(pa.array(range(row, row + batch.num_rows), PSEUDO[name]))
+            arrays.append(pa.array(np.arange(row, row + batch.num_rows)))
         else:
             arrays.append(_column(batch, schema.field(name)))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))

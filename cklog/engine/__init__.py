@@ -72,7 +72,8 @@ class Reduce:
 class Scan:
     """What to read and how to fold it; `reduce` None keeps every partial row (small tables only).
 
-    `without` = (column, modulus, rest): reduced rows that leave this rest do not come back from the engine.
+    `trim` drops rows from what one split was reduced to, before they leave it. `without` = (column, modulus,
+    rest): rows that leave this rest when all is reduced do not come back from the engine.
     """
 
     splits: tuple[Split, ...]
@@ -81,6 +82,7 @@ class Scan:
     kernel: Kernel
     partial: pa.Schema
     reduce: Reduce | None
+    trim: Callable[[pa.Table], pa.Table] | None = None
     without: tuple[str, int, int] | None = None
 
 

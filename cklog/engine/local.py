@@ -12,7 +12,7 @@ from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
 from cklog.engine.damage import Tally
 from cklog.engine.merge import merge
 
-_FOLD_ROWS = 1 << 18
+_FOLD_ROWS = 1 << 20
 """Partial rows that may pile up before they are merged: what keeps memory flat."""
 
 
@@ -41,6 +41,8 @@ def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], Tally]:
     tally = Tally(DAMAGE_LISTED)
     for part in _partials(scan, split, tally):
         fold.add([part])
+    if scan.trim is not None:
+        return scan.trim(fold.table()).to_batches(), tally
     return fold.batches(), tally
 
 

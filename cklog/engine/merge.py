@@ -28,30 +28,34 @@ def merge(tables: Sequence[pa.Table], reduce: Reduce) -> pa.Table:
 
     Returns
     -------
-    Table : the schema of the input, sorted by keys (nulls last), then by the start of the span
+    Table : the schema of the input; with a span sorted by keys (nulls last), then by the start of the span
 
     Notes
     -----
     Nulls are equal as keys and skipped by aggregates; an aggregate of nothing but nulls is null.
     """
-    table = pa.concat_tables(tables).combine_chunks()
+    table = pa.concat_tables(tables)
     if not table.num_rows:
         return table
-    key = _key_codes(table, reduce.keys)
-    folds = dict(reduce.aggregates)
     if reduce.span is None:
-        order = np.argsort(key, kind="stable")
-        first = _changes(key[order])
-    else:
-        low, high = reduce.span
-        order, first = islands(key, table[low].to_numpy(), table[high].to_numpy())
-        folds |= {low: "min", high: "max"}
+        return _grouped(table, reduce)
+    table = table.combine_chunks()
+    low, high = reduce.span
+    order, first = islands(_key_codes(table, reduce.keys), table[low].to_numpy(), table[high].to_numpy())
     group = np.empty(len(order), np.int64)
     group[order] = np.cumsum(first) - 1
-    columns = _folded(table, group, folds)
+    columns = _folded(table, group, {**reduce.aggregates, low: "min", high: "max"})
     kept = table.select(list(reduce.keys)).take(pa.array(order[first]))
     columns |= {name: kept[name] for name in reduce.keys}
     return pa.table([columns[name] for name in table.schema.names], schema=table.schema)
+
+
+def _grouped(table: pa.Table, reduce: Reduce) -> pa.Table:
+    """One row per key."""
+    found = table.group_by(list(reduce.keys), use_threads=False).aggregate(list(reduce.aggregates.items()))
+    names = {name: f"{name}_{fold}" for name, fold in reduce.aggregates.items()}
+    columns = [found[names.get(name, name)] for name in table.schema.names]
+    return pa.table(columns, names=table.schema.names).cast(table.schema)
 
 
 def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Flags]:
