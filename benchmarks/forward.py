@@ -29,7 +29,9 @@ from cklog.storage import Root
 ROUNDS = 3
 PLAIN = (("spark.driver.extraJavaOptions", "-XX:+UseSerialGC"), ("spark.sql.adaptive.enabled", "true"))
 CODE = "case type when 'open' then 0 when 'check' then 1 else 2 end"
-GROUP_BY = f"select window, max(pos * 4 + {CODE}) as last from {{0}} group by window having max(pos * 4 + {CODE}) % 4 <> 2"
+GROUP_BY = (
+    f"select window, max(pos * 4 + {CODE}) as last from {{0}} group by window having max(pos * 4 + {CODE}) % 4 <> 2"
+)
 
 
 def cklog(engine: Any) -> Callable[[str], int]:
@@ -97,7 +99,10 @@ def main() -> None:
             walls = [statistics.median(pair[i][1] for pair in rounds) for i in (0, 1)]
             ratio = statistics.median(pair[1][1] / pair[0][1] for pair in rounds)
             name = Path(folder).name
-            print(f"| {name} | {size >> 20} MiB | {own} | {walls[0]:.1f} | {peer} | {walls[1]:.1f} | {ratio:.2f} |", flush=True)
+            print(
+                f"| {name} | {size >> 20} MiB | {own} | {walls[0]:.1f} | {peer} | {walls[1]:.1f} | {ratio:.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

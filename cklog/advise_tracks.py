@@ -156,6 +156,8 @@ class Track:
             in_order = self._ready[:, at]
             self.checks += checks * times
             self._ready, self._at = self._ready[:, :0], np.zeros(1, np.int64)
+            self._rounds.clear()
+            self._opens, self._passed = log.count, self.checks - n
             self._write(log, in_order[1], in_order[4], log.length + self.checks - n)
 
     def _check(self, log: Foreground, q: int, u: int) -> int:

@@ -19,11 +19,18 @@ def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
     """Every finding about the part of the queue that was looked at."""
     return (
         *damage_findings(_damage(judged)),
+        *_empty(subtask, judged.log),
         *(_hole(subtask, judged.log, hole) for hole in judged.holes),
         *_doubts(subtask, judged),
         *_ties(subtask, judged),
         *_backwards(subtask, judged),
     )
+
+
+def _empty(subtask: Subtask, log: Log) -> Iterator[Finding]:
+    if not len(log):
+        message = f"{subtask}: its queue holds no record: nothing to load, and all input is replayed from its start"
+        yield Finding("empty-queue", "warning", str(subtask), message)
 
 
 def _damage(judged: Judgement) -> list[Damage]:

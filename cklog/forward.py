@@ -92,7 +92,8 @@ def scan_of(queue: Queue, split_bytes: int, names: Iterable[str] | None = None) 
     reduce = Reduce(("window",), {"first": "min", "last": "max"})
     splits = tuple(queue.splits(max(split_bytes, min(queue.bytes // _SPLITS, _LARGEST_SPLIT_BYTES))))
     trim = unsettled if names is None else None
-    return Scan(splits, "outputs", BY_POS if queue.by_pos else BY_PLACE, kernel, LAST, reduce, trim, ("last", 4, RESULT))
+    columns = BY_POS if queue.by_pos else BY_PLACE
+    return Scan(splits, "outputs", columns, kernel, LAST, reduce, trim, ("last", 4, RESULT))
 
 
 def forward_findings(queue: Queue, judged: Judgement, engine: Engine, split_bytes: int) -> list[Finding]:

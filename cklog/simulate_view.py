@@ -74,3 +74,41 @@ def _totals(figures: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
         ("check records", str(figures["checks"]), "records"),
         ("result records", str(figures["results"]), "records"),
     )
+
+
+_SWEPT = ("Q", "U", "CI", "CP", "open windows", "extent", "replay MB", "checks/s", "response s")
+
+
+def sweep_view(answer: Answer) -> View:
+    """One row per setting, averages over the samples."""
+    from cklog.view import Section, View
+
+    result = answer.result
+    workload = result["workload"]
+    of = f"{workload['count']} tuples" if workload["count"] is not None else f"{workload['window_ms']} ms"
+    lead = (
+        f"Simulated {len(result['runs'])} settings on {workload['tuples']} tuples of {workload['keys']} keys "
+        f"({workload['distribution']}) in windows of {of}; averages after the first {result['warm']:.0%}."
+    )
+    rows = tuple(_swept(run["policy"], run["statistics"], result["record_bytes"]) for run in result["runs"])
+    return View(lead, (Section("Settings", _SWEPT, rows),))
+
+
+def _swept(policy: dict[str, Any], figures: dict[str, Any], record_bytes: int) -> tuple[str, ...]:
+    q = policy.get("q_windows")
+    extent = f"{q:g}x" if q is not None else f"{policy['q']:g}" if policy.get("q") is not None else "-"
+    replay = f"{policy['u']:g}" if policy.get("u") is not None else "-"
+    pace = (f"{policy['interval_ms']:g}", f"{policy['period_ms']:g}")
+    if figures["extent"] is None:
+        return (extent, replay, *pace, "-", "-", "-", "-", "-")
+    response = figures["response_s"]
+    return (
+        extent,
+        replay,
+        *pace,
+        f"{figures['open_windows']:.0f}",
+        f"{figures['extent']:.0f}",
+        f"{figures['replay'] * record_bytes / 1e6:.1f}",
+        f"{figures['checks_per_second']:.0f}",
+        "-" if response is None else f"{response:.2f}",
+    )

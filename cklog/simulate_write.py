@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -144,6 +144,13 @@ def simulation_answer(folder: str, workload: Workload, policy: Policy, statistic
         "files": [{"path": path, "bytes": size} for path, size in sorted(files)],
     }
     return Answer("simulate", "ok", 0, (), (), result)
+
+
+def sweep_answer(workload: Workload, runs: Sequence[tuple[Policy, Statistics]]) -> Answer:
+    """The answer about several settings on one workload."""
+    rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
+    result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
+    return Answer("simulate-sweep", "ok", 0, (), (), result)
 
 
 def _write_steps(steps: Iterable[Step], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:

@@ -242,6 +242,12 @@ def _simulate(answer: Answer) -> View:
     return simulate_view(answer)
 
 
+def _simulate_sweep(answer: Answer) -> View:
+    from cklog.simulate_view import sweep_view
+
+    return sweep_view(answer)
+
+
 _VIEWS: dict[str, Callable[[Answer], View]] = {
     "recovery-line": _recovery_line,
     "replay": _replay,
@@ -252,4 +258,5 @@ _VIEWS: dict[str, Callable[[Answer], View]] = {
     "eventual-checkpoint": _eventual_checkpoint,
     "advise-extent": _advise_extent,
     "simulate": _simulate,
+    "simulate-sweep": _simulate_sweep,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import shutil
 import sys
@@ -91,13 +92,13 @@ class PolicyOptions:
     """When check records are written; each field is a parameter of the command line."""
 
     name: Annotated[PolicyName, typer.Option("--policy", help="When to write check records.")] = PolicyName.targets
-    q: Annotated[int | None, typer.Option("--q", metavar="N", help="Check if the extent exceeds N records.")] = None
+    q: Annotated[str, typer.Option("--q", metavar="N,…", help="Check if the extent exceeds N records.")] = ""
     q_windows: Annotated[
-        float | None, typer.Option("--q-windows", metavar="X", help="Check if it exceeds X times the open windows.")
-    ] = None
-    u: Annotated[int | None, typer.Option("--u", metavar="N", help="Check if the replay exceeds N tuples.")] = None
-    ci: Annotated[float, typer.Option("--ci", metavar="MS", help="Most time for checks in a period.")] = 5.0
-    cp: Annotated[float, typer.Option("--cp", metavar="MS", help="Checkpoint period.")] = 100.0
+        str, typer.Option("--q-windows", metavar="X,…", help="Check if it exceeds X times the open windows.")
+    ] = ""
+    u: Annotated[str, typer.Option("--u", metavar="N,…", help="Check if the replay exceeds N tuples.")] = ""
+    ci: Annotated[str, typer.Option("--ci", metavar="MS,…", help="Most time for checks in a period.")] = "5"
+    cp: Annotated[str, typer.Option("--cp", metavar="MS,…", help="Checkpoint period.")] = "100"
     check_cost: Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")] = 2.5
     mtbf_hours: Annotated[
         float, typer.Option("--mtbf-hours", metavar="H", help="cost-benefit: mean time between failures.")
@@ -109,20 +110,40 @@ class PolicyOptions:
         float | None, typer.Option("--replay-us", metavar="US", help="cost-benefit: time to replay a tuple (1/rate).")
     ] = None
 
-    def policy(self, rate: float) -> Policy:
-        """As the simulator takes it; targets that are not given are the paper's example (section III.A)."""
+    def policies(self, rate: float) -> list[Policy]:
+        """As the simulator takes them: one for each combination of the numbers in the lists."""
+        given = {"q": self.q, "q_windows": self.q_windows, "u": self.u, "interval_ms": self.ci, "period_ms": self.cp}
+        lists: list[list[float | None]] = [[*numbers(f"--{name}", text)] or [None] for name, text in given.items()]
+        return [self._policy(rate, dict(zip(given, chosen, strict=True))) for chosen in itertools.product(*lists)]
+
+    def _policy(self, rate: float, chosen: dict[str, float | None]) -> Policy:
+        """One of them; targets that are not given are the paper's example (section III.A)."""
         from cklog.check_policy import CostBenefit, Targets
 
-        pace: dict[str, float] = {"period_ms": self.cp, "interval_ms": self.ci, "cost_us": self.check_cost}
-        given = self.q is not None or self.q_windows is not None or self.u is not None
+        targets: dict[str, Any] = {name: chosen[name] for name in ("q", "u", "q_windows")}
+        pace: dict[str, Any] = {name: chosen[name] for name in ("period_ms", "interval_ms")}
+        pace["cost_us"] = self.check_cost
+        given = any(value is not None for value in targets.values())
         if given and self.name != PolicyName.targets:
             raise UsageError(f"--policy {self.name.value} has no targets: --q, --q-windows and --u are of another")
         if self.name == PolicyName.cost_benefit:
             replay_s = 1 / rate if self.replay_us is None else self.replay_us / 1e6
             return CostBenefit(self.mtbf_hours * 3600, self.load_us / 1e6, replay_s, **pace)
         if given or self.name == PolicyName.none:
-            return Targets(self.q, self.u, self.q_windows, **pace)
+            return Targets(**targets, **pace)
         return Targets(q=1_000, u=1_000_000, **pace)
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """The numbers of a comma-separated list.
+
+    >>> numbers("--cp", "25,50"), numbers("--q", "")
+    ([25.0, 50.0], [])
+    """
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"{option} {text}: numbers, separated by commas") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +237,17 @@ def _simulate() -> None:
 def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: PrintOptions) -> None:
     """Continuous eventual checkpointing: the output queue of an aggregate, and how its extent fared.
 
-    The defaults are those of the paper's evaluation (Sebepou and Magoutis, DSN 2011, section IV).
+    The defaults are those of the paper's evaluation (Sebepou and Magoutis, DSN 2011, section IV). Lists of numbers
+    in the options of the policy give one line for each setting.
     """
-    from cklog.simulate_write import simulation_answer
+    from cklog.simulate_write import simulation_answer, sweep_answer
 
     printed.chosen()
     workload = fed.workload()
-    policy = checks.policy(workload.rate)
-    statistics = log.run(workload, policy)
-    printed.show(simulation_answer(log.folder, workload, policy, statistics))
+    policies = checks.policies(workload.rate)
+    if len(policies) == 1:
+        printed.show(simulation_answer(log.folder, workload, policies[0], log.run(workload, policies[0])))
+        return
+    if not log.no_log:
+        raise UsageError(f"{len(policies)} settings at once: only with --no-log", "name one setting for a log")
+    printed.show(sweep_answer(workload, [(policy, log.run(workload, policy)) for policy in policies]))

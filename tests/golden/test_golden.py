@@ -57,7 +57,9 @@ CASES = {
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
-EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json"), 3)
+EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(
+    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json"), 3
+)
 
 
 def check(name: str, refresh: bool) -> None:

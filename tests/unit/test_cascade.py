@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def emits(folder: Path, operator: str, count: int, first: int = 0) -> None:
 
 def chain(folder: Path, *names: str, **more: object) -> None:
     """A manifest in which each operator feeds the next."""
-    channels = [{"channel": f"{a}/0->{b}/0"} for a, b in zip(names, names[1:], strict=False)]
+    channels = [{"channel": f"{a}/0->{b}/0"} for a, b in itertools.pairwise(names)]
     (folder / "job.json").write_text(json.dumps({"channels": channels, **more}))
 
 

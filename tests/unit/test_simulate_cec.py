@@ -343,7 +343,7 @@ def test_the_manifest_says_what_was_simulated(tmp_path: Path) -> None:
         "window": {"ms": 25},
         "recovery": "eventual",
     }
-    assert job["channels"] == [{"channel": "filter1/0->agg1/0"}]
+    assert job["channels"] == [{"channel": "source/0->filter1/0"}, {"channel": "filter1/0->agg1/0"}]
     assert job["simulation"]["workload"]["tuples"] == 4_000
     assert job["simulation"]["policy"]["name"] == "targets"
     assert job["simulation"]["crash_at"] == 7
