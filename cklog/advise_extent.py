@@ -17,7 +17,7 @@ The expected cost is what the cost-benefit policy tries to make small; it compar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -222,18 +222,17 @@ def _settings(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def _marked(outcomes: list[Outcome]) -> list[Outcome]:
     """The same with `pareto` set; the extent stands for a recovery time that is unknown."""
-    from dataclasses import replace
-
-    points = [(o.checkpointing_share, _worst(o)) for o in _settings(outcomes)]
+    points = [(o.checkpointing_share, worst(o)) for o in _settings(outcomes)]
 
     def beaten(outcome: Outcome) -> bool:
-        here = outcome.checkpointing_share, _worst(outcome)
+        here = outcome.checkpointing_share, worst(outcome)
         return any(p != here and p[0] <= here[0] and p[1] <= here[1] for p in points)
 
     return [replace(o, pareto=o.setting.kind != "recorded" and not beaten(o)) for o in outcomes]
 
 
-def _worst(outcome: Outcome) -> float:
+def worst(outcome: Outcome) -> float:
+    """The longest recovery in s; the largest extent, in records, stands for it where it is unknown."""
     return float(outcome.extent.max) if outcome.recovery_max is None else outcome.recovery_max
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cklog.advise_extent import Comparison, ExtentAdvice, Outcome
+from cklog.advise_extent import Comparison, ExtentAdvice, Outcome, worst
 from cklog.model import Answer
 from cklog.view import Section, View
 
@@ -35,16 +35,17 @@ def _headline(found: ExtentAdvice) -> str:
         )
     if found.max_recovery_s is not None:
         return f"{name}: no setting of the grid keeps every recovery within {found.max_recovery_s:g} s."
-    best = sorted((o for o in found.settings if o.pareto), key=lambda o: (o.checkpointing_share, o.setting.name))
-    first, last = best[0], best[-1]
+    best = [o for o in found.settings if o.pareto]
+    first = min(best, key=lambda o: (o.checkpointing_share, o.setting.kind != "none", o.setting.name))
+    last = min(best, key=lambda o: (worst(o), o.checkpointing_share, o.setting.kind != "none", o.setting.name))
     if first.setting.name == last.setting.name:
         return f"{name}: {_spoken(first)} is the cheapest and recovers fastest."
     return f"{name}: from {_priced(first)} to {_priced(last)}; say --max-recovery-time to choose."
 
 
 def _priced(outcome: Outcome) -> str:
-    worst = f"up to {outcome.extent.max:,} records" if outcome.recovery_max is None else f"{outcome.recovery_max:.1f} s"
-    return f"{_spoken(outcome)} ({_percent(outcome)} % of the time, {worst} to recover)"
+    most = f"up to {outcome.extent.max:,} records" if outcome.recovery_max is None else f"{outcome.recovery_max:.1f} s"
+    return f"{_spoken(outcome)} ({_percent(outcome)} % of the time, {most} to recover)"
 
 
 def _spoken(outcome: Outcome) -> str:

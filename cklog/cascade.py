@@ -78,7 +78,7 @@ class Cascade:
 
     def _lost(self, question: Question) -> set[Subtask]:
         """Subtasks with a queue that lost their state: as asked, as the manifest says, or all."""
-        queues = tuple(self._eventual.queues)
+        queues = tuple(self._operators())
         names = question.failed or tuple(self._manifest.get("failed", []))
         everyone = (*queues, *(s for c in self._channels() for s in (c.sender, c.receiver)))
         everyone = (*everyone, *self._events.subtasks_with_checkpoints())
@@ -86,7 +86,7 @@ class Cascade:
 
     def _order(self) -> list[Subtask]:
         """Every subtask with a queue, behind those that feed it."""
-        waiting = list(self._eventual.queues)
+        waiting = self._operators()
         feeds = {s: {c.sender for c in self._channels() if c.receiver == s} for s in waiting}
         order: list[Subtask] = []
         while waiting:
@@ -94,6 +94,11 @@ class Cascade:
             order += ready
             waiting = [s for s in waiting if s not in ready]
         return order
+
+    def _operators(self) -> list[Subtask]:
+        """Subtasks with a queue of their own making: a source's is a topic that others have written."""
+        sources = {row["name"] for row in self._manifest.get("operators", []) if row.get("kind") == "source"}
+        return [subtask for subtask in self._eventual.queues if subtask.operator not in sources]
 
     def _channels(self) -> list[Any]:
         parsed = (parse_channel(row["channel"]) for row in self._manifest.get("channels", []))
@@ -173,7 +178,7 @@ class Cascade:
     def _line(self, restarts: Mapping[Subtask, Restart], planned: Planned | None) -> RecoveryLine:
         base = planned.result if planned is not None else _NOTHING
         entries = {Subtask(e.operator, e.subtask): e for e in base.line}
-        for subtask in self._eventual.queues:
+        for subtask in self._operators():
             entries[subtask] = _entry(subtask, restarts.get(subtask))
         replays = {r.channel: r for r in base.channels}
         for restart in restarts.values():

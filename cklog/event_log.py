@@ -25,7 +25,7 @@ from cklog.line import (
     unreachable,
     useless_checkpoints,
 )
-from cklog.model import CHECKPOINTS, Answer, Finding, RecoveryLine, Subtask
+from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.question import Question
 from cklog.recovery_line import NoConsistentLine, forced, recovery_line
 from cklog.replay import Ranges, impossible_loops, joined, ranges_of, receive_without_send, shared_sources, sources_of
@@ -117,8 +117,8 @@ class EventLog:
             )
         return Check("replayable", True, f"{count} messages in flight, all of them in the logs")
 
-    def inspect(self) -> Answer:
-        """What is here (`cklog.inspection`)."""
+    def inspect(self, queues: tuple[list[dict[str, Any]], list[Finding], list[InputUsed]] | None = None) -> Answer:
+        """What is here (`cklog.inspection`), with the rows, findings and inputs of output queues."""
         from cklog import message_log as log
 
         table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
@@ -129,9 +129,11 @@ class EventLog:
             logs, more, read = self._scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
             findings, inputs = findings + more, inputs + read
         built = build(records, (), Current(), any(f.id in DAMAGE for f in findings))
+        rows, more, read = queues or ([], [], [])
+        findings, inputs = findings + more, inputs + read
         return answer(
             "inspect",
-            inspection(records, built.history, logs, inputs),
+            inspection(records, built.history, logs, inputs, rows),
             [*findings, *built.findings],
             inputs,
             strict=self._strict,

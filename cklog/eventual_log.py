@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from cklog.advise_grid import ExtentQuestion
+from cklog.census import census
 from cklog.conclude import answer
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
 from cklog.eventual import Judgement, Proof, judge
 from cklog.eventual_findings import findings_of
 from cklog.forward import forward_findings
-from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, Subtask
+from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, InputUsed, Subtask
 from cklog.output_log import EMIT, TYPES, UNKNOWN, Ints, Log, Queue, TailReader
 from cklog.over_time import over_time
 from cklog.over_time_findings import over_time_findings
@@ -162,6 +163,18 @@ class EventualLog:
         if any(finding.id == "retention-hole" for finding in told):
             found = replace(found, proof="lost")
         return found, replay, told
+
+    def inspect(self) -> tuple[list[dict[str, Any]], list[Finding], list[InputUsed]]:
+        """A row about each queue, for `inspect`, which reads all of them."""
+        rows: list[dict[str, Any]] = []
+        findings: list[Finding] = []
+        inputs: list[InputUsed] = []
+        for queue in self._queues.values():
+            row, told, used = census(queue, self._engine_for(queue.bytes), self._split_bytes)
+            rows.append(row)
+            findings += told
+            inputs += used
+        return rows, findings, inputs
 
     @property
     def queues(self) -> Mapping[Subtask, Queue]:

@@ -93,6 +93,7 @@ def _replay(replay: EventualReplay) -> str:
         since = f"input {replay.from_input} (timestamp {replay.from_ts}) inclusive"
     else:
         since = ", ".join(f"input {n} of {name}" for name, n in replay.from_input.items()) + " inclusive"
-    count = "" if replay.tuples is None else f": {replay.tuples:,} tuples up to the tail"
+    plural = "" if replay.tuples == 1 else "s"
+    count = "" if replay.tuples is None else f": {replay.tuples:,} tuple{plural} up to the tail"
     size = "" if replay.bytes is None else f", {replay.bytes:,} bytes"
     return f"replay from {since}{count}{size}"

@@ -22,7 +22,7 @@ from cklog.output_log import CHECK, OPEN, RESULT, Ints, Queue, kinds_of
 BY_PLACE = ("type", "window", "_path", "_offset")
 BY_POS = ("type", "window", "pos")
 LAST = pa.schema([pa.field("window", pa.string()), pa.field("first", pa.int64()), pa.field("last", pa.int64())])
-"""The first and the last record of a window, each its place in the log and its type: file << 44 | offset << 2 | type."""
+"""A window's first and last record, each its place in the log and its type: file << 44 | offset << 2 | type."""
 
 _NAMED = 5
 _SPLITS = 16

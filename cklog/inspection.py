@@ -16,32 +16,42 @@ from cklog.tables import Records, entries
 
 
 def inspection(
-    records: Records, history: History, logs: pa.Table | None, inputs: Sequence[InputUsed]
+    records: Records,
+    history: History,
+    logs: pa.Table | None,
+    inputs: Sequence[InputUsed],
+    queues: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The result of `inspect`.
 
     Parameters
     ----------
     logs : every island of the channel logs (`cklog.message_log.RUNS`), None if there are no logs
+    queues : a row for each output queue (`cklog.census`)
     """
     subtasks = _subtasks(records)
     channels = _channels(records, history, logs)
     operators = sorted({s.operator for s in records.subtasks})
     times = [t for row in subtasks for t in (row["first_time"], row["last_time"]) if t is not None]
     span = {"from": min(times), "to": max(times)} if times else None
+    protocol = "eventual" if queues and not len(records.number) else "mixed" if queues else protocol_of(records)
     return {
         "summary": (
             f"{len(operators)} operators, {len(subtasks)} subtasks, {len(channels)} channels, "
-            f"{len(records.number)} checkpoint records ({protocol_of(records)})."
+            f"{len(records.number)} checkpoint records ({protocol}){_queues(queues)}."
         ),
         "formats": sorted({used.format for used in inputs}),
-        "protocol": protocol_of(records),
+        "protocol": protocol,
         "time_span": span,
         "metrics": metrics(records),
         "subtasks": subtasks,
         "sources": sorted(set(entries(records.table["sources"])[2])),
         "channels": channels,
-    }
+    } | ({"queues": list(queues)} if queues else {})
+
+
+def _queues(queues: Sequence[dict[str, Any]]) -> str:
+    return f", {len(queues)} output queue{'s' if len(queues) != 1 else ''}" if queues else ""
 
 
 def metrics(records: Records) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,7 @@ class Queue(Protocol):
     def inputs(self) -> tuple[InputUsed, ...]: ...
     def splits(self, step: int) -> Iterator[Split]: ...
     def tail(self) -> Iterator[Split]: ...
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

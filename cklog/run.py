@@ -109,7 +109,8 @@ class Run(AbstractContextManager["Run"]):
 
     def inspect(self) -> Answer:
         """What is here, what is damaged, what is missing."""
-        answer: Answer = self.analyses.inspect()
+        with_queues = hasattr(self.parser, "queues") and self.parser.has("outputs")
+        answer: Answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
         return answer
 
     @cached_property

@@ -1,7 +1,9 @@
 """From T to the upstream: which tuples must come again, and where they lie in the upstream's own output queue.
 
 Tuples are found by input number where the record of that number in the upstream's queue has the timestamp that
-the operator noted; else by time, from the first record at or after T, which is never too late.
+the operator noted; else by time, from the first record at or after T, which is never too late. The queue of a Kafka
+partition is looked up by its time index (the paper's stream index) and may hold any records; others are read back
+from their end.
 """
 
 from __future__ import annotations
@@ -73,15 +75,41 @@ def _own_count(judged: Judgement) -> int | None:
 def _offset(
     queue: Queue, channel: Channel, number: int | None, judged: Judgement
 ) -> tuple[UpstreamOffset | None, list[Finding]]:
-    """The first record of the upstream's queue to replay, reading the queue back from its end."""
-    log = _read_back(queue, number, judged.ts)
-    if not len(log):
-        return None, []
+    """The first record of the upstream's queue to replay: by its indexes, or reading it back from its end."""
+    stamp = None if number is None else _stamp_of(judged, number)
+    indexed = queue.since(judged.ts, number, stamp)
+    if indexed is not None:
+        found = UpstreamOffset(
+            operator=queue.subtask.operator,
+            subtask=queue.subtask.subtask,
+            channel=str(channel),
+            pos=indexed.offset,
+            end=indexed.end,
+            path=indexed.path,
+            offset=indexed.at,
+            by=indexed.by,
+            tuples=indexed.tuples,
+            bytes=indexed.bytes,
+        )
+        first, last, at_head = indexed.first, indexed.end - 1, indexed.offset == indexed.first
+    else:
+        log = _read_back(queue, number, judged.ts)
+        if not len(log):
+            return None, []
+        found = _by_reading(queue, channel, log, number, judged)
+        first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
+        last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
+        at_head = log.from_head and found.pos == first
+    told = _hole_at_head(queue, first, number, judged) if at_head else []
+    return found, [*told, *_behind(queue, channel, last, judged)]
+
+
+def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, judged: Judgement) -> UpstreamOffset:
     row, by = _first(log, number, judged)
     data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
     sizes = log.bytes[row:][data]
     known = bool((sizes != UNKNOWN).all())
-    found = UpstreamOffset(
+    return UpstreamOffset(
         operator=queue.subtask.operator,
         subtask=queue.subtask.subtask,
         channel=str(channel),
@@ -93,7 +121,6 @@ def _offset(
         tuples=int(data.sum()),
         bytes=int(sizes.sum()) if known else None,
     )
-    return found, [*_hole_at_head(queue, log, row, number, judged), *_behind(queue, channel, log, judged)]
 
 
 def _read_back(queue: Queue, number: int | None, ts: int | None) -> Log:
@@ -126,12 +153,9 @@ def _stamp_of(judged: Judgement, number: int) -> int | None:
     return int(log.ts[rows[0]]) if len(rows) else None
 
 
-def _hole_at_head(queue: Queue, log: Log, row: int, number: int | None, judged: Judgement) -> list[Finding]:
-    """The upstream has thrown away tuples that are needed."""
-    first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
-    if row > 0 or not log.from_head or not first:
-        return []
-    if number is not None and number >= first:
+def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: Judgement) -> list[Finding]:
+    """The upstream, whose first record is to be replayed, has thrown away tuples that are needed."""
+    if not first or (number is not None and number >= first):
         return []
     wanted = "its start" if judged.ts is None else f"T = {judged.ts}"
     message = (
@@ -141,18 +165,17 @@ def _hole_at_head(queue: Queue, log: Log, row: int, number: int | None, judged: 
     return [Finding("retention-hole", "error", str(queue.subtask), message)]
 
 
-def _behind(queue: Queue, channel: Channel, log: Log, judged: Judgement) -> list[Finding]:
+def _behind(queue: Queue, channel: Channel, last: int | None, judged: Judgement) -> list[Finding]:
     """The operator has taken tuples that its upstream's queue does not hold: their records were torn."""
     own = judged.log
     name = str(channel) if str(channel) in own.channels else ""
-    if name not in own.channels or not len(own) or log.pos[-1] == UNKNOWN:
+    if name not in own.channels or not len(own) or last is None:
         return []
     taken = int(own.input[-1, own.channels.index(name)])
-    if taken <= log.pos[-1]:
+    if taken <= last:
         return []
     message = (
         f"{channel}: {channel.receiver} has taken tuple {taken}, and the queue of {queue.subtask} ends at record "
-        f"{int(log.pos[-1])}: what is between must come again with the same numbers, which only a deterministic "
-        "upstream does"
+        f"{last}: what is between must come again with the same numbers, which only a deterministic upstream does"
     )
     return [Finding("upstream-behind", "warning", str(channel), message)]

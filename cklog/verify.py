@@ -51,7 +51,13 @@ _HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0
 def _name(entry: Any, path: str) -> str:
     if not isinstance(entry, dict) or "operator" not in entry:
         raise UsageError(f"--line {path}: an entry of the line has no operator", _HINT)
-    return f"{entry['operator']}/{entry.get('subtask', 0)}"
+    name = f"{entry['operator']}/{entry.get('subtask', 0)}"
+    if entry.get("state") == "eventual":
+        raise UsageError(
+            f"--line {path}: {name} comes back from its output queue, and verify proves stored checkpoints",
+            f"cklog eventual-checkpoint --operator {name} --forward proves that one from the whole queue",
+        )
+    return name
 
 
 @dataclass(slots=True)

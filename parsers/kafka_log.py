@@ -15,10 +15,11 @@ maybe in a later segment; without one it was open when the log ended, and nobody
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -294,6 +295,22 @@ def _log_beyond_index(segment: Segment, index: list[tuple[int, int]]) -> Finding
     return Finding("log-beyond-index", "info", segment.path, message, (Where(segment.path, found[1][0]),))
 
 
+class Since(NamedTuple):
+    """From `offset` on, in the batch at byte `at` of `path`, to before `end`: so many records and bytes of batches.
+
+    `first` is the first offset of the log.
+    """
+
+    offset: int
+    path: str
+    at: int
+    end: int
+    first: int
+    tuples: int
+    bytes: int
+    by: Literal["input", "time"]
+
+
 def first_at(
     uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[Entry], ts: int
 ) -> tuple[int, str, int] | None:
@@ -315,6 +332,59 @@ def first_at(
                 if offset is not None:
                     return offset, entry.path, found[0]
     return None
+
+
+def since(
+    uri_of: Callable[[str], str],
+    read: Callable[[str], bytes],
+    entries: Iterable[Entry],
+    ts: int | None,
+    number: int | None = None,
+    stamp: int | None = None,
+) -> Since | None:
+    """What a partition holds from a time on, or from an offset; by its indexes and headers.
+
+    Parameters
+    ----------
+    ts : milliseconds; None: from the first record
+    number, stamp : an offset and its record's timestamp; it is taken if its place among the timestamps agrees
+    """
+    entries = list(entries)
+    at = functools.partial(first_at, uri_of, read, entries)
+    head = at(-(1 << 62))
+    start = head if ts is None else at(ts)
+    if head is None or start is None:
+        return None
+    by: Literal["input", "time"] = "time"
+    if number is not None and stamp is not None:
+        same, later = at(stamp), at(stamp + 1)
+        if same is not None and same[0] <= number and (later is None or number < later[0]):
+            start, by = (number, *same[1:]), "input"
+    found = [f for f in _batches_from(uri_of, entries, *start[1:]) if f[2].last >= start[0]]
+    data = [batch for _, _, batch in found if not batch.control]
+    return Since(
+        offset=start[0],
+        path=found[0][0],
+        at=found[0][1],
+        end=found[-1][2].last + 1,
+        first=head[0],
+        tuples=sum(batch.count - max(start[0] - batch.base, 0) for batch in data),
+        bytes=sum(batch.size for batch in data),
+        by=by,
+    )
+
+
+def _batches_from(
+    uri_of: Callable[[str], str], entries: list[Entry], path: str, at: int
+) -> Iterator[tuple[str, int, Header]]:
+    """Every whole batch from byte `at` of a segment on."""
+    for entry in segments(entries):
+        if entry.path < path:
+            continue
+        with _open(uri_of, entry) as segment:
+            for found in walk(segment, at if entry.path == path else 0, entry.size, check=False):
+                if not isinstance(found, Damage):
+                    yield entry.path, *found
 
 
 def _all_older(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]], ts: int) -> int:

@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,6 +21,9 @@ from cklog.engine import Damage, Split
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.parsers import jsonl
 from cklog.storage import Entry, Root
+
+if TYPE_CHECKING:
+    from cklog.parsers import kafka_log
 
 FIRST_STEP_BYTES = 256 << 10
 """The first bytes read from the end of a queue: the paper's chunk. Each further step doubles."""
@@ -89,6 +93,19 @@ class OutputQueue:
                 yield from self._byte_ranges(group[0])
             else:
                 yield from reversed(list(self._forward(group[0], 1)))
+
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> kafka_log.Since | None:
+        """What follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
+
+        Parameters as those of `cklog.parsers.kafka_log.since`.
+        """
+        groups = _groups(self.files)
+        if len(groups) != 1 or not _is_segment(groups[0][0].path):
+            return None
+        from cklog.parsers import kafka_log
+
+        folder = posixpath.dirname(self.files[0].path)
+        return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
 
     def _reconciled(self) -> tuple[Finding, ...]:
         segments = [entry for entry in self.files if _is_segment(entry.path)]

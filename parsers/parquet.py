@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from cklog.engine import Damage, Split
 from cklog.model import TABLES
-from cklog.parsers.records import PSEUDO, faults, json_text, member_of
+from cklog.parsers.records import faults, json_text, member_of
 from cklog.storage import open_file
 
 READER = "cklog.parsers.parquet:read"

@@ -25,6 +25,7 @@ CASES = {
     ),
     "cec-recovery-line.txt": "recovery-line sample_logs/cec-aggregate",
     "cec-recovery-line.json": "recovery-line sample_logs/cec-crashed --json",
+    "cec-inspect.txt": "inspect sample_logs/cec-crashed",
     "cec-extent.json": "extent --operator agg1 sample_logs/cec-aggregate --forward --json",
     "cec-extent.txt": "extent --operator agg1 sample_logs/cec-aggregate --forward",
     "cec-extent-parquet.txt": "extent --operator agg1 sample_logs/cec-aggregate-parquet --forward",
@@ -58,7 +59,7 @@ CASES = {
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
 EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(
-    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json"), 3
+    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3
 )
 
 

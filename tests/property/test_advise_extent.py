@@ -217,7 +217,7 @@ def policy_of(setting: Setting) -> Policy | None:
     return Targets() if setting.kind == "none" else setting.policy(ASKED.cost_us, 1 / LOAD, 1 / REPLAY)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(history=tuples, asked=questions, cut=st.integers(0, 20), split_bytes=st.sampled_from([70, 300, 1 << 20]))
 def test_every_row_is_what_the_policy_would_have_done_record_by_record(
     history: list[Tuple], asked: ExtentQuestion, cut: int, split_bytes: int

@@ -9,6 +9,7 @@ from pathlib import Path
 from cklog.model import Answer, RecoveryLine
 from cklog.question import Question
 from cklog.run import Options, open_run
+from tests.kafka_builder import Log, Row, batch
 from tests.unit.test_native import checkpoint, write
 
 
@@ -111,3 +112,20 @@ def test_a_survivor_with_a_queue_keeps_running(tmp_path: Path) -> None:
     chain(tmp_path, "u", "e", "d")
     found, _ = ask(tmp_path, Question(failed=("d", "u")))
     assert states(found) == {"d/0": "stored", "e/0": "current", "u/0": "stored"}
+
+
+def test_an_upstream_in_kafka_is_looked_up_by_its_time_index(tmp_path: Path) -> None:
+    """Its records need not be cklog's: a topic that a source reads is enough."""
+    log = Log(interval=100)
+    for base in range(0, 60, 3):
+        log.add(batch(base, [Row(b"anything", time=base + i) for i in range(3)]))
+    log.write(tmp_path / "outputs" / "src" / "topic-0")
+    emits(tmp_path, "a", 41)
+    chain(tmp_path, "src", "a", operators=[{"name": "src", "kind": "source"}, {"name": "a"}])
+    assert states(ask(tmp_path)[0]) == {"a/0": "eventual"}
+    with open_run(str(tmp_path), Options()) as run:
+        found = run.extent("a").result
+    offset = found.replay.upstream[0]
+    assert (offset.pos, offset.end, offset.by, offset.tuples) == (40, 60, "input", 20)
+    assert offset.offset == log.starts[13]
+    assert offset.bytes == len(log.data) - log.starts[13]
