@@ -16,22 +16,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
+from cklog.commands import keep_memory
 
-from cklog.engine.local import LocalEngine
-from cklog.engine.spark import SparkEngine, SparkOptions
-from cklog.forward import scan_of
-from cklog.model import Subtask
-from cklog.parsers.native import Native
-from cklog.run import SPLIT_BYTES
-from cklog.storage import Root
+keep_memory()  # as the program does, before pyarrow is loaded
+
+import duckdb  # noqa: E402
+
+from cklog.engine.local import LocalEngine  # noqa: E402
+from cklog.engine.spark import SparkEngine, SparkOptions  # noqa: E402
+from cklog.forward import scan_of  # noqa: E402
+from cklog.model import Subtask  # noqa: E402
+from cklog.parsers.native import Native  # noqa: E402
+from cklog.run import SPLIT_BYTES  # noqa: E402
+from cklog.storage import Root  # noqa: E402
 
 ROUNDS = 3
 PLAIN = (("spark.driver.extraJavaOptions", "-XX:+UseSerialGC"), ("spark.sql.adaptive.enabled", "true"))
 CODE = "case type when 'open' then 0 when 'check' then 1 else 2 end"
-GROUP_BY = (
-    f"select window, max(pos * 4 + {CODE}) as last from {{0}} group by window having max(pos * 4 + {CODE}) % 4 <> 2"
-)
+LAST = f"max(pos * 4 + {CODE})"
+
+
+def query_of(source: str, quote: str) -> str:
+    """`window` is a word of SQL's own; dialects quote names differently."""
+    name = f"{quote}window{quote}"
+    return f"select {name}, {LAST} as last from {source} group by {name} having {LAST} % 4 <> 2"
 
 
 def cklog(engine: Any) -> Callable[[str], int]:
@@ -47,14 +55,14 @@ def spark_sql() -> Callable[[str], int]:
         reader = session.read.schema("type string, window string, pos bigint")
         frame = (reader.parquet if list(place.glob("*.parquet")) else reader.json)(str(place))
         frame.createOrReplaceTempView("queue")
-        return len(session.sql(GROUP_BY.format("queue")).collect())
+        return len(session.sql(query_of("queue", "`")).collect())
 
     return query
 
 
 def duck() -> Callable[[str], int]:
     duckdb.sql(f"set threads = {os.cpu_count()}")
-    return lambda folder: len(duckdb.sql(GROUP_BY.format(f"'{folder}/outputs/agg1/*.parquet'")).fetchall())
+    return lambda folder: len(duckdb.sql(query_of(f"'{folder}/outputs/agg1/*.parquet'", '"')).fetchall())
 
 
 WORK: dict[str, Callable[[], Callable[[str], int]]] = {

@@ -1,6 +1,6 @@
 """`python -m cklog`."""
 
-from cklog.commands.app import main
+from cklog.commands import main
 
 if __name__ == "__main__":
     main()

@@ -90,7 +90,8 @@ def scan_of(queue: Queue, split_bytes: int, names: Iterable[str] | None = None) 
     deciding = Deciding({path: i for i, path in enumerate(queue.paths)}, queue.by_pos, names is None)
     kernel = deciding if names is None else Named(deciding, tuple(sorted(names)))
     reduce = Reduce(("window",), {"first": "min", "last": "max"})
-    splits = tuple(queue.splits(max(split_bytes, min(queue.bytes // _SPLITS, _LARGEST_SPLIT_BYTES))))
+    size = max(split_bytes, min(queue.bytes // _SPLITS, _LARGEST_SPLIT_BYTES))
+    splits = tuple(queue.splits(size))
     trim = unsettled if names is None else None
     columns = BY_POS if queue.by_pos else BY_PLACE
     return Scan(splits, "outputs", columns, kernel, LAST, reduce, trim, ("last", 4, RESULT))

@@ -71,7 +71,7 @@ EVENTS = pa.schema(
 OUTPUTS = pa.schema(
     [
         pa.field("type", pa.string(), nullable=False),
-        pa.field("window", pa.string()),
+        pa.field("window", pa.string(), metadata={"values": "many"}),
         pa.field("ts", pa.int64(), nullable=False),
         pa.field("open_windows", pa.int64()),
         pa.field("state", pa.string(), metadata={"holds": "json"}),

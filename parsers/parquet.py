@@ -99,8 +99,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:
-    """Columns of the file to read dictionary-encoded: strings, and the keys of maps."""
-    texts = {f.name for f in schema if pa.types.is_string(f.type)}
+    """Columns of the file to read dictionary-encoded: strings of few values, and the keys of maps."""
+    many = {f.name for f in schema if (f.metadata or {}).get(b"values") == b"many"}
+    texts = {f.name for f in schema if pa.types.is_string(f.type)} - many
     maps = {f.name for f in schema if pa.types.is_map(f.type)}
     stored = metadata.schema
     columns = [stored.column(i) for i in range(len(stored))]

@@ -12,7 +12,7 @@ from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
 from cklog.engine.damage import Tally
 from cklog.engine.merge import merge
 
-_FOLD_ROWS = 1 << 20
+_FOLD_ROWS = 1 << 21
 """Partial rows that may pile up before they are merged: what keeps memory flat."""
 
 
