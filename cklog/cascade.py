@@ -278,4 +278,12 @@ def _note(number: int, subtask: Subtask, restart: Restart) -> str:
     if restart.below and len(judged.log):
         cut = f", as of record {int(judged.log.pos[-1])}: truncate its queue behind it"
     windows = f"load {len(judged.open):,} windows" if len(judged.open) else "nothing to load"
-    return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}"
+    doubt = _DOUBT[restart.found.proof]
+    return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}{doubt}"
+
+
+_DOUBT = {
+    "proven": "",
+    "after-replay": "; only after it is the state exact, for records are missing",
+    "lost": "; part of the state is LOST",
+}

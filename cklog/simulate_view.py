@@ -96,8 +96,8 @@ def sweep_view(answer: Answer) -> View:
 
 def _swept(policy: dict[str, Any], figures: dict[str, Any], record_bytes: int) -> tuple[str, ...]:
     q = policy.get("q_windows")
-    extent = f"{q:g}x" if q is not None else f"{policy['q']:g}" if policy.get("q") is not None else "-"
-    replay = f"{policy['u']:g}" if policy.get("u") is not None else "-"
+    extent = f"{q:g}x" if q is not None else f"{policy['q']:.0f}" if policy.get("q") is not None else "-"
+    replay = f"{policy['u']:.0f}" if policy.get("u") is not None else "-"
     pace = (f"{policy['interval_ms']:g}", f"{policy['period_ms']:g}")
     if figures["extent"] is None:
         return (extent, replay, *pace, "-", "-", "-", "-", "-")
