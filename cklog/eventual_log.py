@@ -57,9 +57,9 @@ class EventualLog:
         self._strict = strict
         self.spoken: list[str] = []
 
-    def extent(self, operator: str, forward: bool) -> Answer:
+    def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
         """How far back the eventual checkpoint reaches, and who makes it long."""
-        found, replay, findings = self._planned(operator, forward, with_state=False)
+        found, replay, findings = self._planned(operator, forward, as_of, with_state=False)
         return self._answer("extent", found, extent_of(found, replay), findings)
 
     def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Answer:
@@ -84,9 +84,9 @@ class EventualLog:
         self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward")
         return answer("advise-extent", advice, findings, queue.inputs(), strict=self._strict)
 
-    def eventual_checkpoint(self, operator: str, forward: bool) -> Answer:
+    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
         """The eventual checkpoint itself, with the replay filter."""
-        found, replay, findings = self._planned(operator, forward, with_state=True)
+        found, replay, findings = self._planned(operator, forward, as_of, with_state=True)
         return self._answer("eventual-checkpoint", found, checkpoint_of(found, replay), findings)
 
     def reconstruct(
@@ -140,16 +140,16 @@ class EventualLog:
         return self._queues[found[0]]
 
     def _planned(
-        self, operator: str, forward: bool, with_state: bool
+        self, operator: str, forward: bool, as_of: int | None, with_state: bool
     ) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
         queue = self.queue_of(operator)
-        found = self.reconstruct(queue, with_state)
+        found = self.reconstruct(queue, with_state, as_of=as_of)
         self.spoken.append(
             f"read {found.bytes_read:,} of {queue.bytes:,} bytes of {queue.subtask}'s queue, from its end "
             f"({100 * found.bytes_read / max(queue.bytes, 1):.3f}%)"
         )
         findings = list(found.findings)
-        if forward:
+        if forward and as_of is None:  # the whole log knows only how it ended
             engine = self._engine_for(queue.bytes)
             findings += forward_findings(queue, found.judged, engine, self._split_bytes)
             self.spoken.append(f"and all of it forward, on the {engine.name} engine")

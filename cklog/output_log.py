@@ -140,7 +140,7 @@ class TailReader:
         columns = (*COLUMNS, "state") if self.with_state else COLUMNS
         piece = list(reader_of(split)(split, "outputs", columns))
         if (self.below or self.as_of is not None) and self.open_tail is None:
-            piece = [item for found in piece if (item := self._cut(found)) is not None]
+            piece = list(self._before_cut(piece))
         self._pieces.append(piece)
         self.bytes_read += split_bytes(split)
         for item in reversed(piece):
@@ -148,16 +148,25 @@ class TailReader:
                 self._note(item)
         return True
 
-    def _cut(self, item: pa.RecordBatch | Damage) -> pa.RecordBatch | Damage | None:
-        """The records before the cut; damage behind it is gone with what it lies in."""
-        if isinstance(item, Damage):
-            return None if item.id == "torn-tail" else item
-        names, matrix = _inputs(pa.Table.from_batches([item]))
-        taken = item.column("ts").to_numpy() > (np.iinfo(np.int64).max if self.as_of is None else self.as_of)
+    def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
+        """What lies before the cut; behind it there is neither record nor damage."""
+        for item in piece:
+            if isinstance(item, Damage):
+                yield item
+                continue
+            end = self._kept(item)
+            if end:
+                yield item.slice(0, end)
+            if end < item.num_rows:
+                return
+
+    def _kept(self, batch: pa.RecordBatch) -> int:
+        """How many rows of a batch come before the first one that is behind the cut."""
+        names, matrix = _inputs(pa.Table.from_batches([batch]))
+        taken = batch.column("ts").to_numpy() > (np.iinfo(np.int64).max if self.as_of is None else self.as_of)
         for column, name in enumerate(names):
             taken |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
-        end = int(np.argmax(taken)) if taken.any() else len(taken)
-        return item.slice(0, end) if end else None
+        return int(np.argmax(taken)) if taken.any() else len(taken)
 
     def log(self) -> Log:
         """Everything read so far."""

@@ -123,9 +123,9 @@ class Run(AbstractContextManager["Run"]):
         o = self._options
         return EventualLog(self.parser.queues(), self.parser.manifest, self.engine_for, o.split_bytes, o.strict)
 
-    def extent(self, operator: str, forward: bool = False) -> Answer:
+    def extent(self, operator: str, forward: bool = False, as_of: int | None = None) -> Answer:
         """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
-        return self._of_queues(self.eventual.extent(operator, forward or self._options.engine == "spark"))
+        return self._of_queues(self.eventual.extent(operator, forward or self._options.engine == "spark", as_of))
 
     def extent_over_time(self, operator: str, max_extent: int | None = None, max_replay: int | None = None) -> Answer:
         """How extent (records) and replay (tuples) went along the whole log, and where a target was broken."""
@@ -133,9 +133,10 @@ class Run(AbstractContextManager["Run"]):
             self.spoken.append("extents over time go from record to record: read in this process, not on Spark")
         return self._of_queues(self.eventual.over_time(operator, max_extent, max_replay))
 
-    def eventual_checkpoint(self, operator: str, forward: bool = False) -> Answer:
+    def eventual_checkpoint(self, operator: str, forward: bool = False, as_of: int | None = None) -> Answer:
         """The eventual checkpoint of an operator, ready to load, with the replay filter."""
-        return self._of_queues(self.eventual.eventual_checkpoint(operator, forward or self._options.engine == "spark"))
+        whole = forward or self._options.engine == "spark"
+        return self._of_queues(self.eventual.eventual_checkpoint(operator, whole, as_of))
 
     def advise_extent(self, operator: str, asked: Any) -> Answer:
         """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise_grid.ExtentQuestion`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import Forward, MaxExtent, MaxReplay, Operator, OverTime
+from cklog.commands.options import AsOf, Forward, MaxExtent, MaxReplay, Operator, OverTime, moment
 
 
 @command
@@ -11,6 +11,7 @@ def extent(
     common: Common,
     operator: Operator = "",
     forward: Forward = False,
+    as_of: AsOf = "",
     over_time: OverTime = False,
     max_extent: MaxExtent = None,
     max_replay: MaxReplay = None,
@@ -22,4 +23,4 @@ def extent(
     if over_time or max_extent is not None or max_replay is not None:
         common.answer(lambda run: run.extent_over_time(operator, max_extent, max_replay))
     else:
-        common.answer(lambda run: run.extent(operator, forward))
+        common.answer(lambda run: run.extent(operator, forward, moment(as_of)))

@@ -12,12 +12,16 @@ tenth, and seeds still differ by 5 % after 8 million: that average takes 40 mill
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from statistics import mean
 
 import pytest
 
 from cklog.check_policy import Targets
+from cklog.run import open_run
 from cklog.simulate_cec import Statistics, simulate
 from cklog.simulate_tuples import Workload
+from cklog.simulate_write import write
 
 pytestmark = pytest.mark.slow
 
@@ -124,3 +128,26 @@ def test_figure_9_the_extent_grows_with_the_period() -> None:
     extents = [number(run(q_windows=1, ci=10, cp=cp).extent) for cp in (25, 50, 100, 250)]
     assert extents == sorted(extents)
     assert extents[-1] > 1.3 * extents[0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "low", "high"),
+    [
+        (Targets(q_windows=1), 120_000, 131_000),
+        (Targets(q_windows=1, cost_us=3.4), 120_000, 131_000),
+        (Targets(q_windows=2), 179_100, 180_900),
+        (Targets(q_windows=4), 358_200, 361_800),
+        (Targets(u=1_000_000), 228_300, 237_700),
+    ],
+    ids=["Q=1x", "Q=1x, 3.4 us", "Q=2x", "Q=4x", "U=1M"],
+)
+def test_what_extent_reads_from_the_log(policy: Targets, low: int, high: int, tmp_path: Path) -> None:
+    """Figures 6 and 7 through the log: the extent as of 25 moments of the run, as if it had crashed there."""
+    workload = Workload(tuples=6_000_000)
+    written = write(tmp_path, workload, policy, encoding="parquet")
+    moments = [workload.start_ms + round(1000 * written.seconds * (0.4 + 0.6 * i / 25)) for i in range(1, 26)]
+    with open_run(str(tmp_path)) as found:
+        extents = [found.extent("agg1", as_of=moment).result for moment in moments]
+    assert {extent.proof for extent in extents} == {"proven"}
+    assert low <= mean(extent.records for extent in extents) <= high
+    assert mean(extent.open_windows for extent in extents) == pytest.approx(90_000, rel=0.005)

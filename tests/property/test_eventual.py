@@ -93,3 +93,21 @@ def agreed(plan: Plan) -> dict[str, Any]:
     if isinstance(found["T_input"], dict):
         found["T_input"] = {name: number for name, number in found["T_input"].items() if number}
     return found
+
+
+@given(choose=choices)
+def test_as_of_a_moment_is_the_queue_cut_there(choose: Choose) -> None:
+    _, log = SCENARIOS["time"].generate(choose)
+    if not log:
+        return
+    moment = log[choose(len(log))]["ts"]
+    before = [record for record in log if record["ts"] <= moment]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "outputs" / "op"
+        place.mkdir(parents=True)
+        (place / "part-0.jsonl").write_bytes(to_jsonl(log))
+        with open_run(folder, Options()) as run:
+            found = run.eventual_checkpoint("op", as_of=moment).result
+        (place / "part-0.jsonl").write_bytes(to_jsonl(before))
+        with open_run(folder, Options()) as run:
+            assert run.eventual_checkpoint("op").result == found
