@@ -46,7 +46,7 @@ from cklog.parsers.words import (
 )
 
 Kind = Literal["string", "int64"]
-Fields = tuple[tuple[str, Kind], ...]
+Fields = tuple[tuple[str, Kind | Literal["json"]], ...]
 
 
 _LONGEST_WORDS = 31
@@ -77,6 +77,7 @@ class _Template:
     """What the first line fixes. The first value's literal starts with the end of the line before."""
 
     values: tuple[_Value, ...]
+    line: bytes
     others: frozenset[str]  # members that are not one integer or string; a member that is null is none
     head: int  # bytes of a line before its first value
     tail: bytes  # of a line behind its last value, with the newline
@@ -89,7 +90,7 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     ----------
     block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
     fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
-        the line's first byte in the block
+        the line's first byte in the block; the kind "json" stands for the text of any member
 
     Returns
     -------
@@ -114,16 +115,17 @@ def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
     template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
-    if any(kinds.get(name, kind) != kind or name in template.others for name, kind in fields):
+    flat = [(name, kind) for name, kind in fields if kind != "json"]
+    if any(kinds.get(name, kind) != kind or name in template.others for name, kind in flat):
         raise Deviates
     if bytes(block[-len(template.tail) :]) != template.tail:
         raise Deviates
     if raw.max() >= 0x80:
         _check_utf8(block)
     lines = _Lines(raw, template)
-    columns = lines.columns({name for name, _ in fields})
+    columns = lines.columns({name for name, _ in flat}, {name for name, kind in fields if kind == "json"})
     columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
-    none = {"int64": pa.int64(), "string": pa.string()}
+    none = {"int64": pa.int64(), "string": pa.string(), "json": pa.string()}
     arrays = [columns[n] if n in columns else pa.nulls(len(lines.starts), none[kind]) for n, kind in fields]
     return pa.RecordBatch.from_arrays(arrays, [name for name, _ in fields])
 
@@ -156,7 +158,27 @@ def _template(block: bytes) -> _Template:
         before = end
     first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
     others = frozenset(name for name, value in members.items() if value is not None and name not in names)
-    return _Template((first, *values[1:]), others, found[0][2], tail)
+    return _Template((first, *values[1:]), line, others, found[0][2], tail)
+
+
+def _member_texts(line: bytes, names: set[str]) -> dict[str, tuple[int, int]]:
+    """Where the values of members stand in a line that is a JSON object; null is no value."""
+    text = line.decode("latin-1")  # a character for every byte
+    decoder, found, at = json.JSONDecoder(), {}, text.index("{")
+    while text[at] != "}":
+        name, at = decoder.raw_decode(text, _behind_spaces(text, at + 1))
+        start = _behind_spaces(text, text.index(":", at) + 1)
+        value, end = decoder.raw_decode(text, start)
+        at = _behind_spaces(text, end)
+        if name in names and value is not None:
+            found[name] = start, end
+    return found
+
+
+def _behind_spaces(text: str, at: int) -> int:
+    while text[at] == " ":
+        at += 1
+    return at
 
 
 def _values(line: bytes) -> Iterator[tuple[str, Kind, int, int]]:
@@ -227,6 +249,7 @@ class _Lines:
         memory, marks = _SCRATCH.padded(raw, template.tail)
         newlines = _newlines(memory, marks)
         self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
+        self._memory = memory
         size = 8 * WORDS_AT_ONCE
         every = (len(memory) - size + 1,)
         self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
@@ -234,9 +257,10 @@ class _Lines:
     def words(self, at: I64) -> Words:
         return Words(self._windows, at)
 
-    def columns(self, wanted: set[str]) -> dict[str, pa.Array]:
-        """Read all members of all lines; the columns of those wanted."""
+    def columns(self, wanted: set[str], texts: set[str]) -> dict[str, pa.Array]:
+        """Read all members of all lines; the columns of those wanted, and the JSON text of others."""
         columns: dict[str, pa.Array] = {}
+        ends: list[I64] = []
         tail = len(self._template.tail)
         end = self.starts - tail
         for value in self._template.values:
@@ -246,13 +270,29 @@ class _Lines:
                 _check_crc(value, self, end, words)
             width, column = _READ[value.kind](words, value.name in wanted)
             end = start + width
+            ends.append(end)
             if (end > self._ends).any():
                 raise Deviates
             if column is not None:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
             raise Deviates
+        for name, span in _member_texts(self._template.line, texts).items() if texts else ():
+            columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
         return columns
+
+    def _in_all(self, ends: list[I64], at: int) -> I64:
+        """Where byte `at` of the first line is in every line: as far behind the value before it."""
+        first = [int(end[0] - self.starts[0]) for end in ends]
+        before = sum(end <= at for end in first)
+        return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
+
+    def _texts(self, start: I64, end: I64) -> pa.Array:
+        """The bytes from `start` to `end` of every line as strings."""
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
+        source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
+        return pa.Array.from_buffers(pa.string(), len(start), buffers)
 
     def _behind(self, literal: bytes, start: I64) -> Words:
         """The words of the value at `start`, once the literal before it has been compared."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -88,11 +88,15 @@ def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
     if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
         return None
     fields = [schema.field(name) for name in columns if name not in PSEUDO]
-    if any((f.metadata or {}).get(b"holds") == b"json" for f in fields):
-        return None
     flat = [f for f in fields if not pa.types.is_map(f.type)]
-    found: Fields = tuple((f.name, "int64" if pa.types.is_int64(f.type) else "string") for f in flat)
+    found: Fields = tuple((f.name, _decoded_as(f)) for f in flat)
     return (*found, ("_offset", "int64")) if "_offset" in columns else found
+
+
+def _decoded_as(field: pa.Field) -> Literal["json", "int64", "string"]:
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return "json"
+    return "int64" if pa.types.is_int64(field.type) else "string"
 
 
 def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:

@@ -146,6 +146,20 @@ def test_passes_over_nested_members_and_says_where_lines_begin() -> None:
     assert batch.to_pydict() == {"_offset": [0, block.find(b"\n") + 1], "seq": [5, 6]}
 
 
+@pytest.mark.parametrize("state", ["7", '"x"', "[]", '{"a": [1, "b"], "c": {}}', '{"sum":1,"n":[true,null]}'])
+def test_gives_the_json_text_of_any_member(state: str) -> None:
+    lines = [f'{{"seq":{n},"state":{state},"more":"é"}}\n' for n in (1, 22)]
+    batch = decode("".join(lines).encode(), (("state", "json"), ("seq", "int64")))
+    assert batch is not None
+    assert batch.to_pydict() == {"state": [state, state], "seq": [1, 22]}
+
+
+def test_a_null_state_is_none() -> None:
+    batch = decode(b'{"seq":1,"state":null}\n', (("state", "json"), ("none", "json")))
+    assert batch is not None
+    assert batch.to_pylist() == [{"state": None, "none": None}]
+
+
 def test_wants_the_type_of_every_field() -> None:
     assert decode(GOOD, (("seq", "string"),)) is None
     assert decode(GOOD, (("channel", "int64"),)) is None
