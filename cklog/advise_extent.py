@@ -98,6 +98,10 @@ class ExtentAdvice:
     notes: tuple[str, ...] = ()
 
 
+_LONGEST_MS = 1 << 50
+"""35,000 years."""
+
+
 def advise_extent(
     queue: Queue,
     queues: Mapping[Subtask, Queue],
@@ -115,6 +119,9 @@ def advise_extent(
     look = first_look(queue, split_bytes)
     if not look.records:
         raise CorruptInput(f"no record of the output queue of {queue.subtask} can be read", "look for another copy")
+    if look.last_ms - look.first_ms > _LONGEST_MS:
+        span = f"{look.first_ms} to {look.last_ms}"
+        raise CorruptInput(f"{queue.subtask}: timestamps from {span}: no clock that periods could be counted by")
     load, replay = load_rate(asked), replay_rate(asked, look)
     size = tuple_bytes(asked, _upstream_bytes(queue.subtask, queues, manifest), look)
     settings, notes = grid(asked, look)

@@ -59,7 +59,7 @@ class FirstLook:
 def first_look(queue: Queue, split_bytes: int) -> FirstLook:
     """Read the columns that tell the scales of a log."""
     look, seconds, numbered = FirstLook(), _Seconds(), True
-    open_sum, open_now, sizes, sized = 0, 0, 0, 0
+    open_sum, open_now, sizes, sized = 0.0, 0, 0, 0
     for batch in _batches(queue, split_bytes, _LOOK_COLUMNS, look.damage.append):
         kinds = kinds_of(batch.column("type"))
         ts = batch.column("ts").to_numpy(zero_copy_only=False)
@@ -72,7 +72,7 @@ def first_look(queue: Queue, split_bytes: int) -> FirstLook:
         by_word = said.is_valid().to_numpy(zero_copy_only=False)
         told = np.where(by_word, said.fill_null(0).to_numpy(zero_copy_only=False), np.maximum(counted, 0))
         open_now = int(told[-1]) if by_word[-1] else open_now
-        open_sum += int(told[own].sum())
+        open_sum += float(told[own].sum(dtype=np.float64))
         look.records += int(np.count_nonzero(own))
         look.opens += int(np.count_nonzero(kinds == OPEN))
         bytes_ = batch.column("bytes").drop_null()

@@ -55,7 +55,9 @@ def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
     count = "an unknown number of records is" if hole.lost is None else _are(hole.lost)
     most = ""
     if hole.results is not None and hole.opens is not None:
-        most = f"; at most {hole.results} of them closed a window and {hole.opens} opened one"
+        exact = hole.net is not None and (hole.results, hole.opens) == (max(-hole.net, 0), max(hole.net, 0))
+        bound = "" if exact else "at most "
+        most = f"; {bound}{hole.results or 'none'} of them closed a window, {bound}{hole.opens or 'none'} opened one"
     return Finding("output-gap", "error", str(subtask), f"{subtask}: {count} missing {between}{most}", where)
 
 
@@ -141,7 +143,7 @@ def _backwards(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
     """Input numbers, timestamps and record numbers never fall along a queue."""
     log, since = judged.log, judged.start
     for what, column in _rising(log):
-        falls = np.flatnonzero(np.diff(column[since:]) < 0)
+        falls = np.flatnonzero(column[since + 1 :] < column[since:-1])  # a difference may not fit 64 bits
         if len(falls):
             row = since + int(falls[0]) + 1
             message = f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_named(log, row)}"

@@ -157,7 +157,7 @@ def _markdown(shown: View, findings: tuple[Finding, ...]) -> str:
 def _escaped(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
-    return text.replace("\n", " ")
+    return visible(text)
 
 
 def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:
@@ -174,7 +174,7 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
         highlight=False,
         soft_wrap=width is None,
     )
-    console.print(Text(shown.headline, style="bold"))
+    console.print(Text(visible(shown.headline), style="bold"))
     for figure in shown.figures:
         console.print()
         console.print(Text(figure), soft_wrap=True)
@@ -183,17 +183,26 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
         console.print(Text(section.title, style="bold"))
         console.print(_rich(section), soft_wrap=False)
         if section.note:
-            console.print(Text(section.note))
+            console.print(Text(visible(section.note)))
     if shown.notes:
         console.print()
         for note in shown.notes:
-            console.print(Text(f"- {note}"))
+            console.print(Text(visible(f"- {note}")))
     if findings:
         console.print()
         for f in findings:
             style = {"error": "red", "warning": "yellow"}.get(f.severity, "")
-            console.print(Text(f"{f.severity} ", style=style) + Text(f"[{f.id}] {f.message}"))
+            console.print(Text(f"{f.severity} ", style=style) + Text(visible(f"[{f.id}] {f.message}")))
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def visible(text: str) -> str:
+    """A text from a log on one line, with nothing in it that a terminal would obey.
+
+    >>> visible("w1\\n\\x1b[31m é")
+    'w1\\\\n\\\\x1b[31m é'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _rich(section: Section) -> Any:
@@ -206,5 +215,5 @@ def _rich(section: Section) -> Any:
         numeric = all(isinstance(row[i], int) or str(row[i]).isdigit() or row[i] == "-" for row in section.rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in section.rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(visible(str(cell))) for cell in row))
     return table

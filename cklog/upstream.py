@@ -69,7 +69,8 @@ def _own_count(judged: Judgement) -> int | None:
     log = judged.log
     if not log.channels or judged.at is None or not len(log):
         return None
-    return int((log.input[-1] - np.maximum(judged.at, 0) + 1).sum())
+    pairs = zip(log.input[-1].tolist(), judged.at.tolist(), strict=True)
+    return sum(int(end) - max(int(start), 0) + 1 for end, start in pairs)
 
 
 def _offset(

@@ -22,7 +22,7 @@ from cklog.commands.replay import replay
 from cklog.commands.simulate import simulate
 from cklog.commands.verify import verify
 from cklog.errors import CklogError, SelfCheckFailed
-from cklog.render import error_object
+from cklog.render import error_object, visible
 
 INTERRUPTED = 130
 
@@ -96,8 +96,8 @@ class _NoPandas(MetaPathFinder):
 
 def _tell(error: CklogError) -> None:
     """One line, a hint, and under --json one object as the last line."""
-    print(f"cklog: {error.message}", file=sys.stderr)
+    print(f"cklog: {visible(error.message)}", file=sys.stderr)
     if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+        print(f"hint: {visible(error.hint)}", file=sys.stderr)
     if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
         print(json.dumps(error_object(error), ensure_ascii=False), file=sys.stderr)

@@ -18,7 +18,7 @@ import typer
 from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
 from cklog.model import Answer
-from cklog.render import FORMATS, render
+from cklog.render import FORMATS, render, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
 
@@ -106,7 +106,7 @@ class Common:
         self._write(own[form](found) if form in own else self._rendered(found, form))
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
-                print(f"{finding.severity}: [{finding.id}] {finding.message}", file=sys.stderr)
+                print(f"{finding.severity}: [{finding.id}] {visible(finding.message)}", file=sys.stderr)
         raise typer.Exit(found.exit_code)
 
     def _rendered(self, answer: Answer, form: str) -> str:

@@ -18,6 +18,7 @@ from cklog.parsers.hadoop_crc import encode
 from cklog.parsers.records import NotARecord, strict_json
 from cklog.render import plain
 from cklog.run import open_run
+from tests.cli import cklog
 from tests.kafka_builder import Row, batch
 from tests.property.operators import Record
 from tests.property.recovery import SCENARIOS
@@ -172,8 +173,6 @@ def test_the_forward_pass_survives_all_of_it_too(tmp_path: Path) -> None:
 
 
 def test_strict_refuses_any_damage(tmp_path: Path) -> None:
-    from tests.cli import cklog
-
     _, log = small_run("count")
     path = tmp_path / "outputs" / "op" / "part-0.jsonl"
     path.parent.mkdir(parents=True)
@@ -182,3 +181,33 @@ def test_strict_refuses_any_damage(tmp_path: Path) -> None:
     ended = cklog("extent", tmp_path, "--strict", "--json")
     assert ended.code == 65
     assert json.loads(ended.err.splitlines()[-1])["error"]["exit"] == 65
+
+
+WILD = [
+    {
+        "type": "open",
+        "window": "=cmd|'!A0",
+        "ts": -(2**63) + 1,
+        "open_windows": 1,
+        "state": [[[1]]],
+        "input": 0,
+        "pos": 0,
+    },
+    {"type": "open", "window": "[red]x\n\x1b[2J", "ts": 2**63 - 2, "open_windows": 2**62, "input": 1, "pos": 1},
+    {"type": "emit", "ts": 2**63 - 2, "open_windows": 2**62, "input": 2**63 - 2, "pos": 2**63 - 2},
+]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["extent", "extent --forward", "extent --over-time --max-extent 1", "eventual-checkpoint", "eventual-checkpoint --json",
+     "eventual-checkpoint --format md", "recovery-line", "inspect", "advise extent"],
+)  # fmt: skip
+def test_the_largest_numbers_and_the_strangest_names(asked: str, tmp_path: Path) -> None:
+    path = tmp_path / "outputs" / "op" / "part-0.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in WILD))
+    ended = cklog(*asked.split(), tmp_path)
+    assert ended.code in {0, 3, 5, 65}, ended.err
+    assert "\x1b" not in ended.out + ended.err
+    assert "a bug" not in ended.err
