@@ -200,8 +200,8 @@ WILD = [
 
 @pytest.mark.parametrize(
     "asked",
-    ["extent", "extent --forward", "extent --over-time --max-extent 1", "eventual-checkpoint", "eventual-checkpoint --json",
-     "eventual-checkpoint --format md", "recovery-line", "inspect", "advise extent"],
+    ["extent", "extent --forward", "extent --over-time --max-extent 1", "recovery-line", "inspect", "advise extent",
+     "eventual-checkpoint", "eventual-checkpoint --json", "eventual-checkpoint --format md"],
 )  # fmt: skip
 def test_the_largest_numbers_and_the_strangest_names(asked: str, tmp_path: Path) -> None:
     path = tmp_path / "outputs" / "op" / "part-0.jsonl"

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklog.engine import Engine
+from cklog.engine.local import LocalEngine
+from cklog.forward import scan_of
+from cklog.model import Subtask
 from cklog.parsers import output_queues
+from cklog.parsers.native import Native
 from cklog.render import plain
 from cklog.run import Options, open_run
+from cklog.storage import Root
 from tests.property.damaged import damage, to_jsonl
 from tests.property.operators import Choose
 from tests.property.recovery import SCENARIOS, Plan, Scenario, choices, essence, plan_by_definition
@@ -93,6 +99,25 @@ def agreed(plan: Plan) -> dict[str, Any]:
     if isinstance(found["T_input"], dict):
         found["T_input"] = {name: number for name, number in found["T_input"].items() if number}
     return found
+
+
+@pytest.mark.spark
+@settings(max_examples=15)
+@given(choose=choices, damaged=st.booleans())
+def test_both_engines_find_the_same_windows_forward(spark: Engine, choose: Choose, damaged: bool) -> None:
+    """Logs with and without damage, read in splits of 100 bytes."""
+    name = sorted(SCENARIOS)[choose(len(SCENARIOS))]
+    _, log = SCENARIOS[name].generate(choose)
+    lost = damage(log, choose).lost if damaged and len(log) > 2 else []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "outputs" / "op"
+        place.mkdir(parents=True)
+        (place / "part-0.jsonl").write_bytes(to_jsonl(log, broken=lost))
+        queue = Native(Root(folder)).queues()[Subtask("op", 0)]
+        found = [
+            sorted(engine.run(scan_of(queue, 100)).table.to_pylist(), key=str) for engine in (LocalEngine(), spark)
+        ]
+    assert found[0] == found[1]
 
 
 @given(choose=choices)
