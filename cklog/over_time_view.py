@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cklog.model import Answer
 from cklog.over_time import ExtentOverTime
 from cklog.over_time_findings import targets_of
-
-if TYPE_CHECKING:
-    from cklog.view import Section, View
+from cklog.view import Section, View, section
 
 _SHOWN = 10
 """Stretches over a target in a table; JSON has more of them."""
@@ -25,8 +23,6 @@ _BLANK = "\u2800"
 
 def over_time_view(answer: Answer) -> View:
     """The curves, then stretches over a target, then the footprints that held T back; as rows, the samples."""
-    from cklog.view import Section, View  # here, because that module names this function in its table
-
     found: ExtentOverTime = answer.result
     sections = (_breaches(found), _slow(found))
     names = ("record", "pos", "ts", "extent", "replay", "replay_ms", "open_windows", "oldest")
@@ -69,8 +65,6 @@ def _span(found: ExtentOverTime) -> float:
 
 
 def _breaches(found: ExtentOverTime) -> Section:
-    from cklog.view import section
-
     rows = found.breaches[:_SHOWN]
     since = _seconds(row["from_ts"] - (found.from_ts or 0) for row in rows)
     cells = [
@@ -92,8 +86,6 @@ def _breaches(found: ExtentOverTime) -> Section:
 
 
 def _slow(found: ExtentOverTime) -> Section:
-    from cklog.view import section
-
     written = _seconds(row["ts"] - (found.from_ts or 0) for row in found.slow)
     cells = [
         (row["window"], after, row["record"], row["held_records"], row["held_ms"], row["extent"])

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cklog.model import Answer
-
-if TYPE_CHECKING:
-    from cklog.view import View
+from cklog.view import Section, View
 
 _FIGURES = ("figure", "value", "unit")
 
 
 def simulate_view(answer: Answer) -> View:
     """Figures first; then the files, if any."""
-    from cklog.view import Section, View  # here, because that module names this function in its table
-
     result = answer.result
     sections = [
         Section(f"Averages after the first {result['warm']:.0%} of the tuples", _FIGURES, _averages(result)),
@@ -81,8 +77,6 @@ _SWEPT = ("Q", "U", "CI", "CP", "open windows", "extent", "replay MB", "checks/s
 
 def sweep_view(answer: Answer) -> View:
     """One row per setting, averages over the samples."""
-    from cklog.view import Section, View
-
     result = answer.result
     workload = result["workload"]
     of = f"{workload['count']} tuples" if workload["count"] is not None else f"{workload['window_ms']} ms"

@@ -1,18 +1,17 @@
-"""An answer as sections of rows and sentences: what table, Markdown, CSV and JSON lines are made from.
+"""What table, Markdown, CSV and JSON lines are made from: sections of rows, and sentences.
 
-Sentences are made here and nowhere else, from the facts of a result, so that no two renderings disagree.
+Sentences are made in the `…_view` modules and nowhere else, from the facts of a result, so that no two renderings
+disagree.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import importlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from cklog.line import sentence
-from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
+from cklog.model import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,6 @@ class View:
     data: Section | None = None
 
 
-def view(answer: Answer) -> View:
-    """The view of any command's answer."""
-    return _VIEWS[answer.command](answer)
-
-
 def utc(milliseconds: int | None) -> str:
     """A time as people read it.
 
@@ -60,102 +54,6 @@ def utc(milliseconds: int | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 
-def _recovery_line(answer: Answer) -> View:
-    line: RecoveryLine = answer.result
-    sections = [_line_section(line)]
-    busy = [c for c in line.channels if c.replay_to > c.replay_from]
-    if busy:
-        sections.append(_replay_section(busy))
-    again = [c for c in line.channels if c.resent_from is not None]
-    if again:
-        sections.append(_resent_section(again))
-    if line.sources:
-        sections.append(_sources_section(line))
-    notes = [sentence(step) for step in line.steps] + list(line.notes)
-    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes))
-
-
-def headline(answer: Answer) -> str:
-    """Where to restart, in one or two sentences."""
-    line: RecoveryLine = answer.result
-    if line.details.get("headline"):
-        return str(line.details["headline"])
-    if not line.line:
-        return "No consistent line can be given."
-    back = [e for e in line.line if e.rolled_back]
-    running = sum(e.state == "current" for e in line.line)
-    eventual = sum(e.state == "eventual" and not e.rolled_back for e in line.line)
-    lead = {
-        "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
-        "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
-    }.get(answer.verdict, "Restart from this line.")
-    parts = [
-        f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
-        + (f", {eventual} at the end of their output queue" if eventual else "")
-        + (f", {running} keep running" if running else ""),
-        _further(len(back), len(line.rolled_back)),
-    ]
-    end = " One rollback forced another (domino effect)." if line.domino else ""
-    return f"{lead} {'; '.join(parts)}.{end}"
-
-
-def _further(subtasks: int, checkpoints: int) -> str:
-    if not subtasks:
-        return "none rolled back further"
-    past = f", past {checkpoints} stored checkpoint{'s' if checkpoints != 1 else ''}" if checkpoints else ""
-    return f"{subtasks} rolled back further{past}"
-
-
-def _line_section(line: RecoveryLine) -> Section:
-    rows = [
-        (f"{e.operator}/{e.subtask}", _checkpoint(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
-        for e in line.line
-    ]
-    return section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
-
-
-def _checkpoint(entry: LineEntry) -> str:
-    if entry.state in ("current", "eventual"):
-        return entry.state
-    return f"{entry.checkpoint} (initial)" if entry.state == "initial" else str(entry.checkpoint)
-
-
-def _replay_section(channels: list[ReplayRange]) -> Section:
-    rows = [
-        (c.channel, c.replay_from, c.replay_to, _count(c.messages), _count(c.bytes), _retained(c.retained))
-        for c in channels
-    ]
-    return section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
-
-
-def _resent_section(channels: list[ReplayRange]) -> Section:
-    rows = [(c.channel, c.resent_from, c.resent_to) for c in channels]
-    note = "the sender will send these again: drop them at the receiver, or truncate the log before the restart"
-    return section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
-
-
-def _sources_section(line: RecoveryLine) -> Section:
-    rows = [
-        (s.source, _offset(s.offset), "-" if s.replay_to is None else _offset(s.replay_to), f"{s.operator}/{s.subtask}")
-        for s in line.sources
-    ]
-    return section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
-
-
-def _offset(offset: Any) -> str:
-    if offset is None:
-        return "its start"
-    return offset if isinstance(offset, str) else json.dumps(offset)
-
-
-def _retained(retained: bool | None) -> str:
-    return {True: "yes", False: "NO", None: "unknown"}[retained]
-
-
-def _count(count: int | None) -> str:
-    return "-" if count is None else str(count)
-
-
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
     """A section without the columns in which every cell is empty."""
     keep = [i for i in range(len(columns)) if any(row[i] != "-" for row in rows)]
@@ -163,100 +61,23 @@ def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], n
     return Section(title, tuple(columns[i] for i in keep), cut, note)
 
 
-def _verify(answer: Answer) -> View:
-    words = {True: "holds", False: "FAILS", None: "cannot tell"}
-    rows = [(check.check, words[check.holds], check.because) for check in answer.result["checks"]]
-    return View(answer.result["summary"], (section("Checks", ("check", "result", "because"), rows),))
+def view(answer: Answer) -> View:
+    """The view of any command's answer; its module is loaded when it is needed."""
+    module, _, name = _VIEWS[answer.command].partition(":")
+    found: View = getattr(importlib.import_module(module), name)(answer)
+    return found
 
 
-def _inspect(answer: Answer) -> View:
-    """Every list of rows in the result is a section; metrics, one row per metric."""
-    result = answer.result
-    sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
-    for title, rows in result.items():
-        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
-            columns = tuple(name for name in rows[0])
-            cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
-            sections.append(section(title.capitalize(), columns, cells))
-    sections.append(Section("Metrics", ("metric", "value"), tuple(_metric_rows(result.get("metrics", {})))))
-    span = result.get("time_span")
-    between = f" From {utc(span['from'])} to {utc(span['to'])}." if span else ""
-    return View(result["summary"] + between, tuple(s for s in sections if s.rows))
-
-
-def _input_row(used: InputUsed) -> tuple[Any, ...]:
-    return used.path, used.format, used.bytes, _count(used.records)
-
-
-def _cell(name: str, value: Any) -> Any:
-    if value is None:
-        return "-"
-    if name.endswith("time"):
-        return utc(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, int | str) else json.dumps(value)
-
-
-def _metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
-    for name, value in metrics.items():
-        if isinstance(value, dict):
-            rows += _metric_rows(value, f"{lead}{name} ")
-        elif value is not None:
-            rows.append((f"{lead}{name}", f"{value:.1f}" if isinstance(value, float) else str(value)))
-    return rows
-
-
-def _replay(answer: Answer) -> View:
-    return _recovery_line(answer)
-
-
-def _extent(answer: Answer) -> View:
-    from cklog.eventual_view import extent_view
-
-    return extent_view(answer)
-
-
-def _extent_over_time(answer: Answer) -> View:
-    from cklog.over_time_view import over_time_view
-
-    return over_time_view(answer)
-
-
-def _eventual_checkpoint(answer: Answer) -> View:
-    from cklog.eventual_view import eventual_checkpoint_view
-
-    return eventual_checkpoint_view(answer)
-
-
-def _advise_extent(answer: Answer) -> View:
-    from cklog.advise_view import advise_extent_view
-
-    return advise_extent_view(answer)
-
-
-def _simulate(answer: Answer) -> View:
-    from cklog.simulate_view import simulate_view
-
-    return simulate_view(answer)
-
-
-def _simulate_sweep(answer: Answer) -> View:
-    from cklog.simulate_view import sweep_view
-
-    return sweep_view(answer)
-
-
-_VIEWS: dict[str, Callable[[Answer], View]] = {
-    "recovery-line": _recovery_line,
-    "replay": _replay,
-    "verify": _verify,
-    "inspect": _inspect,
-    "extent": _extent,
-    "extent-over-time": _extent_over_time,
-    "eventual-checkpoint": _eventual_checkpoint,
-    "advise-extent": _advise_extent,
-    "simulate": _simulate,
-    "simulate-sweep": _simulate_sweep,
+_VIEWS = {
+    "recovery-line": "cklog.line_view:recovery_line_view",
+    "replay": "cklog.line_view:recovery_line_view",
+    "verify": "cklog.line_view:verify_view",
+    "inspect": "cklog.line_view:inspect_view",
+    "extent": "cklog.eventual_view:extent_view",
+    "eventual-checkpoint": "cklog.eventual_view:eventual_checkpoint_view",
+    "extent-over-time": "cklog.over_time_view:over_time_view",
+    "advise-extent": "cklog.advise_view:advise_extent_view",
+    "simulate": "cklog.simulate_view:simulate_view",
+    "simulate-sweep": "cklog.simulate_view:sweep_view",
 }
+"""The function, as module:function, that turns each command's result into a view."""
