@@ -92,22 +92,71 @@ def judge(log: Log, open_tail: int | None) -> Judgement | None:
     if not len(log):
         return _of_nothing(log)
     log = _without_repeats(log)
-    expected = open_tail or 0
+    holes = _all_holes(log)
+    needed: tuple[Hole, ...] = ()
+    for attempt in range(_ROUNDS + 1):
+        if attempt == _ROUNDS:
+            needed = tuple(holes)
+        judged = _judged(log, open_tail or 0, holes, needed)
+        if judged is None or judged.proof != "after-replay" or not judged.start:
+            return judged
+        before = _before(judged)
+        if before is None or before.proof == "proven":
+            return judged if before is not None else None
+        more = tuple(hole for hole in before.holes if hole not in needed)
+        if not more:
+            return replace(judged, proof="lost") if before.proof == "lost" else judged
+        needed = (*needed, *more)
+    return judged
+
+
+def _before(judged: Judgement) -> Judgement | None:
+    """The same question for the moment where the replay begins.
+
+    A window that is open then and that no record shows, for its open record went into an older hole and its result
+    into this one, would be missing in the replay; so the replay must begin before the older hole too.
+    """
+    log = judged.log
+    known = np.flatnonzero(log.open_windows[: judged.start] != UNKNOWN)
+    if not len(known) and not log.from_head:
+        return None
+    last = int(known[-1]) if len(known) else 0
+    count = int(log.open_windows[last] + DELTA[log.type[last + 1 : judged.start]].sum()) if len(known) else 0
+    prefix = log.rows(np.arange(judged.start))
+    return _judged(prefix, max(count, 0), _all_holes(prefix), ())
+
+
+def _all_holes(log: Log) -> list[Hole]:
+    holes = holes_of(log)
+    return sorted([*holes, *_out_of_order(log, holes)], key=_place)
+
+
+def _judged(log: Log, expected: int, holes: list[Hole], needed: tuple[Hole, ...]) -> Judgement | None:
+    """What the tail proves, with a replay from before the holes `needed` and before all that it meets by itself."""
     last = newest_of_windows(log)
     footprints = last[log.type[last] < RESULT][::-1]  # newest first
-    holes = holes_of(log)
-    holes = sorted([*holes, *_out_of_order(log, holes)], key=_place)
-    view = _View(log, footprints, expected, ())
-    while True:
+    view, low = _View(log, footprints, expected, needed, _doubt(log, needed, 0)[0] if needed else 0), len(log)
+    for attempt in range(_ROUNDS + 1):
         start = view.start()
-        if start is None:
+        if start is None or (attempt == _ROUNDS and not log.from_head):
             return None
-        inside = tuple(h for h in holes if h.before >= start and (h.kind != "order" or h.after >= start))
+        low = min(low, start) if attempt < _ROUNDS else 0
+        inside = [h for h in holes if h.before >= low and (h.kind != "order" or h.after >= low)]
         if len(view.open()) < expected:
-            inside = tuple(holes)  # a window is missing that any of them may have held
-        if inside == view.holes:
-            return _decided(view, start, last)
-        view = replace(view, holes=inside, results=_doubt(log, inside, start)[0])
+            inside = holes  # a window is missing that any of them may have held
+        found = tuple(sorted({*inside, *needed}, key=_place))
+        if found == view.holes:
+            break
+        view = replace(view, holes=found, results=_doubt(log, found, low)[0])
+    start = view.start()
+    return None if start is None else _decided(view, start, last)
+
+
+_ROUNDS = 64
+"""Each hole may move T to before another one; a log in which that goes on for longer is taken as a whole."""
+
+_HOLES = 1000
+"""Holes that are weighed one by one, the newest; what lies before them is one large hole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,20 +329,25 @@ def _baselines(log: Log) -> Ints:
 
 def holes_of(log: Log) -> list[Hole]:
     """Every place where records are missing: unreadable bytes, a jump of `pos`, a jump of N."""
-    places: dict[int, Hole] = {}
     jump = np.diff(log.pos)
     counted = (log.pos[1:] != UNKNOWN) & (log.pos[:-1] != UNKNOWN)
-    for row in (np.flatnonzero(counted & (jump > 1)) + 1).tolist():
-        places[row] = Hole(row - 1, row, int(jump[row - 1]) - 1, None, "pos")
-    for item, row in zip(log.damage, log.damage_at.tolist(), strict=True):
-        if row == len(log) or (row == 0 and not log.from_head):
-            continue  # behind the tail: an earlier crash; before what was read: not met yet
-        if (counted[row - 1] and jump[row - 1] == 1) if row else log.pos[0] == 0:
-            continue  # nothing is missing there
-        at_head = int(log.pos[0]) if row == 0 and log.pos[0] != UNKNOWN else None
-        lost = places[row].lost if row in places else at_head
-        places[row] = Hole(row - 1, row, lost, None, "damage", item.detail)
-    return _with_net(log, [places[row] for row in sorted(places)])
+    details = {row: item.detail for item, row in zip(log.damage, log.damage_at.tolist(), strict=True)}
+    rows = np.union1d(np.flatnonzero(counted & (jump > 1)) + 1, log.damage_at)
+    whole = np.r_[log.pos[:1] == 0, counted & (jump == 1), True]  # nothing is missing there; behind the tail
+    rows = rows[~whole[rows]]
+    if not log.from_head:
+        rows = rows[rows > 0]  # what lies before what was read has not been met yet
+    found = []
+    for row in rows[-_HOLES:].tolist():
+        known = bool(counted[row - 1]) if row else log.pos[0] != UNKNOWN
+        lost = int(log.pos[row] - (log.pos[row - 1] if row else -1)) - 1 if known else None
+        found.append(Hole(row - 1, row, lost, None, "damage" if row in details else "pos", details.get(row, "")))
+    return _with_net(log, _as_one(rows[:-_HOLES] - 1, rows[:-_HOLES], "pos") + found)
+
+
+def _as_one(after: Ints, before: Ints, kind: Literal["pos", "count", "order"]) -> list[Hole]:
+    """Many holes as one, in which anything may have been lost."""
+    return [Hole(int(after.min()), int(before.max()), None, None, kind)] if len(after) else []
 
 
 def _with_net(log: Log, holes: list[Hole]) -> list[Hole]:
@@ -306,12 +360,14 @@ def _with_net(log: Log, holes: list[Hole]) -> list[Hole]:
     sizes = np.bincount(slot, minlength=len(known) + 1)
     found = []
     for hole, k in zip(holes, slot.tolist(), strict=True):
-        alone = sizes[k] == 1 and k < len(known) and (k > 0 or hole.after < 0)
+        alone = sizes[k] == 1 and k < len(known) and (k > 0 or hole.after < 0) and hole.before - hole.after == 1
         net = int(base[k]) - (int(base[k - 1]) if k else 0) if alone else None
         found.append(replace(hole, net=net))
     breaks = np.flatnonzero((np.diff(base) != 0) & (sizes[1 : len(known)] == 0) & ~_uncounted(log, known, base)) + 1
+    found += _as_one(known[breaks[:-_HOLES] - 1], known[breaks[:-_HOLES]], "count")
     found += [
-        Hole(int(known[k - 1]), int(known[k]), None, int(base[k] - base[k - 1]), "count") for k in breaks.tolist()
+        Hole(int(known[k - 1]), int(known[k]), None, int(base[k] - base[k - 1]), "count")
+        for k in breaks[-_HOLES:].tolist()
     ]
     return sorted(found, key=_place)
 
@@ -327,16 +383,18 @@ def _out_of_order(log: Log, holes: list[Hole]) -> list[Hole]:
     """Holes that only the grammar shows: a window goes on after its result, or opens while open."""
     earlier, later = _pairs(log, 0)
     result_lost, open_lost = _broken(log, earlier, later)
-    unexplained = (result_lost | open_lost) & ~_straddle(earlier, later, holes)
-    return [
+    rows = np.flatnonzero((result_lost | open_lost) & ~_straddle(earlier, later, holes))
+    rows = rows[np.argsort(later[rows], kind="stable")]
+    few, many = rows[-_HOLES:], rows[:-_HOLES]
+    return _as_one(earlier[many], later[many], "order") + [
         Hole(a, b, None, None, "order", log.names[log.window[b]])
-        for a, b in zip(earlier[unexplained].tolist(), later[unexplained].tolist(), strict=True)
+        for a, b in zip(earlier[few].tolist(), later[few].tolist(), strict=True)
     ]
 
 
 def _without_repeats(log: Log) -> Log:
     """The log without records that were written twice: the same `pos` with the same content."""
-    if len(log) < 2 or (log.pos == UNKNOWN).any() or (np.diff(log.pos) > 0).all():
+    if len(log) < 2 or (log.pos == UNKNOWN).any() or (log.pos[1:] > log.pos[:-1]).all():
         return log
     _, first, group = np.unique(log.pos, return_index=True, return_inverse=True)
     original = first[group]

@@ -13,6 +13,7 @@ from cklog.model import Finding, Subtask, Where
 from cklog.output_log import CONTROL, UNKNOWN, Ints, Log
 
 _NAMED = 5
+_HOLES_TOLD = 20
 
 
 def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
@@ -20,7 +21,8 @@ def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
     return (
         *damage_findings(_damage(judged)),
         *_empty(subtask, judged.log),
-        *(_hole(subtask, judged.log, hole) for hole in judged.holes),
+        *(_hole(subtask, judged.log, hole) for hole in judged.holes[-_HOLES_TOLD:]),
+        *_more_holes(subtask, judged.log, judged.holes[:-_HOLES_TOLD]),
         *_doubts(subtask, judged),
         *_ties(subtask, judged),
         *_backwards(subtask, judged),
@@ -59,6 +61,13 @@ def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
         bound = "" if exact else "at most "
         most = f"; {bound}{hole.results or 'none'} of them closed a window, {bound}{hole.opens or 'none'} opened one"
     return Finding("output-gap", "error", str(subtask), f"{subtask}: {count} missing {between}{most}", where)
+
+
+def _more_holes(subtask: Subtask, log: Log, holes: Sequence[Hole]) -> Iterator[Finding]:
+    if holes:
+        first = f"the first between {_named(log, holes[0].after)} and {_named(log, holes[0].before)}"
+        message = f"{subtask}: {len(holes)} more places where records are missing or N is wrong, {first}"
+        yield Finding("output-gap", "error", str(subtask), message)
 
 
 def _are(count: int) -> str:

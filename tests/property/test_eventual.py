@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklog import eventual
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.forward import scan_of
@@ -78,6 +79,27 @@ def test_a_damaged_queue_is_exact_after_the_replay(
     if found["proof"] == "proven":
         found["proof"] = "after-replay"  # the state is; data that was lost before T stays lost
     scenario.check(found, tuples, survived, choose)
+
+
+@each_operator
+@pytest.mark.parametrize("limits", [(1000, 64), (2, 1)], ids=["as-is", "at-the-limits"])
+@settings(max_examples=50)
+@given(choose=choices, with_pos=st.booleans())
+def test_a_queue_full_of_holes_is_exact_after_the_replay(
+    scenario: Scenario, limits: tuple[int, int], choose: Choose, with_pos: bool
+) -> None:
+    tuples, log = scenario.generate(choose)
+    if len(log) < 3:
+        return
+    lost = sorted({1 + choose(len(log) - 2) for _ in range(1 + choose(8))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eventual, "_HOLES", limits[0])
+        patch.setattr(eventual, "_ROUNDS", limits[1])
+        found = eventual_checkpoint(to_jsonl(log, broken=lost, with_pos=with_pos))
+    if found["proof"] == "proven":
+        found["proof"] = "after-replay"  # the state is; data that was lost before T stays lost
+    survived = [r for i, r in enumerate(log) if i not in lost]
+    scenario.check(found, tuples, survived, choose, several_holes=True)
 
 
 @each_operator
