@@ -233,8 +233,8 @@ class Scenario:
         "proven": every state from the tail of the log on, and all data, in order within each window.
         "after-replay": every state; no data too much; missing is only what was lost before a later footprint of
         its window, or before the replay; with `several_holes`, whatever was lost: a window whose open record went
-        into an earlier hole than its result is not opened by the replay. "lost": nothing. `choose` replays several inputs in another order, where
-        that is allowed.
+        into an earlier hole than its result is not opened by the replay. "lost": nothing. `choose` replays several
+        inputs in another order, where that is allowed.
         """
         if plan["proof"] == "lost":
             return

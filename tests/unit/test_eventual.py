@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -250,14 +251,40 @@ def test_encodings_agree(tmp_path: Path) -> None:
     plain = queue(tmp_path / "zst", rows)
     plain.with_name("part-0.jsonl.zst").write_bytes(zstd(plain.read_bytes()))
     plain.unlink()
+    plain = queue(tmp_path / "gz", rows)
+    plain.with_name("part-0.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
     table = pa.table({name: [row[name] for row in rows] for name in rows[0]})
     (tmp_path / "parquet" / "outputs" / "agg1").mkdir(parents=True)
     pq.write_table(table, tmp_path / "parquet" / "outputs" / "agg1" / "a.parquet", row_group_size=2)
     first = checkpoint(tmp_path / "plain", forward=True)
-    for name in ("zst", "parquet"):
+    for name in ("zst", "gz", "parquet"):
         other = checkpoint(tmp_path / name, forward=True)
         assert other[0] == first[0]
         assert other[1].findings == first[1].findings == ()
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_compressed_queue_cut_short_is_as_of_its_last_whole_record(tmp_path: Path, suffix: str) -> None:
+    path = queue(tmp_path, records(GOLDEN * 2000, pos=None))
+    data = path.read_bytes()
+    packed = gzip.compress(data) if suffix == "gz" else zstd(data)
+    path.with_name(f"part-0.jsonl.{suffix}").write_bytes(packed[: len(packed) // 2])
+    path.unlink()
+    found, answer = extent(tmp_path)
+    assert "torn-tail" in ids(answer)
+    assert found.t_c is not None
+
+
+def test_a_queue_goes_on_in_its_next_file(tmp_path: Path) -> None:
+    rows = records(GOLDEN)
+    for i, row in enumerate(rows):
+        queue(tmp_path, [row], f"part-{i + 7}.jsonl")  # part-10 comes after part-9
+    found, answer = extent(tmp_path)
+    assert (found.open_windows, found.T, found.records, answer.exit_code) == (3, 4, 3, 0)
+    (tmp_path / "outputs/agg1/part-11.jsonl").unlink()
+    found, answer = extent(tmp_path)
+    assert (found.T, found.records, ids(answer)) == (2, 5, {"output-gap"})
 
 
 def test_forward_names_the_windows_whose_results_are_missing(tmp_path: Path) -> None:
