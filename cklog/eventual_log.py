@@ -148,13 +148,13 @@ class EventualLog:
             f"read {found.bytes_read:,} of {queue.bytes:,} bytes of {queue.subtask}'s queue, from its end "
             f"({100 * found.bytes_read / max(queue.bytes, 1):.3f}%)"
         )
-        findings = list(found.findings)
+        findings: list[Finding] = []
         if forward and as_of is None:  # the whole log knows only how it ended
             engine = self._engine_for(queue.bytes)
             findings += forward_findings(queue, found.judged, engine, self._split_bytes)
             self.spoken.append(f"and all of it forward, on the {engine.name} engine")
         found, replay, told = self.with_replay(found)
-        return found, replay, [*findings, *told]
+        return found, replay, [*found.findings, *findings, *told]
 
     def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
         """What the upstream must send again; where it cannot, the state is lost."""
@@ -162,6 +162,10 @@ class EventualLog:
         replay, told = upstream.replay_of(found.queue.subtask, found.judged)
         if any(finding.id == "retention-hole" for finding in told):
             found = replace(found, proof="lost")
+        if len(replay.upstream) == 1 and replay.upstream[0].distinct_ts:
+            # records may share a timestamp, but no two tuples do: one tuple wrote them
+            kept = tuple(f for f in found.findings if f.id != "ambiguous-tie")
+            found = replace(found, findings=kept)
         return found, replay, told
 
     def inspect(self) -> tuple[list[dict[str, Any]], list[Finding], list[InputUsed]]:

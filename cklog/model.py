@@ -256,7 +256,8 @@ class UpstreamOffset:
     """Where an upstream output queue is read again from: its record `pos` (to before `end`), at `offset` of `path`.
 
     `by` input: the record that the operator's own input number names; time: the first record at or after T.
-    `tuples` and `bytes` of data records from there to the queue's end.
+    `tuples` and `bytes` of data records from there to the queue's end; `distinct_ts`: no two of them share a
+    timestamp, None: nobody looked.
     """
 
     operator: str
@@ -269,6 +270,7 @@ class UpstreamOffset:
     by: Literal["input", "time"]
     tuples: int
     bytes: int | None
+    distinct_ts: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

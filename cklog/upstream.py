@@ -110,6 +110,7 @@ def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, ju
     data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
     sizes = log.bytes[row:][data]
     known = bool((sizes != UNKNOWN).all())
+    ts = log.ts[row:][data]
     return UpstreamOffset(
         operator=queue.subtask.operator,
         subtask=queue.subtask.subtask,
@@ -121,6 +122,7 @@ def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, ju
         by=by,
         tuples=int(data.sum()),
         bytes=int(sizes.sum()) if known else None,
+        distinct_ts=bool((ts[1:] > ts[:-1]).all()),
     )
 
 

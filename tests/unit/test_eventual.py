@@ -216,6 +216,18 @@ def test_one_timestamp_in_several_records_is_ambiguous_without_input_numbers(tmp
     assert ids(answer) == set()
 
 
+@pytest.mark.parametrize(("stamps", "tied"), [((0, 1, 2), False), ((0, 1, 1), True)])
+def test_an_upstream_whose_timestamps_differ_settles_ties(tmp_path: Path, stamps: tuple[int, ...], tied: bool) -> None:
+    queue(tmp_path, records([("open", "a", 1, 1), ("open", "b", 1, 2)]))
+    path = tmp_path / "outputs" / "src" / "part-0.jsonl"
+    path.parent.mkdir()
+    rows = [{"type": "emit", "ts": ts, "open_windows": 0, "pos": i} for i, ts in enumerate(stamps)]
+    path.write_bytes(b"".join(map(line, rows)))
+    (tmp_path / "job.json").write_text(json.dumps({"channels": [{"channel": "src/0->agg1/0"}]}))
+    _, answer = checkpoint(tmp_path)
+    assert ("ambiguous-tie" in ids(answer)) == tied
+
+
 def test_n_may_be_missing_on_results(tmp_path: Path) -> None:
     rows = records([*GOLDEN, ("result", "w4", 7, 2)])
     for row in rows:
