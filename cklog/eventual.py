@@ -387,7 +387,7 @@ def _out_of_order(log: Log, holes: list[Hole]) -> list[Hole]:
     rows = rows[np.argsort(later[rows], kind="stable")]
     few, many = rows[-_HOLES:], rows[:-_HOLES]
     return _as_one(earlier[many], later[many], "order") + [
-        Hole(a, b, None, None, "order", log.names[log.window[b]])
+        Hole(a, b, None, None, "order", log.window_of(b))
         for a, b in zip(earlier[few].tolist(), later[few].tolist(), strict=True)
     ]
 

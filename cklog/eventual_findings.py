@@ -48,7 +48,7 @@ def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
         message = f"{subtask}: {hole.detail} goes on {between} as if a record of it were missing"
         return Finding("window-order", "error", str(subtask), message, where)
     if hole.kind == "count":
-        window = log.names[log.window[hole.before]]
+        window = log.window_of(hole.before)
         message = (
             f"{subtask}: the number of open windows jumps by {hole.net} {between}, where {window} is written: "
             "records are missing there or N is wrong"
@@ -123,7 +123,7 @@ def _doubts(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
 
 
 def _names(log: Log, rows: Ints) -> str:
-    named = [log.names[log.window[row]] for row in rows[:_NAMED].tolist()]
+    named = log.windows_of(rows[:_NAMED])
     return ", ".join(named) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
 

@@ -210,7 +210,7 @@ def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
         t_c=int(log.ts[-1]) if len(log) else None,
         by_type={name: int((types == number).sum()) for number, name in enumerate(TYPES[: EMIT + 1])},
         replay=replay,
-        oldest=tuple({"window": log.names[log.window[row]], "t": int(log.ts[row])} for row in ordered.tolist()),
+        oldest=tuple({"window": log.window_of(row), "t": int(log.ts[row])} for row in ordered.tolist()),
         proof=found.proof,
     )
 
@@ -228,10 +228,10 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
     assert log.state is not None
     states = log.state.take(judged.open).to_pylist() if len(judged.open) else []
     windows = []
-    for row, state in zip(judged.open.tolist(), states, strict=True):
+    for row, name, state in zip(judged.open.tolist(), log.windows_of(judged.open), states, strict=True):
         windows.append(
             {
-                "window": log.names[log.window[row]],
+                "window": name,
                 "type": TYPES[log.type[row]],
                 "t": int(log.ts[row]),
                 "input": _input(log, log.input[row]),
@@ -239,8 +239,8 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
             }
         )
     closed = [
-        {"window": log.names[log.window[row]], "t": int(log.ts[row]), "input": _input(log, log.input[row])}
-        for row in judged.closed.tolist()
+        {"window": name, "t": int(log.ts[row]), "input": _input(log, log.input[row])}
+        for row, name in zip(judged.closed.tolist(), log.windows_of(judged.closed), strict=True)
     ]
     return EventualCheckpoint(
         operator=found.queue.subtask.operator,

@@ -100,7 +100,7 @@ def scan_of(queue: Queue, split_bytes: int, names: Iterable[str] | None = None) 
 def forward_findings(queue: Queue, judged: Judgement, engine: Engine, split_bytes: int) -> list[Finding]:
     """Compare the windows that are open by the whole log with those found from its end."""
     whole = set(engine.run(scan_of(queue, split_bytes)).table["window"].to_pylist())
-    tail = {judged.log.names[i] for i in judged.log.window[judged.open].tolist()}
+    tail = set(judged.log.windows_of(judged.open))
     doubtful = whole ^ tail
     if doubtful:
         again = engine.run(scan_of(queue, split_bytes, doubtful)).table["window"].to_pylist()

@@ -70,7 +70,7 @@ class Log:
     bytes: Ints
     file: Ints
     offset: Ints
-    names: tuple[str, ...]
+    names: pa.StringArray
     channels: tuple[str, ...]
     paths: tuple[str, ...]
     damage: tuple[Damage, ...]
@@ -81,6 +81,15 @@ class Log:
 
     def __len__(self) -> int:
         return len(self.type)
+
+    def window_of(self, row: int) -> str:
+        """The window that a record belongs to."""
+        return str(self.names[int(self.window[row])].as_py())
+
+    def windows_of(self, rows: Ints) -> list[str]:
+        """The windows of many records."""
+        found: list[str] = self.names.take(pa.array(self.window[rows])).to_pylist()
+        return found
 
     def rows(self, keep: NDArray[np.integer] | Flags) -> Log:
         """Some of the records, in order; damage stays before the same record."""
@@ -220,10 +229,12 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
     order = {path: i for i, path in enumerate(paths)}
     file, files = codes(table["_path"])
     channels, numbers = _inputs(table)
-    window, names = codes(pc.fill_null(_plain(table["window"]), ""))
+    windows = pc.fill_null(table["window"], "").dictionary_encode().combine_chunks()
+    if isinstance(windows, pa.ChunkedArray):  # of no chunk at all
+        windows = pa.array([], pa.string()).dictionary_encode()
     log = Log(
         type=kinds_of(table["type"]),
-        window=window,
+        window=windows.indices.to_numpy().astype(np.int64),
         ts=table["ts"].to_numpy().astype(np.int64),
         open_windows=_known(table["open_windows"]),
         input=numbers,
@@ -231,7 +242,7 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
         bytes=_known(table["bytes"]),
         file=np.array([order[path] for path in files] or [0], np.int64)[file],
         offset=table["_offset"].to_numpy().astype(np.int64),
-        names=tuple(names),
+        names=windows.dictionary,
         channels=channels,
         paths=paths,
         damage=tuple(damage),
@@ -268,7 +279,6 @@ def _table(batches: list[pa.RecordBatch], with_state: bool) -> pa.Table:
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _KINDS = {field.name: field.type for field in OUTPUTS} | {
     "type": _TEXT,
-    "window": _TEXT,
     "_path": _TEXT,
     "_offset": pa.int64(),
 }
@@ -276,7 +286,7 @@ _KINDS = {field.name: field.type for field in OUTPUTS} | {
 
 def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
-        return array.dictionary_encode()
+        array = array.dictionary_encode()
     return array if array.type == kind else array.cast(kind)
 
 

@@ -75,7 +75,7 @@ class Piece:
         if footprint < len(self.carried.record):
             name: str = self.carried.names[footprint].as_py()
             return name
-        return self.log.names[int(self.log.window[self.at[footprint] - self.first])]
+        return self.log.window_of(int(self.at[footprint] - self.first))
 
     def place(self, row: int) -> Where:
         """Where a record lies."""
@@ -90,7 +90,7 @@ def evaluated(log: Log, first: int, carried: Current) -> tuple[Piece, Current]:
     """
     record = first + np.arange(len(log))
     taken = _taken(log, carried.last_taken)
-    names = pa.array(log.names, pa.string())
+    names = log.names
     known: Ints = pc.fill_null(pc.index_in(names, value_set=carried.names), -1).to_numpy().astype(np.int64)
     ends, carried_ends, delta = _ends(log, first, known, len(carried.record))
     own = np.flatnonzero(log.type < RESULT)
