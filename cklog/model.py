@@ -310,7 +310,6 @@ class Extent:
     replay: EventualReplay
     oldest: tuple[dict[str, Any], ...]
     proof: Literal["proven", "after-replay", "lost"]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +331,6 @@ class EventualCheckpoint:
     proof: Literal["proven", "after-replay", "lost"]
     replay: EventualReplay
     emitted: int
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ def _offset(
     else:
         log = _read_back(queue, number, judged.ts)
         if not len(log):
-            return None, []
+            message = f"{channel}: the queue of {queue.subtask} holds no record at or after T that can be read"
+            return None, [Finding("upstream-behind", "warning", str(channel), message)]
         found = _by_reading(queue, channel, log, number, judged)
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
         last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])

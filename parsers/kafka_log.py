@@ -361,6 +361,8 @@ def since(
         if same is not None and same[0] <= number and (later is None or number < later[0]):
             start, by = (number, *same[1:]), "input"
     found = [f for f in _batches_from(uri_of, entries, *start[1:]) if f[2].last >= start[0]]
+    if not found:  # the log ends before `number`: its last records were torn
+        return since(uri_of, read, entries, ts) if by == "input" else None
     data = [batch for _, _, batch in found if not batch.control]
     return Since(
         offset=start[0],

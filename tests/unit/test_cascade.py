@@ -129,3 +129,30 @@ def test_an_upstream_in_kafka_is_looked_up_by_its_time_index(tmp_path: Path) -> 
     assert (offset.pos, offset.end, offset.by, offset.tuples) == (40, 60, "input", 20)
     assert offset.offset == log.starts[13]
     assert offset.bytes == len(log.data) - log.starts[13]
+
+
+def test_an_upstream_in_kafka_that_ends_before_what_was_taken(tmp_path: Path) -> None:
+    """Its last batch was torn; the tuple taken last has the timestamp of one that is still there."""
+    log = Log()
+    log.add(batch(0, [Row(b"anything", time=min(i, 2)) for i in range(4)]))
+    log.write(tmp_path / "outputs" / "src" / "topic-0")
+    row = {"type": "open", "window": "w", "ts": 2, "open_windows": 1, "state": 1, "input": 7, "pos": 0}
+    write(tmp_path, "outputs/a", [row])
+    chain(tmp_path, "src", "a")
+    with open_run(str(tmp_path), Options()) as run:
+        answer = run.extent("a")
+    offset = answer.result.replay.upstream[0]
+    assert (offset.pos, offset.end, offset.by) == (2, 4, "time")
+    assert [f.id for f in answer.findings] == ["upstream-behind"]
+
+
+def test_an_upstream_without_a_record_that_is_needed_is_told(tmp_path: Path) -> None:
+    log = Log()
+    log.add(batch(0, [Row(b"anything", time=1)]))
+    log.write(tmp_path / "outputs" / "src" / "topic-0")
+    emits(tmp_path, "a", 9)
+    chain(tmp_path, "src", "a")
+    with open_run(str(tmp_path), Options()) as run:
+        answer = run.extent("a")
+    assert answer.result.replay.upstream == ()
+    assert [f.id for f in answer.findings] == ["upstream-behind"]
