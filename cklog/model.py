@@ -32,6 +32,7 @@ CHECKPOINTS = pa.schema(
         pa.field("sources", _WATERMARKS),
         pa.field("kind", pa.string()),
         pa.field("round", pa.int64()),
+        pa.field("index", pa.int64()),
         pa.field("duration_ms", pa.float64()),
         pa.field("bytes", pa.int64()),
         pa.field("form", pa.string()),
@@ -41,7 +42,8 @@ CHECKPOINTS = pa.schema(
     ]
 )
 """A local checkpoint; `subtask` is 0 where null. `kind` local / forced / coordinated / volatile; `form` base / delta;
-`status` complete / incomplete."""
+`status` complete / incomplete. `index` is the logical clock of a communication-induced protocol at the checkpoint
+(BCS's index, HMNR's `lc`)."""
 
 MESSAGES = pa.schema(
     [
@@ -49,9 +51,10 @@ MESSAGES = pa.schema(
         pa.field("seq", pa.int64(), nullable=False),
         pa.field("time", pa.int64()),
         pa.field("bytes", pa.int64()),
+        pa.field("protocol_bytes", pa.int64()),
     ]
 )
-"""A message in a channel's log."""
+"""A message in a channel's log; of its `bytes`, the checkpointing protocol added `protocol_bytes`."""
 
 EVENTS = pa.schema(
     [

@@ -25,7 +25,20 @@ BIGGEST = (1 << 63) - 1
 """No number reaches this: the next one would not fit 64 bits."""
 
 NOT_NEGATIVE = frozenset(
-    {"subtask", "checkpoint", "seq", "bytes", "parent", "round", "lsn", "open_windows", "input", "pos"}
+    {
+        "subtask",
+        "checkpoint",
+        "seq",
+        "bytes",
+        "protocol_bytes",
+        "parent",
+        "round",
+        "index",
+        "lsn",
+        "open_windows",
+        "input",
+        "pos",
+    }
 )
 """Integer fields that count something; `time` may lie before 1970."""
 
