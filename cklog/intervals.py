@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Small = NDArray[np.int32]
 
 _BLOCK_ROWS = 1 << 17  # watermarks searched at a time: the arrays of one block stay in the processor's cache
+_BLOCK_PAIRS = 1 << 21  # edges sorted at a time: what a block takes beside the graph stays small
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,13 +78,15 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
     [(0, 0), (1, 1)]
     """
     chosen = np.arange(len(history.src)) if channels is None else channels
-    parts = [_stairs(history, block) for block in _blocks(history, chosen)]
-    none = np.zeros(0, np.int32)
-    return Staircases(
-        channel=np.concatenate([none, *(channel for channel, _, _ in parts)]),
-        send=np.concatenate([none, *(send for _, send, _ in parts)]),
-        receive=np.concatenate([none, *(receive for _, _, receive in parts)]),
-    )
+    most = int(np.diff(history.received_at)[chosen].sum())
+    columns = np.empty((3, most), np.int32)  # what is not filled costs nothing
+    filled = 0
+    for block in _blocks(history, chosen):
+        pairs = _stairs(history, block)
+        end = filled + len(pairs[0])
+        columns[:, filled:end] = pairs
+        filled = end
+    return Staircases(*columns[:, :filled])
 
 
 def useless(history: History) -> NDArray[np.bool_]:
@@ -139,23 +142,72 @@ def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_a
     """Return the rollback-dependency graph as a compressed sparse row matrix.
 
     Nodes are the rows of `history.label` and one more, the last: it has an edge to each row in `entered`, and
-    takes the edges to "before checkpoint 0". The matrix is built without a detour: 32-bit indices, and
-    weights of 64-bit floats because `scipy.sparse.csgraph` copies any other.
+    takes the edges to "before checkpoint 0". The matrix is built without a detour, block by block of senders:
+    32-bit indices, and weights of 64-bit floats (one, seen many times) because `scipy.sparse.csgraph` copies any
+    other. No edge is there twice: on such a matrix `connected_components` never returns (scipy 1.17).
     """
     from scipy.sparse import csr_array
 
     extra = int(history.first[-1])
-    first = history.first.astype(np.int32)
-    local = np.setdiff1d(np.arange(extra, dtype=np.int32), first[1:] - 1, assume_unique=True)
-    to = first[history.dst[points.channel]] + points.receive
-    tail = np.concatenate(
-        [first[history.src[points.channel]] + points.send, local, np.full(len(entered), extra, np.int32)]
-    )
-    head = np.concatenate([np.where(points.receive < 0, np.int32(extra), to), local + 1, entered.astype(np.int32)])
-    starts, heads = grouped(tail, head, extra + 1)
-    graph = csr_array((np.ones(len(heads)), heads, starts), shape=(extra + 1, extra + 1))
-    graph.sum_duplicates()  # `connected_components` never returns if an edge is there twice (scipy 1.17)
-    return graph
+    starts = np.zeros(extra + 2, np.int32)
+    heads = np.empty(len(points.send) + extra + len(entered), np.int32)
+    filled = 0
+    bounds = channel_bounds(history, points)
+    for low, high in _sender_blocks(history, bounds):
+        tail, head = _edges_out_of(history, points, bounds, low, high)
+        heads[filled : filled + len(head)] = head
+        filled += len(head)
+        rows = slice(int(history.first[low]), int(history.first[high]))
+        starts[1:-1][rows] = np.bincount(tail, minlength=rows.stop - rows.start)
+    heads[filled : filled + len(entered)] = np.sort(entered)
+    filled += len(entered)
+    starts[-1] = len(entered)
+    np.cumsum(starts, out=starts)
+    weights = np.broadcast_to(np.float64(1), filled)
+    return csr_array((weights, heads[:filled], starts), shape=(extra + 1, extra + 1))
+
+
+def channel_bounds(history: History, points: Staircases) -> Ints:
+    """Return where the pairs of each channel begin, and where the last ones end, shape (c + 1,)."""
+    channels = np.arange(len(history.src) + 1, dtype=points.channel.dtype)  # another type would copy all pairs
+    return np.searchsorted(points.channel, channels)
+
+
+def _sender_blocks(history: History, bounds: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of subtasks, in order, with about `_BLOCK_PAIRS` pairs each (one subtask at least)."""
+    pairs = np.bincount(history.src, weights=np.diff(bounds), minlength=len(history.subtasks))
+    edges = np.cumsum(pairs + np.diff(history.first))
+    low = 0
+    while low < len(history.subtasks):
+        before = edges[low - 1] if low else 0
+        high = max(low + 1, int(np.searchsorted(edges, before + _BLOCK_PAIRS)))
+        yield low, high
+        low = high
+
+
+def _edges_out_of(history: History, points: Staircases, bounds: Ints, low: int, high: int) -> tuple[Small, Small]:
+    """Edges out of an interval of subtasks [low, high), each once: tails, from `first[low]`, and heads by tail."""
+    channels = np.flatnonzero((history.src >= low) & (history.src < high))
+    begin, end = bounds[channels], bounds[channels + 1]
+    count, first = end - begin, history.first.astype(np.int32)
+    at: Any = slice(begin[0], end[-1]) if len(channels) else slice(0)
+    if (begin[1:] != end[:-1]).any():  # channels are in the order of their names, which may not be that of senders
+        at = np.arange(count.sum()) + np.repeat(begin - (np.cumsum(count) - count), count)
+    receive = points.receive[at]
+    tail = np.repeat(first[history.src[channels]] - first[low], count) + points.send[at]
+    head = np.repeat(first[history.dst[channels]], count) + receive
+    if (receive < 0).any():
+        head[receive < 0] = first[-1]
+    local = np.delete(np.arange(first[high] - first[low], dtype=np.int32), first[low + 1 : high + 1] - 1 - first[low])
+    tail = np.concatenate([tail, local])
+    head = np.concatenate([head, first[low] + local + 1])
+    pair = history.src[channels] * len(history.subtasks) + history.dst[channels]
+    if len(np.unique(pair)) < len(pair) or (history.src == history.dst)[channels].any() or (receive < 0).any():
+        key = np.unique(tail.astype(np.int64) << 32 | head)  # only these can make an edge twice
+        return (key >> 32).astype(np.int32), key.astype(np.int32)
+    short = tail.astype(np.uint16) if first[high] - first[low] < 1 << 16 else tail  # of 16 bits: a radix sort
+    order = np.argsort(short, kind="stable")
+    return tail, head[order]
 
 
 def grouped(tail: Small, head: Small, nodes: int) -> tuple[Small, Small]:
