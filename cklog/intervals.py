@@ -220,7 +220,7 @@ def grouped(tail: Small, head: Small, nodes: int) -> tuple[Small, Small]:
     return starts, head[np.argsort(tail, kind="stable")]
 
 
-def first_at_least(values: Ints, low: Ints, high: Ints, limit: Ints) -> Ints:
+def first_at_least(values: Ints | Small, low: Ints, high: Ints, limit: Ints) -> Ints:
     """Return per query the first index in [low, high) with `values[index] >= limit`, `high` if there is none.
 
     `values` rises within each range. All arrays but `values` have shape (q,). Halving steps, all queries at

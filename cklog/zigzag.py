@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cklog.history import History, Ints
-from cklog.intervals import Staircases, channel_bounds, first_at_least, staircases
+from cklog.intervals import Small, Staircases, channel_bounds, first_at_least, staircases
 from cklog.watermarks import UNBOUNDED
 
 
@@ -47,9 +48,14 @@ class Zigzags:
         self._points = staircases(history) if points is None else points
         bounds = channel_bounds(history, self._points)
         self._low, self._high = bounds[:-1], bounds[1:]
-        order = np.argsort(history.src, kind="stable")
-        self._out = order[self._high[order] > self._low[order]]
-        self._out_at = np.searchsorted(history.src[self._out], np.arange(len(history.subtasks) + 1))
+        self._out, self._out_at = self._by_end(history.src)
+        self._into, self._into_at = self._by_end(history.dst)
+
+    def _by_end(self, end: Ints) -> tuple[Ints, Ints]:
+        """Channels with messages by one of their ends: those of subtask i are at [i] to [i + 1]."""
+        order = np.argsort(end, kind="stable")
+        order = order[self._high[order] > self._low[order]]
+        return order, np.searchsorted(end[order], np.arange(len(self._history.subtasks) + 1))
 
     def cycle(self, subtask: int, checkpoint: int) -> list[Hop] | None:
         """Return the shortest zigzag path from a checkpoint to itself; None if there is none (not useless).
@@ -89,37 +95,84 @@ class Zigzags:
             moved = subtasks
         return None
 
+    def path_from_any(self, starts: NDArray[np.bool_], end: tuple[int, int]) -> list[Hop] | None:
+        """Return the shortest zigzag path to checkpoint `end` from a row of `starts`; None if there is none.
+
+        The same search the other way round: whoever is reached from interval b is reached from all earlier ones.
+        """
+        history = self._history
+        last = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), -1))  # start at or before each row
+        highest = np.full(len(history.subtasks), -1)
+        moved = np.array([end[0]])
+        highest[moved] = end[1] - 1
+        levels: list[dict[int, int]] = []
+        while len(moved):
+            subtasks, points = self._before(highest, moved)
+            levels.append(dict(zip(subtasks.tolist(), points.tolist(), strict=True)))
+            highest[subtasks] = self._points.send[points]
+            there = subtasks[last[history.first[subtasks] + highest[subtasks]] >= history.first[subtasks]]
+            if len(there):
+                return self._walk_forward(levels, int(there[0]))
+            moved = subtasks
+        return None
+
     def _next(self, lowest: Ints, moved: Ints) -> tuple[Ints, Ints]:
         """The subtasks that one more message reaches further back, and the point of that message for each."""
-        count = self._out_at[moved + 1] - self._out_at[moved]
-        ahead = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        channel = self._out[np.repeat(self._out_at[moved], count) + ahead]
+        channel = _of_each(self._out, self._out_at, moved)
         sender, receiver = self._history.src[channel], self._history.dst[channel]
-        high = self._high[channel]
-        point = first_at_least(self._points.send, self._low[channel], high, lowest[sender])
-        there = point < high
+        point = first_at_least(self._points.send, self._low[channel], self._high[channel], lowest[sender])
+        there = point < self._high[channel]
         point, receiver, channel = point[there], receiver[there], channel[there]
         reached = self._points.receive[point]
-        further = reached < lowest[receiver]
-        point, receiver, channel, reached = point[further], receiver[further], channel[further], reached[further]
-        order = np.lexsort((channel, reached, receiver))  # the furthest back, of these the first channel
-        subtasks, best = np.unique(receiver[order], return_index=True)
-        return subtasks, point[order][best]
+        return _best(receiver, reached, lowest, point, channel)
+
+    def _before(self, highest: Ints, moved: Ints) -> tuple[Ints, Ints]:
+        """The subtasks from which one more message leads to those that moved, from later on than known so far."""
+        channel = _of_each(self._into, self._into_at, moved)
+        sender, receiver = self._history.src[channel], self._history.dst[channel]
+        limit = highest[receiver] + 1
+        point = first_at_least(self._points.receive, self._low[channel], self._high[channel], limit) - 1
+        there = point >= self._low[channel]
+        point, sender, channel = point[there], sender[there], channel[there]
+        return _best(sender, -self._points.send[point], -highest, point, channel)
 
     def _walk_back(self, levels: list[dict[int, int]], end: int) -> list[Hop]:
         """The messages that led to the last level's reach of subtask `end`, first to last."""
         hops: list[Hop] = []
         for level in reversed(levels):
-            hop = self._hop(level[end])
+            hop = self.hop(level[end])
             hops.append(hop)
             end = int(self._history.src[hop.channel])
         return hops[::-1]
 
-    def _hop(self, point: int) -> Hop:
-        channel, send, receive = (int(column[point]) for column in self._columns)
+    def _walk_forward(self, levels: list[dict[int, int]], start: int) -> list[Hop]:
+        """The messages from the subtask that the last level reached, first to last."""
+        hops: list[Hop] = []
+        for level in reversed(levels):
+            hops.append(self.hop(level[start]))
+            start = int(self._history.dst[hops[-1].channel])
+        return hops
+
+    def hop(self, point: int) -> Hop:
+        """The message of a pair of the staircases."""
+        columns = (self._points.channel, self._points.send, self._points.receive)
+        channel, send, receive = (int(column[point]) for column in columns)
         received = int(self._history.received[self._history.received_at[channel] + receive + 1])
         return Hop(channel, None if received == UNBOUNDED else received - 1, send, receive)
 
-    @property
-    def _columns(self) -> tuple[Ints, Ints, Ints]:
-        return self._points.channel, self._points.send, self._points.receive  # type: ignore[return-value]
+
+def _of_each(channels: Ints, at: Ints, subtasks: Ints) -> Ints:
+    """The channels of each of `subtasks`, one after another."""
+    count = at[subtasks + 1] - at[subtasks]
+    ahead = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    chosen: Ints = channels[np.repeat(at[subtasks], count) + ahead]
+    return chosen
+
+
+def _best(subtask: Ints, reached: Ints | Small, known: Ints, point: Ints, channel: Ints) -> tuple[Ints, Ints]:
+    """Per subtask the least of `reached` below what is `known`, of these the first channel: subtasks and points."""
+    less = reached < known[subtask]
+    subtask, reached, point, channel = subtask[less], reached[less], point[less], channel[less]
+    order = np.lexsort((channel, reached, subtask))
+    found, first = np.unique(subtask[order], return_index=True)
+    return found, point[order][first]

@@ -84,6 +84,17 @@ _JOBS = (
 )
 
 
+def continued(execution: Execution, future: Execution) -> Execution:
+    """`execution`, and then what of `future` can still happen to its subtasks: more messages, more checkpoints."""
+    moves: list[tuple[str, int, int]] = [(e.kind, number, e.seq) for number, e in enumerate(future.events)]
+    sent = {c: sum(e.kind == "send" and e.channel == c for e in execution.events) for c in execution.channels}
+    got = {(e.channel, e.seq) for e in execution.events if e.kind == "recv"}
+    flying = {c: [m for m in range(sent[c]) if (c, m) not in got] for c in execution.channels}
+    taken = {s: execution.checkpoints(s) for s in execution.subtasks}
+    more = _happen(execution.subtasks, execution.channels, sent, flying, taken, moves)
+    return Execution(execution.subtasks, execution.channels, (*execution.events, *more))
+
+
 def failures(execution: Execution) -> st.SearchStrategy[frozenset[str]]:
     """Some of the subtasks, at least one."""
     return st.sets(st.sampled_from(execution.subtasks), min_size=1).map(frozenset)
@@ -97,9 +108,22 @@ def _play(
 ) -> Iterator[Event]:
     """Turn random moves into events that can happen; moves that cannot are passed over."""
     names = list(channels)
-    sent = dict.fromkeys(names, 0)
-    flying: dict[str, list[int]] = {name: [] for name in names}
+    drawn = [(kind, where, 0 if fifo else which) for kind, where, which in moves]
     taken = dict.fromkeys(subtasks, 0)
+    flying: dict[str, list[int]] = {name: [] for name in names}
+    yield from _happen(subtasks, channels, dict.fromkeys(names, 0), flying, taken, drawn)
+
+
+def _happen(
+    subtasks: tuple[str, ...],
+    channels: dict[str, tuple[str, str]],
+    sent: dict[str, int],
+    flying: dict[str, list[int]],
+    taken: dict[str, int],
+    moves: list[tuple[str, int, int]],
+) -> Iterator[Event]:
+    """The events of `moves` from a state on: next numbers, numbers under way, checkpoints taken (four at most)."""
+    names = list(channels)
     for kind, where, which in moves:
         subtask, channel = subtasks[where % len(subtasks)], names[where % len(names)]
         if kind == "ckpt" and taken[subtask] < 4:
@@ -110,7 +134,7 @@ def _play(
             flying[channel].append(sent[channel])
             sent[channel] += 1
         elif kind == "recv" and flying[channel]:
-            seq = flying[channel].pop(0 if fifo else which % len(flying[channel]))
+            seq = flying[channel].pop(which % len(flying[channel]))
             yield Event("recv", channels[channel][1], channel, seq)
 
 
