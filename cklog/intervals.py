@@ -124,7 +124,7 @@ def useless(history: History) -> NDArray[np.bool_]:
     >>> useless(ping_pong).tolist()  # a/0: got the answer before it sent the question, as far as a/0@1 knows
     [False, True, False, False]
     """
-    channels = _channels_on_cycles(history)
+    channels = channels_on_cycles(history)
     if not len(channels):
         return np.zeros(history.first[-1], np.bool_)
     from scipy.sparse.csgraph import connected_components
@@ -261,8 +261,8 @@ def _stairs(history: History, channels: Ints) -> tuple[Small, Small, Small]:
     return kept[0].astype(np.int32), kept[1].astype(np.int32), kept[2].astype(np.int32)
 
 
-def _channels_on_cycles(history: History) -> Ints:
-    """The channels that can carry a cycle of intervals: peel off subtasks without a way in or a way out.
+def channels_on_cycles(history: History) -> Ints:
+    """Return the channels that can carry a cycle of intervals: peel off subtasks without a way in or a way out.
 
     What stays is the cycles and the paths between them. Everything stays if initial states contradict each
     other: then a rollback can end nowhere, which closes a cycle over all subtasks.

@@ -255,6 +255,49 @@ class RecoveryLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ZigzagMessage:
+    """A message of a zigzag path. Its intervals are named after the checkpoints that open them.
+
+    `receive_interval` None: received before the initial state was saved. It was received before checkpoint
+    `received_before` of the receiver (-1: its current state). `seq` None: a lost record must have held it.
+    """
+
+    channel: str
+    send_interval: int
+    receive_interval: int | None
+    seq: int | None
+    received_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class UselessCheckpoint:
+    """A checkpoint on a Z-cycle, and a shortest one; None if no witness was asked for."""
+
+    operator: str
+    subtask: int
+    checkpoint: int
+    witness: tuple[ZigzagMessage, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ZCycles:
+    """Useless checkpoints and the other kinds, kept apart (JSON of design section 5).
+
+    `checkpoints` counts stored ones without initial states, as do `counts` (by kind) and `operators` (by operator);
+    `kinds` says what each kind means. `cyclic`: channels form a cycle, without which none can be useless. `asked`
+    is the one checkpoint that was asked for.
+    """
+
+    checkpoints: int
+    cyclic: bool
+    counts: dict[str, int]
+    kinds: dict[str, str]
+    operators: tuple[dict[str, Any], ...]
+    useless: tuple[UselessCheckpoint, ...]
+    asked: CheckpointId | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamOffset:
     """Where an upstream output queue is read again from: its record `pos` (to before `end`), at `offset` of `path`.
 

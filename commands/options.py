@@ -76,11 +76,24 @@ def moment(text: str) -> int | None:
     return round(found.timestamp() * 1000)
 
 
+def checkpoint_named(option: str, text: str) -> tuple[str, int]:
+    """Subtask and number of `OP/SUB=CKPT`.
+
+    >>> checkpoint_named("--at", "join/1=5")
+    ('join/1', 5)
+    """
+    name, number = assignment(option, text)
+    if not number.lstrip("-").isdigit() or len(number) > 18:
+        raise UsageError(f"{option} {text}: {number} is no checkpoint number")
+    return name, int(number)
+
+
 def assignment(option: str, text: str) -> tuple[str, str]:
     """Both sides of `K=V`."""
-    key, equals, value = text.rpartition("=") if option == "--at" else text.partition("=")
+    last = option != "--spark-conf"  # a value may hold another =, an operator's name too
+    key, equals, value = text.rpartition("=") if last else text.partition("=")
     if not (key and equals and value):
-        raise UsageError(f"{option} {text}: expected {'OP/SUB=CKPT' if option == '--at' else 'K=V'}")
+        raise UsageError(f"{option} {text}: expected {'OP/SUB=CKPT' if last else 'K=V'}")
     return key, value
 
 
@@ -92,11 +105,6 @@ def question(
     algorithm: Algorithm = Algorithm.fixpoint,
 ) -> Question:
     """What is asked about the line."""
-    chosen = []
-    for text in [part for given in at or [] for part in given.split(",")]:
-        name, number = assignment("--at", text)
-        if not number.lstrip("-").isdigit() or len(number) > 18:
-            raise UsageError(f"--at {text}: {number} is no checkpoint number")
-        chosen.append((name, int(number)))
+    chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
-    return Question(names, moment(as_of), tuple(chosen), explain, algorithm.value)
+    return Question(names, moment(as_of), chosen, explain, algorithm.value)

@@ -1,0 +1,121 @@
+"""The answer of `z-cycles`: every useless checkpoint with a shortest witness, and what else is good for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklog.checkpoint_sets import CheckpointSets, checkpoint_sets, owners
+from cklog.errors import NotFound
+from cklog.event_log import EventLog
+from cklog.evidence import Planned
+from cklog.history import History
+from cklog.intervals import channels_on_cycles, useless
+from cklog.model import Answer, CheckpointId, UselessCheckpoint, ZCycles, ZigzagMessage
+from cklog.question import Question
+from cklog.tables import parse_subtask
+from cklog.zigzag import Hop, Zigzags
+
+KINDS = {
+    "useless": "on a Z-cycle: in no consistent line, now or ever",
+    "rolled_past": "newer than the line of this failure; later messages or checkpoints may save it",
+    "unusable": "in no consistent set of stored checkpoints: useless, or rolled past if every subtask fails",
+    "obsolete": "in the line of no failure that can still come: storage that nothing will ask for",
+}
+"""The kinds of checkpoints that are counted apart, and what each means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `z-cycles` is asked: witnesses for the first `limit` useless checkpoints, or for `only` one."""
+
+    limit: int = 100
+    only: tuple[str, int] | None = None
+
+
+def z_cycles_answer(log: EventLog, question: Question, asked: Asked) -> Answer:
+    """Find the useless checkpoints of a run, and why each is.
+
+    Raises
+    ------
+    NotFound : there is no such checkpoint as asked for
+    """
+    planned = log.plan(question)
+    return log.answer("z-cycles", z_cycles(planned, asked), planned)
+
+
+def z_cycles(planned: Planned, asked: Asked) -> ZCycles:
+    """The result, from a planned line; without a line (initial states disagree) only useless ones are told."""
+    history = planned.evidence.history
+    stored = (history.label > 0) & (history.label >= 0)
+    consistent = planned.result.consistent
+    sets = checkpoint_sets(history, planned.line) if consistent else None
+    mask = sets.useless if sets else useless(history)
+    rows = np.flatnonzero(mask & stored)
+    wanted = rows[: asked.limit or None] if asked.only is None else np.array([_row(history, asked.only)])
+    search = Zigzags(history) if len(wanted) else None
+    witnesses = {row: _witness(history, search, row) for row in wanted.tolist()} if search else {}
+    named = [(_id(history, row), row) for row in (rows if asked.only is None else wanted[mask[wanted]]).tolist()]
+    found = [UselessCheckpoint(c.operator, c.subtask, c.checkpoint, witnesses.get(row)) for c, row in named]
+    return ZCycles(
+        checkpoints=int(np.count_nonzero(stored)),
+        cyclic=bool(len(channels_on_cycles(history))),
+        counts=_counts(sets, stored) if sets else {"useless": len(rows)},
+        kinds=KINDS,
+        operators=tuple(_by_operator(history, sets, stored)) if sets else (),
+        useless=tuple(found),
+        asked=None if asked.only is None else _id(history, _row(history, asked.only)),
+    )
+
+
+def _row(history: History, name: tuple[str, int]) -> int:
+    subtask = parse_subtask(name[0])
+    if subtask not in history.subtasks:
+        known = ", ".join(str(s) for s in history.subtasks[:8])
+        raise NotFound(f"--witness {name[0]}={name[1]}: no subtask {name[0]}", f"subtasks here: {known}")
+    i = history.subtasks.index(subtask)
+    low, high = history.first[i : i + 2].tolist()
+    rows = low + np.flatnonzero(history.label[low:high] == name[1])
+    if name[1] < 0 or not len(rows):
+        there = ", ".join(str(x) for x in history.label[low:high][history.label[low:high] >= 0][-8:].tolist())
+        raise NotFound(f"--witness {name[0]}={name[1]}: no usable checkpoint {name[1]}", f"the last are {there}")
+    return int(rows[0])
+
+
+def _id(history: History, row: int) -> CheckpointId:
+    owner = int(np.searchsorted(history.first, row, "right")) - 1
+    return CheckpointId(*history.subtasks[owner], int(history.label[row]))
+
+
+def _witness(history: History, search: Zigzags, row: int) -> tuple[ZigzagMessage, ...] | None:
+    owner = int(np.searchsorted(history.first, row, "right")) - 1
+    hops = search.cycle(owner, row - int(history.first[owner]))
+    return None if hops is None else tuple(zigzag_message(history, hop) for hop in hops)
+
+
+def zigzag_message(history: History, hop: Hop) -> ZigzagMessage:
+    """A message of a zigzag path, its intervals by the labels of the checkpoints that open them."""
+    sender, receiver = int(history.src[hop.channel]), int(history.dst[hop.channel])
+    labels = history.label[history.first[receiver] :]
+    return ZigzagMessage(
+        channel=history.channels[hop.channel],
+        send_interval=int(history.label[history.first[sender] + hop.send]),
+        receive_interval=None if hop.receive < 0 else int(labels[hop.receive]),
+        seq=hop.seq,
+        received_before=int(labels[hop.receive + 1]),
+    )
+
+
+def _counts(sets: CheckpointSets, stored: Any) -> dict[str, int]:
+    return {kind: int(np.count_nonzero(getattr(sets, kind) & stored)) for kind in KINDS}
+
+
+def _by_operator(history: History, sets: CheckpointSets, stored: Any) -> list[dict[str, Any]]:
+    """A row of counts for each operator, in order."""
+    operators = sorted({s.operator for s in history.subtasks})
+    number = np.array([operators.index(s.operator) for s in history.subtasks])[owners(history)]
+    columns = {"checkpoints": stored} | {kind: getattr(sets, kind) & stored for kind in KINDS}
+    counted = {name: np.bincount(number[mask], minlength=len(operators)).tolist() for name, mask in columns.items()}
+    return [{"operator": op} | {name: counts[i] for name, counts in counted.items()} for i, op in enumerate(operators)]

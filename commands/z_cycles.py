@@ -1,0 +1,27 @@
+"""cklog z-cycles [PATH]"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import AsOf, Failed, checkpoint_named, question
+from cklog.errors import UsageError
+
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help="Witnesses for the first N of them; 0: for all.")]
+Witness = Annotated[str, typer.Option("--witness", metavar="OP/SUB=CKPT", help="Only this one: why is it useless?")]
+
+
+@command
+def z_cycles(
+    common: Common, failed: Failed = None, as_of: AsOf = "", limit: Limit = 100, witness: Witness = ""
+) -> None:
+    """Useless checkpoints: those in no consistent line, ever, each with a shortest Z-cycle as its witness."""
+    from cklog.z_cycles import Asked
+
+    if limit < 0:
+        raise UsageError(f"--limit {limit}: 0 or more")
+    asked = Asked(limit, checkpoint_named("--witness", witness) if witness else None)
+    common.answer(lambda run: run.z_cycles(question(failed, as_of), asked))
