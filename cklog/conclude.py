@@ -17,6 +17,7 @@ DAMAGE = frozenset(
         "empty-file",
         "checksum-mismatch",
         "missing-file",
+        "missing-events",
         "bad-manifest",
         "torn-batch-file",
         "empty-batch-file",

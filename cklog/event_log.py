@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cklog import current as current_state
 from cklog.conclude import DAMAGE, answer, damage_findings
+from cklog.deliveries import Deliveries
 from cklog.engine import Engine, Kernel, Reduce
-from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
-from cklog.evidence import WITH_PLACES, Evidence, Fixed, Planned, Scanned, Tables
+from cklog.errors import CorruptInput, NotFound
+from cklog.evidence import WITH_PLACES, Checkpoints, Evidence, Fixed, Planned, Scanned, Tables
 from cklog.history import History, Ints
 from cklog.inspection import inspection
 from cklog.line import (
@@ -22,14 +24,23 @@ from cklog.line import (
     protocol_of,
     rolled_back,
     steps_of,
-    unreachable,
     useless_checkpoints,
 )
+from cklog.line_search import Searched, search_line
 from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.question import Question
-from cklog.recovery_line import NoConsistentLine, forced, recovery_line
-from cklog.replay import Ranges, impossible_loops, joined, ranges_of, receive_without_send, shared_sources, sources_of
-from cklog.tables import Records, parse_channel, parse_subtask, records_of
+from cklog.replay import (
+    Ranges,
+    impossible_loops,
+    joined,
+    parted,
+    ranges_of,
+    receive_without_send,
+    shared_sources,
+    sources_of,
+)
+from cklog.rollback_distance import domino_depths, rollback_distances
+from cklog.tables import Records, parse_channel, parse_subtask, records_of, tells_no_watermarks
 from cklog.verification import Marks
 from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
 from cklog.watermarks import Current, build
@@ -58,9 +69,9 @@ class EventLog:
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute a given line (`cklog.verify`)."""
-        scanned = self._checkpoints()
-        rows = distinct_rows(scanned[0].to_batches(1 << 14), question.as_of)
-        evidence = self.evidence(question, scanned)
+        checkpoints = self._checkpoints(question.as_of)
+        rows = distinct_rows(checkpoints.table.to_batches(1 << 14), question.as_of)
+        evidence = self.evidence(question, checkpoints)
         history, records = evidence.history, evidence.records
         survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
         current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
@@ -100,7 +111,12 @@ class EventLog:
             (max(a, b), max(a, b)) if kept else (min(a, b), b) for a, b, kept in zip(start, end, both, strict=True)
         ]
         ends = np.array([b for _, b in pairs], np.int64)
-        ranges = Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends)
+        parts = {
+            k: evidence.deliveries.missing(n, line[marks[n][1]], pairs[k][1])
+            for k, n in enumerate(names)
+            if n in evidence.deliveries.received and not both[k]
+        }
+        ranges = parted(Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends), parts)
         rows, holes = joined(names, ranges, self._logged(evidence, names, ranges, as_of), self._first_retained())
         evidence.findings += holes
         lost = [row for row in rows if row.retained is False]
@@ -121,8 +137,10 @@ class EventLog:
         """What is here (`cklog.inspection`), with the rows, findings and inputs of output queues."""
         from cklog import message_log as log
 
-        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
+        table, findings, inputs, raw = self._read_checkpoints(None)
         known, channels = self._named()
+        if raw is not None:
+            known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels)
         logs = None
         if self._tables.has("channels"):
@@ -133,10 +151,25 @@ class EventLog:
         findings, inputs = findings + more, inputs + read
         return answer(
             "inspect",
-            inspection(records, built.history, logs, inputs, rows),
+            inspection(records, built.history, logs, inputs, rows, None if raw is None else raw.order.counted),
             [*findings, *built.findings],
             inputs,
             strict=self._strict,
+        )
+
+    def evidence_of(self, question: Question) -> Evidence:
+        """What there is to answer a question from: the checkpoints, and what survivors hold now."""
+        return self.evidence(question, self._checkpoints())
+
+    def answer_from(self, command: str, result: Any, evidence: Evidence) -> Answer:
+        """An answer about the history, which rests on no line."""
+        return answer(
+            command,
+            result,
+            evidence.findings,
+            evidence.inputs,
+            strict=self._strict,
+            indeterminate=bool(evidence.bound),
         )
 
     def answer(self, command: str, result: Any, planned: Planned) -> Answer:
@@ -155,18 +188,13 @@ class EventLog:
 
     def plan(self, question: Question, fixed: Fixed | None = None) -> Planned:
         """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are."""
-        evidence = self.evidence(question, self._checkpoints(), fixed)
-        history = evidence.history
-        start, at = _start(history, question.at, evidence.records)
-        try:
-            line = _search(question.algorithm)(history, start)
-        except NoConsistentLine as error:
-            return _refused(evidence, start, _inconsistent_initial(history, error.channel))
-        if np.any(line[list(at)] < start[list(at)]):
-            return _refused(evidence, start, unreachable(history, start, line, at))
-        _check(history, line)
-        result = self._result(evidence, start, line, question)
-        return Planned(evidence, line, result)
+        evidence = self.evidence(question, self._checkpoints(question.as_of), fixed)
+        found = search_line(evidence.records, evidence.built, question)
+        evidence.findings += found.findings
+        if found.line is None:
+            return _refused(evidence, found.start)
+        result = self._result(evidence, found, found.line, question)
+        return Planned(evidence, found.line, result)
 
     def has_checkpoints(self) -> bool:
         """Whether there are checkpoint files at all."""
@@ -180,35 +208,55 @@ class EventLog:
         owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
         return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
 
-    def _checkpoints(self) -> Scanned:
-        """Every checkpoint record, as read."""
-        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
-        self._require(table, findings)
-        return table, findings, inputs
+    def _checkpoints(self, as_of: int | None = None) -> Checkpoints:
+        """Every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
+        found = self._read_checkpoints(as_of)
+        if found.raw is None or not found.raw.subtasks:
+            self._require(found.table, found.findings)
+        return found
 
-    def evidence(self, question: Question, scanned: Scanned, fixed: Fixed | None = None) -> Evidence:
+    def _read_checkpoints(self, as_of: int | None) -> Checkpoints:
+        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
+        stored = self._tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
+        if not self._tables.has("events") or (stored and not tells_no_watermarks(table)):
+            return Checkpoints(table, findings, inputs, None)
+        from cklog.event_evidence import read_events
+
+        sources = {row["name"] for row in self._tables.manifest.get("operators", []) if row.get("kind") == "source"}
+        scan = functools.partial(self._scan_all, "events")
+        raw, more, read = read_events(scan, as_of, sources, self._named()[1], table if stored else None)
+        return Checkpoints(raw.table, findings + more, inputs + read, raw)
+
+    def evidence(self, question: Question, checkpoints: Checkpoints, fixed: Fixed | None = None) -> Evidence:
         """Put the checkpoint records in order, and read what the survivors hold now."""
-        table, findings, inputs = scanned
+        table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
         damaged = any(f.id in DAMAGE for f in findings)
         known, channels = self._named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
+        if raw is not None:
+            known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels, question.as_of)
-        survivors = self._survivors(records, question.failed)
+        survivors = self._survivors(records, question)
         current, seen = Current(), frozenset[Subtask]()
-        if survivors and self._tables.has("events"):
+        if raw is not None:
+            current, seen = raw.current_of(survivors)
+        elif survivors and self._tables.has("events"):
             kernel = current_state.kernel(question.as_of)
             events, more, read = self._scan_all(
                 "events", current_state.COLUMNS, kernel, current_state.PARTIAL, current_state.REDUCE
             )
-            current, seen = current_state.current_of(events, survivors)
+            current, seen = current_state.current_of(events, survivors, more)
             names = {*channels, *current.sent, *current.received}
             records = records_of(table, known, names, question.as_of)
             findings, inputs = findings + more, inputs + read
-        seen |= volatile_subtasks(records)
+        seen |= current_state.volatile_subtasks(records)
         bound = tuple(s for s in survivors if s not in seen)
         built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings))
-        found = [*findings, *built.findings, *impossible_loops(built.history), *_no_evidence(bound)]
-        return Evidence(records, built, current, bound, found, inputs)
+        if raw is not None:
+            known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
+            built = replace(built, newest_sent=known_sent)
+        found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
+        return Evidence(records, built, current, bound, found, inputs, raw.deliveries if raw else Deliveries())
 
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):
@@ -230,10 +278,10 @@ class EventLog:
         names = [row["channel"] for row in manifest.get("channels", [])]
         return known, [name for name in names if parse_channel(name) is not None]
 
-    def _survivors(self, records: Records, failed: Sequence[str]) -> list[Subtask]:
+    def _survivors(self, records: Records, question: Question) -> list[Subtask]:
         """Every subtask that `--failed`, or the manifest, does not name; none if nothing is named."""
-        names = failed or tuple(self._tables.manifest.get("failed", []))
-        if not names:
+        names = question.failed or tuple(self._tables.manifest.get("failed", []))
+        if not names or question.everything:
             return []
         lost = {subtask for name in names for subtask in subtasks_named(name, records.subtasks)}
         return [subtask for subtask in records.subtasks if subtask not in lost]
@@ -253,13 +301,22 @@ class EventLog:
         findings = [*self._tables.findings(table), *damage_findings(scanned.damage)]
         return scanned.table, findings, list(self._tables.inputs(table, dict(scanned.records)))
 
-    def _result(self, evidence: Evidence, start: Ints, line: Ints, question: Question) -> RecoveryLine:
+    def scan_messages(
+        self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
+    ) -> Scanned | None:
+        """Fold all logged messages; None if there are no channel logs."""
+        if not self._tables.has("channels"):
+            return None
+        return self._scan_all("channels", columns, kernel, partial, reduce)
+
+    def _result(self, evidence: Evidence, found: Searched, line: Ints, question: Question) -> RecoveryLine:
         history = evidence.history
-        ranges = ranges_of(history, line, evidence.built.newest_sent)
+        ranges = ranges_of(history, line, evidence.built.newest_sent, evidence.deliveries)
         islands = self._logged(evidence, history.channels, ranges, question.as_of)
         channels, holes = joined(history.channels, ranges, islands, self._first_retained())
         sources = sources_of(evidence.records, history, line)
         evidence.findings += [*holes, *receive_without_send(history, line), *shared_sources(sources)]
+        depths = domino_depths(history, found.start) if question.explain else None
         return RecoveryLine(
             consistent=True,
             protocol=protocol_of(evidence.records),
@@ -268,9 +325,19 @@ class EventLog:
             sources=tuple(sources),
             rolled_back=rolled_back(history, line),
             useless=useless_checkpoints(history),
-            steps=tuple(steps_of(history, start)) if question.explain else (),
-            domino=is_domino(history, start),
+            steps=tuple(steps_of(history, found.start)) if question.explain else (),
+            domino=is_domino(history, found.start),
+            rollback=rollback_distances(history, line, self._failure_time(history, question), depths),
+            notes=found.notes,
         )
+
+    def _failure_time(self, history: History, question: Question) -> int | None:
+        """When the job failed, in ms: as asked, by the manifest, or no earlier than the newest checkpoint."""
+        stated = question.as_of if question.as_of is not None else self._tables.manifest.get("failure_time")
+        if isinstance(stated, int) and not isinstance(stated, bool):
+            return stated
+        newest = int(history.time.max(initial=-1))
+        return newest if newest >= 0 else None
 
     def _first_retained(self) -> dict[str, int]:
         """Sequence number per channel below which, the manifest says, nothing is kept."""
@@ -285,7 +352,7 @@ class EventLog:
             return None
         from cklog import message_log as log
 
-        wanted = log.Wanted(channels, ranges.start, ranges.end, as_of)
+        wanted = log.Wanted(channels, ranges.start, ranges.end, as_of, ranges.parts)
         table, findings, inputs = self._scan_all(
             "channels",
             log.columns(as_of),
@@ -304,16 +371,6 @@ def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _search(algorithm: str) -> Callable[[History, Ints], Ints]:
-    if algorithm == "rollback-propagation":
-        from cklog.rollback_propagation import rollback_propagation
-
-        return rollback_propagation
-    if algorithm != "watermark-fixpoint":
-        raise UsageError(f"--algorithm {algorithm}: watermark-fixpoint or rollback-propagation")
-    return recovery_line
-
-
 def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
     """The subtasks that OP or OP/SUB names.
 
@@ -329,64 +386,8 @@ def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
     return found
 
 
-def volatile_subtasks(records: Records) -> frozenset[Subtask]:
-    """Subtasks with a record of kind volatile."""
-    kinds = records.table["kind"]
-    if pa.types.is_dictionary(kinds.type):
-        kinds = kinds.cast(pa.string())
-    mask = pc.fill_null(pc.equal(kinds, "volatile"), False).to_numpy(zero_copy_only=False)
-    return frozenset(records.subtasks[i] for i in np.unique(records.subtask[mask]).tolist())
-
-
-def _no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
-    if not bound:
-        return []
-    names = ", ".join(map(str, bound[:5])) + (f" and {len(bound) - 5} more" if len(bound) > 5 else "")
-    message = (
-        f"nothing tells what {names} hold now: no record of kind volatile and no events/ of theirs. "
-        "The line shown treats them as failed too; it is safe, and the true one may be newer"
-    )
-    return [Finding("no-current-state", "error", str(bound[0]), message)]
-
-
-def _start(history: History, at: tuple[tuple[str, int], ...], records: Records) -> tuple[Ints, dict[int, int]]:
-    """The newest checkpoints, lowered to what `--at` asks for; and the subtasks that it names."""
-    start = history.newest.copy()
-    chosen: dict[int, int] = {}
-    for name, number in at:
-        subtask = parse_subtask(name)
-        if subtask not in history.subtasks:
-            known = ", ".join(str(s) for s in history.subtasks[:8])
-            raise NotFound(f"--at {name}={number}: no subtask {name}", f"subtasks here: {known}")
-        i = history.subtasks.index(subtask)
-        labels = history.label[history.first[i] : history.first[i + 1]]
-        rows = np.flatnonzero(labels == number)
-        if number < 0 or not len(rows):
-            there = ", ".join(str(x) for x in labels[labels >= 0][-8:].tolist())
-            raise NotFound(f"--at {name}={number}: no usable checkpoint {number}", f"the last ones are {there}")
-        start[i] = chosen[i] = int(rows[0])
-    return start, chosen
-
-
-def _check(history: History, line: Ints) -> None:
-    """The line has no orphan message; anything else is a bug here."""
-    channel, _ = forced(history, line, np.arange(len(history.src)))
-    if len(channel):
-        raise SelfCheckFailed(f"the line found has orphan messages on {history.channels[channel[0]]}")
-
-
-def _inconsistent_initial(history: History, channel: int) -> Finding:
-    name = history.channels[channel]
-    message = (
-        f"{name}: the records of checkpoint 0 say that {history.subtasks[history.dst[channel]]} had received more "
-        f"than {history.subtasks[history.src[channel]]} had sent: no line is consistent"
-    )
-    return Finding("no-consistent-line", "error", name, message)
-
-
-def _refused(evidence: Evidence, start: Ints, finding: Finding) -> Planned:
-    """The answer where there is no line: why, and the rollbacks that show it."""
-    evidence.findings.append(finding)
+def _refused(evidence: Evidence, start: Ints) -> Planned:
+    """The answer where there is no line: the rollbacks that show it; the findings say why."""
     steps = tuple(steps_of(evidence.history, start))
     result = RecoveryLine(False, protocol_of(evidence.records), (), (), (), (), (), steps, False)
     return Planned(evidence, np.zeros(0, np.int64), result)

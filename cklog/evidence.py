@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from cklog.deliveries import Deliveries
 from cklog.engine import Kernel, Reduce, Scan
 from cklog.history import History, Ints
 from cklog.model import CHECKPOINTS, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.tables import Records
 from cklog.watermarks import Built, Current
+
+if TYPE_CHECKING:
+    from cklog.event_evidence import RawEvents
 
 WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
 """A checkpoint record and where it was read."""
@@ -43,6 +47,15 @@ Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]
 """A table as it was read, what is wrong with its files, and which they are."""
 
 
+class Checkpoints(NamedTuple):
+    """Checkpoint records as read, or as made of raw events, which then tell more (`raw`)."""
+
+    table: pa.Table
+    findings: list[Finding]
+    inputs: list[InputUsed]
+    raw: RawEvents | None
+
+
 @dataclass(slots=True)
 class Evidence:
     """What was read for one question: records, history, and the findings and inputs so far.
@@ -57,6 +70,7 @@ class Evidence:
     bound: tuple[Subtask, ...]
     findings: list[Finding]
     inputs: list[InputUsed]
+    deliveries: Deliveries
 
     @property
     def history(self) -> History:

@@ -9,15 +9,21 @@ does not hold: what the others had received by then matters, and a log cut at t 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cklog.checkpoint_sets import owners
+from cklog.errors import NotFound
+from cklog.event_log import EventLog
 from cklog.history import History, Ints
 from cklog.intervals import staircases
-from cklog.model import Subtask
+from cklog.line import protocol_of
+from cklog.model import Answer, Subtask
+from cklog.question import Question
 from cklog.reaching import greatest_reaching
+from cklog.rounds import Rounds, completed_at, rounds_of
 
 NEVER = np.iinfo(np.int64).max
 """The end of an interval that has not ended, and the time of a checkpoint that nobody knows to have been taken."""
@@ -56,8 +62,28 @@ class FailuresOverTime:
     moments: tuple[Moment, ...]
 
 
-def failures_over_time(history: History, most: int = MOMENTS) -> FailuresOverTime:
-    """Return what a failure of all subtasks at each checkpoint time of `history` would have cost.
+def failures_answer(log: EventLog, question: Question, times: Sequence[int] | None) -> Answer:
+    """What a failure of everything would have cost at `times` (ms), or at every checkpoint time of the history.
+
+    Raises
+    ------
+    NotFound : no checkpoint has a time
+    """
+    evidence = log.evidence_of(replace(question, everything=True))
+    coordinated = protocol_of(evidence.records) == "coordinated"
+    rounds = rounds_of(evidence.records, evidence.built) if coordinated else None
+    found = failures_over_time(evidence.history, rounds, times)
+    if not found.moments:
+        raise NotFound("no checkpoint record has a time: nothing can be said about moments", "see cklog recovery-line")
+    return log.answer_from("failures-over-time", found, evidence)
+
+
+def failures_over_time(
+    history: History, rounds: Rounds | None = None, at: Sequence[int] | None = None, most: int = MOMENTS
+) -> FailuresOverTime:
+    """Return what a failure of all subtasks at each checkpoint time of `history`, or at moments `at`, would have cost.
+
+    With `rounds` the job restarts from the last complete one, whatever its graph would allow.
 
     Checkpoints of unknown time count as taken with the next one of their subtask whose time is known; where times
     decrease, with the latest one before. `total_dominoes` counts the moments (of all `times`) at which some
@@ -70,16 +96,15 @@ def failures_over_time(history: History, most: int = MOMENTS) -> FailuresOverTim
     Examples
     --------
     >>> from cklog.history import history_of
-    >>> from dataclasses import replace
     >>> h = history_of({"a/0": [1], "b/0": [1, 2]}, {"a/0->b/0": [0, 4]}, {"a/0->b/0": [0, 2, 5]})
     >>> h = replace(h, time=np.array([0, 30, 0, 20, 40]))
     >>> [(m.time, m.rolled_past) for m in failures_over_time(h).moments]
     [(20, 1), (30, 0), (40, 1)]
     """
     taken = taken_at(history)
-    kept = _kept_from(history, taken)
+    kept = _kept_from(history, taken) if rounds is None else _kept_by_rounds(history, taken, rounds)
     stored = (history.label >= 0) & ~_first_rows(history)
-    times = np.unique(taken[stored & (taken < NEVER)])
+    times = np.unique(taken[stored & (taken < NEVER)] if at is None else np.array(at, np.int64))
     if not len(times):
         return FailuresOverTime(0, None, 0, ())
     count = np.searchsorted(np.sort(taken[stored]), times, "right")
@@ -114,6 +139,16 @@ def _kept_from(history: History, taken: Ints) -> Ints:
     end = np.append(taken[1:], NEVER)
     end[history.first[1:] - 1] = NEVER
     return greatest_reaching(history, staircases(history), end)
+
+
+def _kept_by_rounds(history: History, taken: Ints, rounds: Rounds) -> Ints:
+    """The same where a complete round is the line: when the first round was complete that lies above the interval."""
+    complete = rounds.line[rounds.complete]
+    when = np.append(completed_at(rounds, taken, history), NEVER)
+    kept = np.full(len(history.label), NEVER)
+    for i, (low, high) in enumerate(zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)):
+        kept[low:high] = when[np.searchsorted(complete[:, i], np.arange(high - low), "right")]
+    return kept
 
 
 def _worst_of_stretches(rolled: Ints, most: int) -> Ints:

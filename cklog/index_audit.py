@@ -17,11 +17,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow.compute as pc
 
-from cklog.errors import SelfCheckFailed
+from cklog.checkpoint_sets import Mask
+from cklog.errors import NotFound, SelfCheckFailed
+from cklog.event_log import EventLog
 from cklog.history import History, Ints
 from cklog.intervals import staircases
+from cklog.line import message_words, zigzag_message
+from cklog.model import Answer, AuditResult, CheckpointId, Finding, IndexBreach
+from cklog.question import Question
 from cklog.reaching import greatest_reaching
+from cklog.tables import Records
+from cklog.watermarks import Built
 from cklog.zigzag import Hop, Zigzags
 
 
@@ -53,12 +61,71 @@ class IndexAudit:
     breaches: tuple[Breach, ...]
 
 
-def index_audit(history: History, index: Ints, most: int = 10) -> IndexAudit:
+def audit_answer(log: EventLog, question: Question, most: int) -> Answer:
+    """Audit the logged indices of a run: a finding for each checkpoint whose index does not rise, up to `most`.
+
+    Raises
+    ------
+    NotFound : no checkpoint record has an index
+    """
+    evidence = log.evidence_of(question)
+    index, known = logged_index(evidence.records, evidence.built)
+    if not known.any():
+        raise NotFound("no checkpoint record has an index: there is nothing to audit", "see cklog z-cycles")
+    history = evidence.history
+    audit = index_audit(history, index, known, most)
+    result = AuditResult(
+        rule=audit.rule,
+        indexed=int(np.count_nonzero(known)),
+        not_indexed=int(np.count_nonzero(~known & (history.label > 0))),
+        messages=audit.messages,
+        falling=audit.falling,
+        by_message=None if audit.by_message is None else zigzag_message(history, audit.by_message),
+        broken=audit.broken,
+        breaches=tuple(_told(history, index, breach) for breach in audit.breaches),
+    )
+    evidence.findings += [_finding(breach) for breach in result.breaches]
+    return log.answer_from("audit-cic", result, evidence)
+
+
+def logged_index(records: Records, built: Built) -> tuple[Ints, Mask]:
+    """Return the index of every row, and where a record states it; elsewhere that of the row before, 0 at first."""
+    stated = pc.fill_null(records.table["index"], -1).to_numpy()
+    index = np.where(built.row >= 0, np.append(stated, -1)[built.row], -1)
+    first = built.history.first[:-1]
+    known = (index >= 0) & (built.history.label >= 0)
+    index[first] = np.maximum(index[first], 0)
+    rows = np.arange(len(index))
+    latest = np.maximum.accumulate(np.where(known | np.isin(rows, first), rows, 0))
+    return index[latest], known
+
+
+def _told(history: History, index: Ints, breach: Breach) -> IndexBreach:
+    owner = np.searchsorted(history.first, [breach.start, breach.end], "right") - 1
+    ends = [
+        CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, int(history.label[row]))
+        for i, row in zip(owner.tolist(), (breach.start, breach.end), strict=True)
+    ]
+    path = tuple(zigzag_message(history, hop) for hop in breach.hops)
+    return IndexBreach(ends[0], int(index[breach.start]), ends[1], int(index[breach.end]), path)
+
+
+def _finding(breach: IndexBreach) -> Finding:
+    start, end = (f"{c.operator}/{c.subtask}={c.checkpoint}" for c in (breach.start, breach.end))
+    path = "; ".join(message_words(message) for message in breach.path) or "it comes later in the same subtask"
+    message = (
+        f"{end} has index {breach.end_index}, not above {breach.start_index} of {start}, from which a Z-path leads: "
+    )
+    return Finding("index-falls", "error", end, message + path)
+
+
+def index_audit(history: History, index: Ints, known: Mask | None = None, most: int = 10) -> IndexAudit:
     """Hold the index of every row of `history.label` against both rules.
 
     Parameters
     ----------
-    index : shape (first[n],); of current states anything: they are checkpoints of no index
+    index : shape (first[n],); of rows that state none, and of current states, that of the row before
+    known : the rows whose index is stated, and must rise; default: all
     most : breaches to give a path for
 
     Notes
@@ -74,6 +141,7 @@ def index_audit(history: History, index: Ints, most: int = 10) -> IndexAudit:
     follows = np.setdiff1d(
         np.arange(len(history.label)), np.concatenate([history.first[:-1], last[history.survivor] + 1])
     )
+    follows = follows if known is None else follows[known[follows]]
     flat = follows[index[follows] <= index[follows - 1]]
     if not len(falling) and not len(flat):
         return IndexAudit("messages", len(points.send), 0, None, 0, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ def inspection(
     logs: pa.Table | None,
     inputs: Sequence[InputUsed],
     queues: Sequence[dict[str, Any]] = (),
+    events: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The result of `inspect`.
 
@@ -28,6 +29,7 @@ def inspection(
     ----------
     logs : every island of the channel logs (`cklog.message_log.RUNS`), None if there are no logs
     queues : a row for each output queue (`cklog.census`)
+    events : raw events by kind, if the records were made of them
     """
     subtasks = _subtasks(records)
     channels = _channels(records, history, logs)
@@ -47,7 +49,9 @@ def inspection(
         "subtasks": subtasks,
         "sources": sorted(set(entries(records.table["sources"])[2])),
         "channels": channels,
-    } | ({"queues": list(queues)} if queues else {})
+        **({} if events is None else {"events": [{"event": kind, "records": n} for kind, n in events.items()]}),
+        **({"queues": list(queues)} if queues else {}),
+    }
 
 
 def _queues(queues: Sequence[dict[str, Any]]) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from cklog.history import History, Ints
-from cklog.model import CheckpointId, Finding, LineEntry, Orphans, Protocol, Step
+from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, Step, ZigzagMessage
 from cklog.recovery_line import forced
 from cklog.tables import Records
 from cklog.watermarks import Built
+from cklog.zigzag import Hop
 
 
 def line_entries(records: Records, built: Built, line: Ints) -> tuple[LineEntry, ...]:
@@ -118,12 +119,30 @@ def protocol_of(records: Records) -> Protocol:
     return "communication-induced" if "forced" in kinds else "uncoordinated"
 
 
-def unreachable(history: History, start: Ints, line: Ints, at: dict[int, int]) -> Finding:
-    """Why no consistent line holds the checkpoints that `--at` asks for."""
-    from cklog.steps import forcing_chain, rollback_steps
+def zigzag_message(history: History, hop: Hop) -> ZigzagMessage:
+    """A message of a zigzag path, its intervals by the labels of the checkpoints that open them."""
+    sender, receiver = int(history.src[hop.channel]), int(history.dst[hop.channel])
+    labels = history.label[history.first[receiver] :]
+    return ZigzagMessage(
+        channel=history.channels[hop.channel],
+        send_interval=int(history.label[history.first[sender] + hop.send]),
+        receive_interval=None if hop.receive < 0 else int(labels[hop.receive]),
+        seq=hop.seq,
+        received_before=int(labels[hop.receive + 1]),
+    )
 
-    i = next(i for i in at if line[i] < start[i])
-    steps = rollback_steps(history, start)
-    told = "; ".join(sentence(step_of(history, s)) for s in forcing_chain(steps, i))
-    asked = f"{history.subtasks[i]}={history.label[history.first[i] + start[i]]}"
-    return Finding("checkpoint-unreachable", "error", asked, f"no consistent line holds {asked}: {told}")
+
+def message_words(message: ZigzagMessage) -> str:
+    """One message of a zigzag path: sent after which checkpoint, received before which.
+
+    >>> message_words(ZigzagMessage("a/0->b/0", 1, 0, 4, 1))
+    'a/0 sent m4 after checkpoint 1, b/0 received it before checkpoint 1'
+    """
+    ends, _, port = message.channel.partition("#")
+    sender, _, receiver = ends.partition("->")
+    number = "a message" if message.seq is None else f"m{message.seq}"
+    before = "its current state" if message.received_before < 0 else f"checkpoint {message.received_before}"
+    return (
+        f"{sender} sent {number}{f' on #{port}' if port else ''} after checkpoint {message.send_interval}, "
+        f"{receiver} received it before {before}"
+    )

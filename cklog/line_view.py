@@ -21,6 +21,8 @@ def recovery_line_view(answer: Answer) -> View:
         sections.append(_resent_section(again))
     if line.sources:
         sections.append(_sources_section(line))
+    if any(d.depth is not None and d.checkpoints for d in line.rollback):
+        sections.append(_distance_section(line))
     notes = [sentence(step) for step in line.steps] + list(line.notes)
     return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes))
 
@@ -92,6 +94,25 @@ def _sources_section(line: RecoveryLine) -> Section:
     return section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
 
 
+def _distance_section(line: RecoveryLine) -> Section:
+    """How far back, for those that fell; of messages what is known to be undone."""
+    rows = [
+        (
+            f"{d.operator}/{d.subtask}",
+            d.checkpoints,
+            "-" if d.time_ms is None else f"{d.time_ms / 1000:.3f}",
+            d.received,
+            d.sent,
+            _count(d.depth),
+        )
+        for d in line.rollback
+        if d.checkpoints
+    ]
+    columns = ("subtask", "checkpoints", "seconds", "received", "sent", "depth")
+    note = "depth: orphan messages on a shortest chain from a failure; received, sent: messages undone, at least"
+    return section("Rollback distance", columns, rows, note)
+
+
 def _offset(offset: Any) -> str:
     if offset is None:
         return "its start"
@@ -121,7 +142,9 @@ def inspect_view(answer: Answer) -> View:
             columns = tuple(name for name in rows[0])
             cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
             sections.append(section(title.capitalize(), columns, cells))
-    sections.append(Section("Metrics", ("metric", "value"), tuple(_metric_rows(result.get("metrics", {})))))
+    for title in ("metrics", "protocol_metrics"):
+        rows = tuple(metric_rows(result.get(title, {})))
+        sections.append(Section(title.replace("_", " ").capitalize(), ("metric", "value"), rows))
     span = result.get("time_span")
     between = f" From {utc(span['from'])} to {utc(span['to'])}." if span else ""
     return View(result["summary"] + between, tuple(s for s in sections if s.rows))
@@ -141,11 +164,26 @@ def _cell(name: str, value: Any) -> Any:
     return value if isinstance(value, int | str) else json.dumps(value)
 
 
-def _metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
+def metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
+    """A row for every number in nested metrics, None left out.
+
+    >>> metric_rows({"invalid": {"useless": {"share": 0.25}}, "restart": None})
+    [('invalid useless share', '25.0%')]
+    """
     rows: list[tuple[str, str]] = []
     for name, value in metrics.items():
         if isinstance(value, dict):
-            rows += _metric_rows(value, f"{lead}{name} ")
+            rows += metric_rows(value, f"{lead}{name} ")
         elif value is not None:
-            rows.append((f"{lead}{name}", f"{value:.1f}" if isinstance(value, float) else str(value)))
+            rows.append((f"{lead}{name}", _metric(name, value)))
     return rows
+
+
+def _metric(name: str, value: Any) -> str:
+    if name == "share":
+        return f"{value:.1%}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "ratio":
+        return f"{value:.2f}"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

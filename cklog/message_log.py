@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
 from cklog.history import Ints
+from cklog.intervals import first_at_least
 
 _SPANS = [pa.field(name, pa.int64()) for name in ("from", "to", "rows", "bytes")]
 
@@ -43,17 +45,28 @@ _FEW = 1 / 8
 
 @dataclass(frozen=True)
 class Wanted:
-    """Ranges [start, end) by channel, and the time after which a record is ignored; one without time is not."""
+    """Ranges [start, end) by channel, and the time after which a record is ignored; one without time is not.
+
+    Of a channel with `parts`, by index, only these spans of its range are wanted.
+    """
 
     channels: tuple[str, ...]
     start: Ints
     end: Ints
     as_of: int | None
+    parts: Mapping[int, list[tuple[int, int]]] = field(default_factory=dict)
 
     @functools.cached_property
     def index(self) -> dict[str, int]:
         """Where each channel's range is."""
         return {name: k for k, name in enumerate(self.channels)}
+
+    @functools.cached_property
+    def bounds(self) -> tuple[Ints, Ints]:
+        """First numbers and ends of all parts in turn, and where those of each channel begin, shape (c + 1,)."""
+        flat = [[number for span in self.parts.get(k, ()) for number in span] for k in range(len(self.channels))]
+        at = np.cumsum([0, *map(len, flat)])
+        return np.array([number for numbers in flat for number in numbers], np.int64), at
 
     def row_group(self, statistics: dict[str, tuple[Any, Any]]) -> bool:
         """Whether a row group of these (least, greatest) values by column may hold a wanted record."""
@@ -88,6 +101,8 @@ def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
     np.greater_equal(seq, starts.take(code, out=start, mode="clip"), out=kept)
     if wanted.as_of is not None:
         kept &= pc.fill_null(pc.less_equal(batch["time"], wanted.as_of), True).to_numpy(zero_copy_only=False)
+    if wanted.parts:
+        kept &= _in_parts(wanted, place[code], seq)
     if not kept.all():
         code, seq, size = code[kept], seq[kept], size[kept]
     after = seq >= ends[code]
@@ -96,6 +111,16 @@ def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
     found = found.by((2 * _rank(names)[:, None] + np.arange(2)).ravel())
     channel, zone = names.take(pa.array(found.key >> 1)), _ZONES.take(pa.array(found.key & 1))
     return pa.RecordBatch.from_arrays([channel, zone, *found.columns()], schema=RANGED)
+
+
+def _in_parts(wanted: Wanted, channel: Ints, seq: Ints) -> NDArray[np.bool_]:
+    """Whether each number is in a part of its channel's range, or behind the range; True for channels without."""
+    bounds, at = wanted.bounds
+    channel = np.where(np.isin(channel, list(wanted.parts)), channel, -1)
+    low, high = np.append(at, at[-1])[channel], np.append(at[1:], at[-1])[channel]
+    inside = (first_at_least(bounds, low, high, seq + 1) - low) & 1
+    found: NDArray[np.bool_] = (channel < 0) | (inside == 1) | (seq >= np.append(wanted.end, 0)[channel])
+    return found
 
 
 class _Scratch(threading.local):

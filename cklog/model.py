@@ -250,8 +250,45 @@ class RecoveryLine:
     useless: tuple[CheckpointId, ...]
     steps: tuple[Step, ...]
     domino: bool
+    rollback: tuple[RollbackDistance, ...] = ()
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A coordinated round; of its `checkpoints` the last one came `span_ms` after the first.
+
+    `slowest` is the subtask that was last, `slowest_channel` the one whose marker it waited for; None: not known.
+    """
+
+    round: int
+    state: Literal["complete", "straggling", "incomplete"]
+    checkpoints: int
+    missing: str
+    first_time: int | None
+    last_time: int | None
+    span_ms: int | None
+    slowest: str | None
+    slowest_channel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackDistance:
+    """How far a subtask goes back: from its newest stored checkpoint (a survivor: its current state) to the line.
+
+    In checkpoints, in time before the failure (`time_ms`, None: not known), and in messages of which it is known
+    that it had `received` or `sent` them, at least. `depth`: the fewest orphan messages on a chain from a failure
+    to it; None: not asked for.
+    """
+
+    operator: str
+    subtask: int
+    checkpoints: int
+    time_ms: int | None
+    received: int
+    sent: int
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +332,39 @@ class ZCycles:
     operators: tuple[dict[str, Any], ...]
     useless: tuple[UselessCheckpoint, ...]
     asked: CheckpointId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBreach:
+    """Checkpoint `end` has an index not above that of `start`, though the messages of `path` lead there.
+
+    `path` is a shortest zigzag path; empty if `end` is a later checkpoint of the same subtask.
+    """
+
+    start: CheckpointId
+    start_index: int
+    end: CheckpointId
+    end_index: int
+    path: tuple[ZigzagMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """Whether the logged index of a communication-induced protocol rises (`cklog.index_audit`).
+
+    `rule` is the strictest that holds. `indexed` checkpoints state an index, `not_indexed` do not; of `messages`
+    non-dominated messages `falling` go to an interval of a lower index, `by_message` first; `broken` checkpoints have
+    an index that does not rise along some zigzag path, the first of them in `breaches`.
+    """
+
+    rule: Literal["messages", "zigzag paths", "none"]
+    indexed: int
+    not_indexed: int
+    messages: int
+    falling: int
+    by_message: ZigzagMessage | None
+    broken: int
+    breaches: tuple[IndexBreach, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 class Question:
     """What `recovery-line` and its kin are asked.
 
-    `failed` as OP or OP/SUB, empty: the manifest's, or all; `as_of` in ms; `at` as ("op/sub", checkpoint).
+    `failed` as OP or OP/SUB, empty: the manifest's, or all; `as_of` in ms; `at` as ("op/sub", checkpoint);
+    `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
     """
 
     failed: tuple[str, ...] = ()
     as_of: int | None = None
     at: tuple[tuple[str, int], ...] = ()
     explain: bool = False
+    earliest: bool = False
     algorithm: str = "watermark-fixpoint"
+    everything: bool = False

@@ -54,7 +54,7 @@ def error_object(error: CklogError) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as dicts; a field `from_` is called `from`; empty `details` and `notes` are left out.
+    """Dataclasses as dicts; a field `from_` is called `from`; those of `_IF_ANY` are left out if empty.
 
     >>> from cklog.model import Where
     >>> plain((Where("a.jsonl", 7),))
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
         return {
             name.rstrip("_"): found if type(found) in _SCALARS else plain(found)
             for name, found in pairs
-            if found or name not in ("details", "notes")
+            if found or name not in _IF_ANY
         }
     if isinstance(value, dict):
         return {key: plain(found) for key, found in value.items()}
@@ -77,6 +77,7 @@ def plain(value: Any) -> Any:
     return value
 
 
+_IF_ANY = ("details", "notes", "rollback")
 _SCALARS = frozenset({type(None), bool, int, float, str})
 
 

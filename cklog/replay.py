@@ -2,18 +2,19 @@
 
 A channel from i to j with the line at x: messages [received of C(j, x_j), sent of C(i, x_i)) are in flight across
 the line and are replayed from the channel's log; from `sent` on, the sender will send the same numbers again.
-A channel whose two ends both keep running has lost nothing. Ranges are exact for FIFO channels.
+A channel whose two ends both keep running has lost nothing. Of a channel that delivered out of order, what is in
+flight may have holes: messages that had overtaken others (`cklog.deliveries`, which needs raw events).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
+from cklog.deliveries import Deliveries, Spans
 from cklog.history import History, Ints
 from cklog.model import Finding, ReplayRange, SourceOffset
 from cklog.tables import Records, entries, flat_names
@@ -21,26 +22,51 @@ from cklog.tables import Records, entries, flat_names
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Replay ranges of all channels: half-open [start, end), and the highest number known to be sent."""
+    """Replay ranges of c channels: half-open [start, end), and the highest number known to be sent, shape (c,).
+
+    `parts` of a channel, by index: what of its range is in flight, where that is not all.
+    """
 
     start: Ints
     end: Ints
     known: Ints
+    parts: Mapping[int, Spans] = field(default_factory=dict)
+
+    def of(self, channel: int) -> Spans:
+        """What is in flight on a channel, one span at least, be it empty."""
+        start, end = int(self.start[channel]), int(self.end[channel])
+        return self.parts.get(channel, [(start, end)]) or [(end, end)]
 
 
-def ranges_of(history: History, line: Ints, newest_sent: Ints) -> Ranges:
+def ranges_of(history: History, line: Ints, newest_sent: Ints, deliveries: Deliveries) -> Ranges:
     """Replay ranges of every channel across `line`.
 
     Parameters
     ----------
     newest_sent : watermark of each channel's sender at the newest record, usable or not, shape (c,)
+    deliveries : what channels delivered that did so out of order
     """
     kept = history.survivor & (line == history.newest)
     start, end = history.received_of(line), history.sent_of(line)
     running = kept[history.src] & kept[history.dst]
     start = np.where(running, np.maximum(start, end), np.minimum(start, end))
     known = np.maximum(newest_sent, end)
-    return Ranges(start, np.where(running, start, end), np.where(kept[history.src], end, known))
+    end = np.where(running, start, end)
+    label = [None if number < 0 else number for number in history.label_of(line)[history.dst].tolist()]
+    parts = {
+        k: deliveries.missing(name, label[k], int(end[k]))
+        for k, name in enumerate(history.channels)
+        if name in deliveries.received and not running[k]
+    }
+    return parted(Ranges(start, end, np.where(kept[history.src], end, known)), parts)
+
+
+def parted(ranges: Ranges, parts: Mapping[int, Spans]) -> Ranges:
+    """The same ranges, of some channels only the parts given; each channel's range begins with its first part."""
+    start = ranges.start.copy()
+    for k, spans in parts.items():
+        start[k] = spans[0][0] if spans else ranges.end[k]
+    return replace(ranges, start=start, parts=parts)
 
 
 def receive_without_send(history: History, line: Ints) -> list[Finding]:
@@ -77,7 +103,7 @@ def joined(
     islands: pa.Table | None,
     first_retained: Mapping[str, int],
 ) -> tuple[list[ReplayRange], list[Finding]]:
-    """Replay ranges with what the channel logs hold of them.
+    """Replay ranges with what the channel logs hold of them; the first of a channel tells what is sent again.
 
     Parameters
     ----------
@@ -86,28 +112,16 @@ def joined(
     """
     held = _by_channel(islands)
     rows, findings = [], []
-    unlogged = []
     for k, name in enumerate(channels):
-        start, end, known = int(ranges.start[k]), int(ranges.end[k]), int(ranges.known[k])
-        inside, after = held.get(name, ([], 0))
-        low = first_retained.get(name, 0)
-        gaps = None if islands is None and name not in first_retained else _gaps(start, end, low, inside, islands)
-        known = max(known, after)
-        count = sum(_overlap(piece, start, end, low) for piece in inside) if islands is not None else None
-        size = sum(piece[3] for piece in inside) if islands is not None else None
-        if end > start and gaps is None:
-            unlogged.append(name)
-        for gap in gaps or []:
-            findings.append(_hole(name, gap, start, end))
-        copies = sum(piece[2] for piece in inside) - sum(piece[1] - piece[0] for piece in inside)
-        if copies > 0:
-            text = f"{name}: {copies} messages of [{start}, {end}) are in the log more than once; bytes count each copy"
-            findings.append(Finding("duplicate-messages", "warning", name, text))
-        again = (end, known) if known > end else (None, None)
-        retained = (True if end == start else None) if gaps is None else not gaps
-        rows.append(
-            ReplayRange(name, start, end, 0 if end == start else count, 0 if end == start else size, retained, *again)
-        )
+        pieces, after = held.get(name, ([], 0))
+        sent, known = int(ranges.end[k]), max(int(ranges.known[k]), after)
+        again = (sent, known) if known > sent else (None, None)
+        for start, end in ranges.of(k):
+            row, found = _held(name, start, end, pieces if islands is not None else None, first_retained.get(name))
+            rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
+            findings += found
+            again = (None, None)
+    unlogged = list(dict.fromkeys(row.channel for row in rows if row.retained is None))
     if unlogged:
         text = (
             f"{len(unlogged)} channels have messages in flight and no log is here to replay them from, "
@@ -117,9 +131,34 @@ def joined(
     return rows, findings
 
 
-def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[tuple[int, int, int, int]], int]]:
+def _held(
+    name: str, start: int, end: int, pieces: list[Piece] | None, low: int | None
+) -> tuple[ReplayRange, list[Finding]]:
+    """What the log holds of one range; `pieces` None: there is no log; `low` None: the manifest says nothing."""
+    inside = [piece for piece in pieces or [] if piece[0] < end and piece[1] > start]
+    if start == end:
+        gaps, count, size = [], 0, 0
+    else:
+        gaps = _gaps(start, end, low or 0, inside if pieces is not None else None)
+        count = sum(_overlap(piece, start, end, low or 0) for piece in inside)
+        size = sum(piece[3] for piece in inside)
+    findings = [_hole(name, gap, start, end) for gap in gaps]
+    copies = sum(piece[2] for piece in inside) - sum(piece[1] - piece[0] for piece in inside)
+    if copies > 0:
+        text = f"{name}: {copies} messages of [{start}, {end}) are in the log more than once; bytes count each copy"
+        findings.append(Finding("duplicate-messages", "warning", name, text))
+    unknown = pieces is None and start < end
+    retained = None if unknown and low is None else not gaps
+    return ReplayRange(name, start, end, None if unknown else count, None if unknown else size, retained), findings
+
+
+Piece = tuple[int, int, int, int]
+"""From, to, rows and bytes of a run of messages in a log."""
+
+
+def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Piece], int]]:
     """Islands in the range as (from, to, rows, bytes), and the end of the log after it, by channel."""
-    held: dict[str, tuple[list[tuple[int, int, int, int]], int]] = {}
+    held: dict[str, tuple[list[Piece], int]] = {}
     for row in islands.to_pylist() if islands is not None else []:
         inside, after = held.get(row["channel"], ([], 0))
         if row["zone"] == "range":
@@ -130,13 +169,13 @@ def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[tuple[int, int
     return {name: (sorted(inside), after) for name, (inside, after) in held.items()}
 
 
-def _overlap(piece: tuple[int, int, int, int], start: int, end: int, low: int) -> int:
+def _overlap(piece: Piece, start: int, end: int, low: int) -> int:
     return max(0, min(piece[1], end) - max(piece[0], start, low))
 
 
-def _gaps(start: int, end: int, low: int, inside: list[Any], islands: pa.Table | None) -> list[tuple[int, int]]:
-    """Parts of [start, end) that no log holds; without a log only what the manifest says is gone."""
-    if islands is None:
+def _gaps(start: int, end: int, low: int, inside: list[Piece] | None) -> Spans:
+    """Parts of [start, end) that no log holds; without a log (None) only what the manifest says is gone."""
+    if inside is None:
         return [(start, min(low, end))] if start < min(low, end) else []
     gaps, at = [], start
     for first, last, *_ in inside:

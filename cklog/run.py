@@ -97,6 +97,12 @@ class Run(AbstractContextManager["Run"]):
         answer: Answer = self.lines.recovery_line(question)
         return answer
 
+    def failures_over_time(self, question: Any, times: Any) -> Answer:
+        """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
+        from cklog.failures_over_time import failures_answer
+
+        return failures_answer(self.checkpointed, question, times)
+
     def replay(self, question: Any) -> Answer:
         """Offsets and ranges to replay from the latest consistent line."""
         answer: Answer = self.lines.replay(question)
@@ -107,11 +113,50 @@ class Run(AbstractContextManager["Run"]):
         answer: Answer = self.analyses.verify(line, maximal, question)
         return answer
 
-    def inspect(self) -> Answer:
-        """What is here, what is damaged, what is missing."""
+    def inspect(self, metrics: bool = False) -> Answer:
+        """What is here, what is damaged, what is missing; with the metrics of the checkpointing protocol, if asked."""
+        if metrics:
+            from cklog.protocol_metrics import with_metrics
+
+            return with_metrics(self.checkpointed, self.checkpointed.inspect())
         with_queues = hasattr(self.parser, "queues") and self.parser.has("outputs")
         answer: Answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
         return answer
+
+    @property
+    def checkpointed(self) -> Any:
+        """The `EventLog` of a run whose subtasks checkpoint one by one: what graphs of checkpoints are made from.
+
+        Raises
+        ------
+        NotFound : a micro-batch query restarts as a whole; operators with output queues have no checkpoints
+        """
+        hint = "cklog recovery-line says where to restart"
+        if hasattr(self.parser, "plan"):
+            message = f"a {self.parser.name} folder has no checkpoint graph: the query restarts as a whole"
+            raise NotFound(f"{self._root.path}: {message}", hint)
+        if self.parser.has("outputs"):
+            message = "operators with output queues restart without checkpoints, and are in no graph of them"
+            raise NotFound(f"{self._root.path}: {message}", hint)
+        return self.analyses
+
+    def graph(self, question: Any, asked: Any) -> Answer:
+        """The checkpoint graph around the line; `asked` is a `cklog.graph_selection.GraphQuestion`."""
+        from cklog.checkpoint_graph import graph_answer
+
+        return graph_answer(self.checkpointed, question, asked)
+
+    def z_cycles(self, question: Any, asked: Any) -> Answer:
+        """Every useless checkpoint, with witnesses; `asked` is a `cklog.z_cycles.Asked`."""
+        from cklog.z_cycles import z_cycles_answer
+
+        return z_cycles_answer(self.checkpointed, question, asked)
+
+    def audit_cic(self, question: Any, limit: int) -> Answer:
+        """Whether the logged index of a communication-induced protocol rises as it must; `limit` breaches told."""
+        from cklog.index_audit import audit_answer
+
+        return audit_answer(self.checkpointed, question, limit)
 
     @cached_property
     def eventual(self) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import crc32c
 import pyarrow as pa
@@ -18,13 +17,17 @@ from cklog.check_policy import CostBenefit, Policy
 from cklog.errors import OutputError, UsageError
 from cklog.model import OUTPUTS, Answer
 from cklog.simulate_cec import RECORD_BYTES, WARM, Records, Simulation, Statistics, Step
+from cklog.simulate_files import (
+    PART_BYTES,
+    LineParts,
+    RowParts,
+    refuse_encoding,
+    require_empty,
+    written_files,
+)
 from cklog.simulate_tuples import I64, Workload
 
 Encoding = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
-
-PART_BYTES = 1 << 30
-
-ROW_GROUP = 1 << 16
 
 _WORDS = ("open", "check", "result")
 
@@ -65,7 +68,7 @@ def write(
     run = Simulation(workload if crash_at is None else replace(workload, tuples=crash_at), policy)
     place = Path(folder)
     try:
-        _require_empty(place)
+        require_empty(place)
         (place / "outputs").mkdir(parents=True)
         _write_job(place, workload, policy, crash_at)
         with ExitStack() as queues:
@@ -82,23 +85,13 @@ def write(
 
 
 def _refuse(encoding: str, part_bytes: int, checksums: bool, crash_at: int | None, workload: Workload) -> None:
-    if encoding not in ("jsonl", "jsonl.gz", "jsonl.zst", "parquet"):
-        raise UsageError(f"encoding {encoding}: not one of jsonl, jsonl.gz, jsonl.zst, parquet")
-    if part_bytes < 1:
-        raise UsageError(f"parts of {part_bytes} bytes")
+    refuse_encoding(encoding, part_bytes)
     if checksums and encoding == "parquet":
         raise UsageError("a Parquet row has no line whose checksum could be written")
     if crash_at is not None and encoding != "jsonl":
         raise UsageError(f"a crash can tear the last line of a .jsonl file, not of a .{encoding} file")
     if crash_at is not None and not 0 < crash_at <= workload.tuples:
         raise UsageError(f"a crash at tuple {crash_at} of {workload.tuples}")
-
-
-def _require_empty(place: Path) -> None:
-    if place.exists() and not place.is_dir():
-        raise UsageError(f"{place}: not a folder")
-    if place.is_dir() and any(place.iterdir()):
-        raise UsageError(f"{place}: the folder is not empty", "give a new folder; nothing is overwritten")
 
 
 def _write_job(place: Path, workload: Workload, policy: Policy, crash_at: int | None) -> None:
@@ -133,15 +126,12 @@ def described(workload: Workload, policy: Policy) -> dict[str, Any]:
 
 def simulation_answer(folder: str, workload: Workload, policy: Policy, statistics: Statistics) -> Answer:
     """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
-    place = Path(folder)
-    written = [p for p in place.rglob("*") if p.is_file()] if folder else []
-    files = [(p.relative_to(place).as_posix(), p.stat().st_size) for p in written]
     result = {
         "folder": folder or None,
         **described(workload, policy),
         "warm": WARM,
         "statistics": asdict(statistics),
-        "files": [{"path": path, "bytes": size} for path, size in sorted(files)],
+        "files": written_files(folder),
     }
     return Answer("simulate", "ok", 0, (), (), result)
 
@@ -165,7 +155,9 @@ def _write_steps(steps: Iterable[Step], workload: Workload, own: _Queue, filtere
 class _Queue(Protocol):
     """One operator's output queue, in parts."""
 
-    path: Path  # the newest part
+    @property
+    def path(self) -> Path:
+        """The newest part."""
 
     def add_records(self, records: Records, pos: int, mark: str) -> None:
         """Windows are called `k<key><mark><number>`."""
@@ -189,15 +181,11 @@ class _Lines:
     """Parts of JSON lines."""
 
     def __init__(self, folder: Path, encoding: str, part_bytes: int, checksums: bool) -> None:
-        self._folder, self._encoding, self._part_bytes, self._checksums = folder, encoding, part_bytes, checksums
-        self._parts = 0
-        self._open()
+        self._parts, self._checksums = LineParts(folder, encoding, part_bytes), checksums
 
-    def _open(self) -> None:
-        self.path = self._folder / f"part-{self._parts:05d}.{self._encoding}"
-        self._parts += 1
-        self._file = self.path.open("xb")
-        self._stream: IO[bytes] = _compressed(self._file, self._encoding)
+    @property
+    def path(self) -> Path:
+        return self._parts.path
 
     def add_records(self, records: Records, pos: int, mark: str) -> None:
         line = (
@@ -217,47 +205,25 @@ class _Lines:
         """Objects without their closing brace: the checksum covers the bytes before it (design section 3)."""
         if self._checksums:
             bodies = [f'{body},"crc32c":"{crc32c.crc32c(body.encode()):08x}"' for body in bodies]
-        if self._file.tell() >= self._part_bytes:
-            self._close()
-            self._open()
         bodies.append("")
-        self._stream.write("}\n".join(bodies).encode())
-
-    def _close(self) -> None:
-        self._stream.close()
-        self._file.close()
+        self._parts.write("}\n".join(bodies).encode())
 
     def __enter__(self) -> _Lines:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._close()
-
-
-def _compressed(file: IO[bytes], encoding: str) -> IO[bytes]:
-    if encoding == "jsonl.gz":  # without the name and time that would make each file another
-        return gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0)  # type: ignore[return-value]
-    if encoding == "jsonl.zst":
-        stream: IO[bytes] = pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
-        return stream
-    return file
+        self._parts.close()
 
 
 class _Rows:
-    """Parts of Parquet rows, gathered into row groups."""
+    """Parts of Parquet rows."""
 
     def __init__(self, folder: Path, part_bytes: int) -> None:
-        self._folder, self._part_bytes = folder, part_bytes
-        self._parts, self._waiting, self._rows = 0, [_COLUMNS.empty_table()], 0
-        self._open()
+        self._parts = RowParts(folder, _COLUMNS, part_bytes)
 
-    def _open(self) -> None:
-        import pyarrow.parquet as pq  # slow to import, and no other encoding needs it
-
-        self.path = self._folder / f"part-{self._parts:05d}.parquet"
-        self._parts += 1
-        self._file = self.path.open("xb")
-        self._writer: Any = pq.ParquetWriter(self._file, _COLUMNS, compression="zstd")
+    @property
+    def path(self) -> Path:
+        return self._parts.path
 
     def add_records(self, records: Records, pos: int, mark: str) -> None:
         r = records
@@ -274,30 +240,15 @@ class _Rows:
 
     def _add(self, columns: list[Any]) -> None:
         arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
-        self._waiting.append(pa.table(arrays, schema=_COLUMNS))
-        self._rows += len(arrays[0])
-        if self._rows >= ROW_GROUP:
-            self._flush()
-
-    def _flush(self) -> None:
-        """One row group; into a new part if this one is full."""
-        if self._file.tell() >= self._part_bytes:
-            self._close()
-            self._open()
-        self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=2 * ROW_GROUP)
-        self._waiting, self._rows = [_COLUMNS.empty_table()], 0
-
-    def _close(self) -> None:
-        self._writer.close()
-        self._file.close()
+        self._parts.write(pa.table(arrays, schema=_COLUMNS))
 
     def __enter__(self) -> _Rows:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self._rows and not raised[0]:
-            self._flush()
-        self._close()
+        if not raised[0]:
+            self._parts.flush()
+        self._parts.close()
 
 
 def _types(records: Records) -> list[str]:

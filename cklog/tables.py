@@ -114,6 +114,11 @@ def records_of(
     return _own_channels(built, [name for name in parsed if name not in good and name not in channels], index)
 
 
+def tells_no_watermarks(table: pa.Table) -> bool:
+    """Whether no checkpoint record holds what its subtask had sent or received."""
+    return not any(len(entries(table[side])[0]) for side in ("sent", "received"))
+
+
 def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     """Strings as indices into their sorted distinct values, which do not depend on order or encoding."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

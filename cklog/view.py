@@ -73,11 +73,17 @@ _VIEWS = {
     "replay": "cklog.line_view:recovery_line_view",
     "verify": "cklog.line_view:verify_view",
     "inspect": "cklog.line_view:inspect_view",
+    "graph": "cklog.graph_view:graph_view",
+    "audit-cic": "cklog.audit_view:audit_view",
+    "compare": "cklog.compare_view:compare_view",
+    "failures-over-time": "cklog.failures_view:failures_view",
+    "z-cycles": "cklog.z_cycles_view:z_cycles_view",
     "extent": "cklog.eventual_view:extent_view",
     "eventual-checkpoint": "cklog.eventual_view:eventual_checkpoint_view",
     "extent-over-time": "cklog.over_time_view:over_time_view",
     "advise-extent": "cklog.advise_view:advise_extent_view",
     "simulate": "cklog.simulate_view:simulate_view",
     "simulate-sweep": "cklog.simulate_view:sweep_view",
+    "simulate-dataflow": "cklog.simulate_dataflow_view:simulate_dataflow_view",
 }
 """The function, as module:function, that turns each command's result into a view."""

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from cklog.checkpoint_sets import CheckpointSets, checkpoint_sets, owners
-from cklog.errors import NotFound
 from cklog.event_log import EventLog
 from cklog.evidence import Planned
 from cklog.history import History
 from cklog.intervals import channels_on_cycles, useless
+from cklog.line import zigzag_message
+from cklog.line_search import row_named
 from cklog.model import Answer, CheckpointId, UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.question import Question
-from cklog.tables import parse_subtask
-from cklog.zigzag import Hop, Zigzags
+from cklog.zigzag import Zigzags
 
 KINDS = {
     "useless": "on a Z-cycle: in no consistent line, now or ever",
@@ -54,7 +54,9 @@ def z_cycles(planned: Planned, asked: Asked) -> ZCycles:
     sets = checkpoint_sets(history, planned.line) if consistent else None
     mask = sets.useless if sets else useless(history)
     rows = np.flatnonzero(mask & stored)
-    wanted = rows[: asked.limit or None] if asked.only is None else np.array([_row(history, asked.only)])
+    wanted = (
+        rows[: asked.limit or None] if asked.only is None else np.array([row_named(history, "--witness", *asked.only)])
+    )
     search = Zigzags(history) if len(wanted) else None
     witnesses = {row: _witness(history, search, row) for row in wanted.tolist()} if search else {}
     named = [(_id(history, row), row) for row in (rows if asked.only is None else wanted[mask[wanted]]).tolist()]
@@ -66,22 +68,8 @@ def z_cycles(planned: Planned, asked: Asked) -> ZCycles:
         kinds=KINDS,
         operators=tuple(_by_operator(history, sets, stored)) if sets else (),
         useless=tuple(found),
-        asked=None if asked.only is None else _id(history, _row(history, asked.only)),
+        asked=None if asked.only is None else _id(history, row_named(history, "--witness", *asked.only)),
     )
-
-
-def _row(history: History, name: tuple[str, int]) -> int:
-    subtask = parse_subtask(name[0])
-    if subtask not in history.subtasks:
-        known = ", ".join(str(s) for s in history.subtasks[:8])
-        raise NotFound(f"--witness {name[0]}={name[1]}: no subtask {name[0]}", f"subtasks here: {known}")
-    i = history.subtasks.index(subtask)
-    low, high = history.first[i : i + 2].tolist()
-    rows = low + np.flatnonzero(history.label[low:high] == name[1])
-    if name[1] < 0 or not len(rows):
-        there = ", ".join(str(x) for x in history.label[low:high][history.label[low:high] >= 0][-8:].tolist())
-        raise NotFound(f"--witness {name[0]}={name[1]}: no usable checkpoint {name[1]}", f"the last are {there}")
-    return int(rows[0])
 
 
 def _id(history: History, row: int) -> CheckpointId:
@@ -93,19 +81,6 @@ def _witness(history: History, search: Zigzags, row: int) -> tuple[ZigzagMessage
     owner = int(np.searchsorted(history.first, row, "right")) - 1
     hops = search.cycle(owner, row - int(history.first[owner]))
     return None if hops is None else tuple(zigzag_message(history, hop) for hop in hops)
-
-
-def zigzag_message(history: History, hop: Hop) -> ZigzagMessage:
-    """A message of a zigzag path, its intervals by the labels of the checkpoints that open them."""
-    sender, receiver = int(history.src[hop.channel]), int(history.dst[hop.channel])
-    labels = history.label[history.first[receiver] :]
-    return ZigzagMessage(
-        channel=history.channels[hop.channel],
-        send_interval=int(history.label[history.first[sender] + hop.send]),
-        receive_interval=None if hop.receive < 0 else int(labels[hop.receive]),
-        seq=hop.seq,
-        received_before=int(labels[hop.receive + 1]),
-    )
 
 
 def _counts(sets: CheckpointSets, stored: Any) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cklog.line import message_words
 from cklog.model import Answer, UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.view import Section, View
 
@@ -78,14 +79,3 @@ def sentence(useless: UselessCheckpoint) -> str:
     name = f"{_name(useless)}={useless.checkpoint}"
     told = "; ".join(message_words(message) for message in useless.witness or ())
     return f"{name}: {told}. Whatever line holds {name}, one of these is an orphan message"
-
-
-def message_words(message: ZigzagMessage) -> str:
-    """One message of a zigzag path: sent after which checkpoint, received before which."""
-    ends, _, port = message.channel.partition("#")
-    sender, _, receiver = ends.partition("->")
-    before = "its current state" if message.received_before < 0 else f"checkpoint {message.received_before}"
-    return (
-        f"{sender} sent {_number(message)}{f' on #{port}' if port else ''} after checkpoint {message.send_interval}, "
-        f"{receiver} received it before {before}"
-    )

@@ -14,13 +14,17 @@ import typer
 
 from cklog import __version__
 from cklog.commands.advise import advise
+from cklog.commands.compare import compare
 from cklog.commands.eventual_checkpoint import eventual_checkpoint
 from cklog.commands.extent import extent
+from cklog.commands.graph import graph
 from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
 from cklog.commands.simulate import simulate
+from cklog.commands.simulate_dataflow import cyclic, nexmark
 from cklog.commands.verify import verify
+from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render import error_object, visible
 
@@ -38,9 +42,14 @@ app.command("recovery-line")(recovery_line)
 app.command("verify")(verify)
 app.command("replay")(replay)
 app.command("inspect")(inspect)
+app.command("graph")(graph)
+app.command("z-cycles")(z_cycles)
+app.command("compare")(compare)
 app.command("extent")(extent)
 app.command("eventual-checkpoint")(eventual_checkpoint)
 app.add_typer(advise)
+simulate.command("nexmark")(nexmark)
+simulate.command("cyclic")(cyclic)
 app.add_typer(simulate)
 
 

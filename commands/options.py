@@ -28,6 +28,15 @@ Failed = Annotated[
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="As if the job had failed then: ms or ISO 8601.", metavar="TIME")]
 At = Annotated[list[str] | None, typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
+Earliest = Annotated[bool, typer.Option("--earliest", help="With --at: the earliest line through it, not the latest.")]
+FailedAt = Annotated[
+    str,
+    typer.Option(
+        "--failed-at",
+        help="What a failure of all would have cost then: all checkpoint times, or some.",
+        metavar="all|TIME,…",
+    ),
+]
 Operator = Annotated[str, typer.Option("--operator", help="Whose output queue.", metavar="OP[/SUB]")]
 Forward = Annotated[
     bool, typer.Option("--forward", help="Read the whole queue too, on the engine, and compare. Implied by Spark.")
@@ -102,9 +111,10 @@ def question(
     as_of: str = "",
     at: list[str] | None = None,
     explain: bool = False,
+    earliest: bool = False,
     algorithm: Algorithm = Algorithm.fixpoint,
 ) -> Question:
     """What is asked about the line."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
-    return Question(names, moment(as_of), chosen, explain, algorithm.value)
+    return Question(names, moment(as_of), chosen, explain, earliest, algorithm.value)

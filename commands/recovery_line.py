@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import Algorithm, AlgorithmName, AsOf, At, Explain, Failed, question
+from cklog.commands.options import (
+    Algorithm,
+    AlgorithmName,
+    AsOf,
+    At,
+    Earliest,
+    Explain,
+    Failed,
+    FailedAt,
+    moment,
+    question,
+)
+from cklog.errors import UsageError
 
 
 @command
@@ -12,9 +24,16 @@ def recovery_line(
     failed: Failed = None,
     as_of: AsOf = "",
     at: At = None,
+    earliest: Earliest = False,
     explain: Explain = False,
     algorithm: AlgorithmName = Algorithm.fixpoint,
+    failed_at: FailedAt = "",
 ) -> None:
     """The latest consistent recovery line: where every subtask can restart, and what to replay."""
-    asked = question(failed, as_of, at, explain, algorithm)
-    common.answer(lambda run: run.recovery_line(asked))
+    if not failed_at:
+        asked = question(failed, as_of, at, explain, earliest, algorithm)
+        common.answer(lambda run: run.recovery_line(asked))
+    if failed or at or earliest or explain:
+        raise UsageError("--failed-at is about a failure of everything: without --failed, --at, --earliest, --explain")
+    times = None if failed_at == "all" else tuple(t for t in map(moment, failed_at.split(",")) if t is not None)
+    common.answer(lambda run: run.failures_over_time(question(as_of=as_of), times))

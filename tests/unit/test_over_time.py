@@ -17,8 +17,8 @@ from cklog.model import OUTPUTS, Answer
 from cklog.output_log import COLUMNS, log_of
 from cklog.over_time import ExtentOverTime
 from cklog.over_time_pieces import NOTHING, evaluated
-from cklog.over_time_view import figure
 from cklog.run import Options, open_run
+from cklog.text_figure import figure
 from tests.cli import cklog
 from tests.unit.test_eventual import GOLDEN, ids, queue, records
 

@@ -1,0 +1,39 @@
+"""The audit of a communication-induced protocol's index, in words."""
+
+from __future__ import annotations
+
+from cklog.line import message_words
+from cklog.model import Answer, AuditResult, CheckpointId, ZigzagMessage
+from cklog.view import Section, View
+
+_RULES = {
+    "messages": "The index rises as it must: no message goes to an interval of a lower index, so no Z-cycle can exist.",
+    "zigzag paths": "The index rises along every zigzag path, so no Z-cycle can exist; single messages do fall (HMNR).",
+}
+
+
+def audit_view(answer: Answer) -> View:
+    """The verdict, then every breach."""
+    found: AuditResult = answer.result
+    broken = f"The index does not rise at {found.broken} of {found.indexed} checkpoints: the protocol was broken."
+    rows = tuple(
+        (_name(b.end), b.end_index, _name(b.start), b.start_index, len(b.path), _path(b.path)) for b in found.breaches
+    )
+    names = ("checkpoint", "index", "not above", "its index", "messages", "Z-path")
+    rest = found.broken - len(rows)
+    note = f"and {rest} more; --limit N lists N of them" if rest else ""
+    notes = []
+    if found.by_message is not None:
+        notes.append(f"{found.falling} messages fall in index; the first: {message_words(found.by_message)}")
+    if found.not_indexed:
+        notes.append(f"{found.not_indexed} checkpoints state no index and were taken to have that of the one before")
+    sections = tuple(s for s in (Section("Indices that do not rise", names, rows, note),) if rows)
+    return View(_RULES.get(found.rule, broken), sections, tuple(notes))
+
+
+def _name(checkpoint: CheckpointId) -> str:
+    return f"{checkpoint.operator}/{checkpoint.subtask}={checkpoint.checkpoint}"
+
+
+def _path(path: tuple[ZigzagMessage, ...]) -> str:
+    return ", ".join(f"m{'?' if m.seq is None else m.seq} {m.channel}" for m in path) or "-"

@@ -1,0 +1,153 @@
+"""Coordinated rounds: which are complete, which straggled, and the line that each one is.
+
+A round is complete when every subtask of the job has a usable checkpoint of it. Its checkpoints are then a line; of
+aligned checkpoints a consistent one without a message in flight, which is checked all the same (CheckMate, ICDE
+2024, section III-A).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.checkpoint_sets import owners
+from cklog.history import History, Ints
+from cklog.model import Finding, Round
+from cklog.recovery_line import forced
+from cklog.tables import Records
+from cklog.watermarks import Built
+
+STRAGGLING = 2
+"""A complete round straggles if it takes longer than this many times the median of the complete ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounds:
+    """The rounds of a history, in order.
+
+    Attributes
+    ----------
+    number : shape (r,)
+    line : checkpoint index of each subtask in each round, -1 where it has none, shape (r, n)
+    """
+
+    number: Ints
+    line: Ints
+
+    @property
+    def complete(self) -> Ints:
+        """The places of complete rounds."""
+        return np.flatnonzero((self.line >= 0).all(axis=1))
+
+
+def rounds_of(records: Records, built: Built) -> Rounds:
+    """Return the rounds that records of kind coordinated belong to; without a `round` their number is it."""
+    table, history = records.table, built.history
+    kind = table["kind"]
+    kind = kind.cast(pa.string()) if pa.types.is_dictionary(kind.type) else kind
+    coordinated = pc.fill_null(pc.equal(kind, "coordinated"), False).to_numpy(zero_copy_only=False)
+    stated = pc.fill_null(table["round"], -1).to_numpy()
+    number = np.where(stated < 0, records.number, stated)
+    here = np.flatnonzero((built.row >= 0) & np.append(coordinated, False)[built.row])
+    of_row = number[built.row[here]] if len(here) else here
+    owner = owners(history)[here]
+    numbers = np.unique(number[coordinated])  # of records, so that a round whose checkpoints are all unusable is seen
+    line = np.full((len(numbers), len(history.subtasks)), -1)
+    line[np.searchsorted(numbers, of_row), owner] = here - history.first[owner]
+    return Rounds(numbers, line)
+
+
+def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], tuple[str, ...]]:
+    """Return the last complete round as a line, or the initial states; with findings and notes on later rounds.
+
+    A complete round that is not consistent is a finding, and the round before it is taken.
+    """
+    findings: list[Finding] = []
+    channels = np.arange(len(history.src))
+    line, taken = np.zeros(len(history.subtasks), np.int64), -1
+    for place in rounds.complete[::-1].tolist():
+        channel, _ = forced(history, rounds.line[place], channels)
+        if not len(channel):
+            line, taken = rounds.line[place], place
+            break
+        findings.append(_inconsistent(history, rounds, place, int(channel[0])))
+    return line, findings, tuple(_notes(history, rounds, taken))
+
+
+def _inconsistent(history: History, rounds: Rounds, place: int, channel: int) -> Finding:
+    number, line = int(rounds.number[place]), rounds.line[place]
+    received, sent = history.received_of(line)[channel], history.sent_of(line)[channel]
+    message = (
+        f"round {number} is complete but not consistent: {history.subtasks[history.dst[channel]]} had received "
+        f"messages {sent} to {received - 1} of {history.channels[channel]}, which "
+        f"{history.subtasks[history.src[channel]]} had not sent: not aligned, or the log is wrong; it is not used"
+    )
+    return Finding("inconsistent-round", "error", f"round {number}", message)
+
+
+def _notes(history: History, rounds: Rounds, taken: int) -> list[str]:
+    lead = "no coordinated round is complete and consistent" if taken < 0 else f"round {rounds.number[taken]} is used"
+    later = [place for place in range(taken + 1, len(rounds.number)) if place not in set(rounds.complete.tolist())]
+    return [lead, *(f"round {rounds.number[p]} is incomplete: {missing(history, rounds, p)}" for p in later[-3:])]
+
+
+def missing(history: History, rounds: Rounds, place: int) -> str:
+    """The subtasks without a usable checkpoint of a round, the first few by name."""
+    lacking = np.flatnonzero(rounds.line[place] < 0).tolist()
+    names = ", ".join(str(history.subtasks[i]) for i in lacking[:5])
+    return f"{names}{f' and {len(lacking) - 5} more' if len(lacking) > 5 else ''} missing"
+
+
+def described(history: History, rounds: Rounds) -> list[Round]:
+    """Return every round with its times.
+
+    `span_ms` goes from its first checkpoint to its last: how long its alignment took. The slowest channel leads to
+    the last subtask from that sender whose own checkpoint came last: its marker was waited for.
+    """
+    rows = [_described(history, rounds, place) for place in range(len(rounds.number))]
+    spans = [row.span_ms for row in rows if row.state != "incomplete" and row.span_ms is not None]
+    limit = STRAGGLING * float(np.median(spans)) if spans else 0.0
+    return [_judged(row, limit) for row in rows]
+
+
+def _judged(row: Round, limit: float) -> Round:
+    from dataclasses import replace
+
+    slow = row.state == "complete" and row.span_ms is not None and row.span_ms > limit
+    return replace(row, state="straggling") if slow else row
+
+
+def _described(history: History, rounds: Rounds, place: int) -> Round:
+    line = rounds.line[place]
+    there = np.flatnonzero(line >= 0)
+    time = np.full(len(line), -1)
+    time[there] = history.time[history.first[there] + line[there]]
+    timed = np.flatnonzero(time >= 0)
+    last = int(timed[np.argmax(time[timed])]) if len(timed) else None
+    return Round(
+        round=int(rounds.number[place]),
+        state="complete" if len(there) == len(line) else "incomplete",
+        checkpoints=len(there),
+        missing="" if len(there) == len(line) else missing(history, rounds, place),
+        first_time=int(time[timed].min()) if len(timed) else None,
+        last_time=int(time[timed].max()) if len(timed) else None,
+        span_ms=int(time[timed].max() - time[timed].min()) if len(timed) else None,
+        slowest=None if last is None else str(history.subtasks[last]),
+        slowest_channel=None if last is None else _slowest_channel(history, time, last),
+    )
+
+
+def _slowest_channel(history: History, time: Ints, receiver: int) -> str | None:
+    into = np.flatnonzero((history.dst == receiver) & (history.src != receiver))
+    into = into[time[history.src[into]] >= 0]
+    return history.channels[into[np.argmax(time[history.src[into]])]] if len(into) else None
+
+
+def completed_at(rounds: Rounds, taken: Ints, history: History) -> Ints:
+    """Return when each complete round was complete, shape (complete rounds,): rising, by rows' times `taken`."""
+    rows = history.first[:-1] + rounds.line[rounds.complete]
+    latest: Ints = np.maximum.accumulate(taken[rows].max(axis=1, initial=np.iinfo(np.int64).min))
+    return latest

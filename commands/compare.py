@@ -1,0 +1,35 @@
+"""cklog compare PATH PATH…"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.errors import UsageError
+from cklog.model import Answer
+from cklog.run import Run
+
+Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]
+
+
+@command
+def compare(common: Common, others: Others = None) -> None:
+    """Several histories side by side, by the metrics of their checkpointing protocols."""
+    from cklog.protocol_metrics import compared
+
+    if not others:
+        raise UsageError("compare what with what? Give two run folders or more")
+    paths = [common.path, *others]
+    if len(set(paths)) < len(paths):
+        raise UsageError("a run folder is named twice")
+
+    def ask(run: Run) -> Answer:
+        with ExitStack() as opened:
+            runs = [run, *(opened.enter_context(replace(common, path=path).run()) for path in others)]
+            return compared({path: run.checkpointed for path, run in zip(paths, runs, strict=True)})
+
+    common.answer(ask)
