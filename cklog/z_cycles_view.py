@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from cklog.conclude import DAMAGE
 from cklog.line import message_words
 from cklog.model import Answer, UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.view import Section, View
 
 _SENTENCES = 10
 """Witnesses told as sentences in a table or Markdown; JSON has all that were asked for."""
+
+
+_LOST = (
+    "Records are lost. What they may have held counts as received, so a cycle with an unknown message (m?) need not be "
+    "real, and a checkpoint called obsolete may be needed: delete nothing because of it"
+)
 
 
 def z_cycles_view(answer: Answer) -> View:
@@ -23,6 +30,8 @@ def z_cycles_view(answer: Answer) -> View:
         Section("What the kinds mean", ("kind", "checkpoints", "meaning"), _kinds(found)),
     ]
     told = [sentence(u) for u in found.useless if u.witness is not None][:_SENTENCES]
+    if any(finding.id in DAMAGE for finding in answer.findings):
+        told.append(_LOST)
     data = Section("Useless checkpoints", names, rows)
     return View(_headline(found), tuple(s for s in sections if s.rows), tuple(told), data=data)
 

@@ -64,6 +64,11 @@ CASES = {
     "domino-failed-at.csv": "recovery-line sample_logs/domino-cycle --failed-at all --format csv",
     "domino-metrics.txt": "inspect sample_logs/domino-cycle --metrics",
     "compare.txt": "compare sample_logs/domino-cycle sample_logs/uncoordinated-join",
+    "domino-graph.svg": "graph sample_logs/domino-cycle --format svg",
+    "domino-graph.dot": "graph sample_logs/domino-cycle --format dot",
+    "domino-graph.mmd": "graph sample_logs/domino-cycle --format mermaid",
+    "domino-graph.json": "graph sample_logs/domino-cycle --json",
+    "join-graph.txt": "graph sample_logs/uncoordinated-join",
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
