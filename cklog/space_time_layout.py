@@ -1,0 +1,319 @@
+"""Where everything goes in a space-time diagram: one horizontal lane per subtask, time from left to right.
+
+Watermarks tell in which interval a message was sent and received, not when. So an order of all events is made up that
+agrees with everything known: checkpoints in their order, messages inside their intervals, the messages of a channel
+in theirs, and no message received before it was sent. Then every event gets a place in that order, checkpoints at
+their times if the picture has room for that.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+BOX_GAP = 10.0  # pixels between two boxes, or a box and the end of an arrow
+_END_GAP = 12.0  # pixels between the ends of two arrows
+_SLOPE = 22.0  # pixels that an arrow goes to the right, at least
+_STRETCH = (1.0, 1.4, 2.0, 2.5, 3.0, 3.5, 4.0)  # how many times as wide as it must be a picture to scale may get
+_ANY_WIDTH = 1.4  # up to this stretch it may have any width,
+_WIDE = 1_900.0  # above not more pixels than these
+_ROOMY = 560.0  # pixels that it may take without having to
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Boxes of a subtask: their times in ms (None: not known).
+
+    `pinned_left`: the first is the initial state, at the left edge. `pinned_right`: the last is the current state.
+    """
+
+    times: tuple[int | None, ...]
+    pinned_left: bool = False
+    pinned_right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """Messages sent after box `tail` of lane `source` and received after box `head` of lane `target`.
+
+    `head` -1: before the first box shown; `target` None: never received. `seq` orders those of a channel.
+    """
+
+    channel: str
+    seq: int
+    source: int
+    tail: int
+    target: int | None = None
+    head: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places in pixels from the left edge: of each lane's boxes, and of each arrow's ends (None: never received).
+
+    `scale`: (ms, x) of the first and of the last checkpoint if the picture is to scale.
+    """
+
+    width: float
+    boxes: tuple[tuple[float, ...], ...]
+    tails: tuple[float, ...]
+    heads: tuple[float | None, ...]
+    scale: tuple[tuple[int, float], tuple[int, float]] | None
+
+
+def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> Layout:
+    """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that."""
+    at_ease = _Placing(lanes, arrows, box)
+    return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
+
+
+def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Operators so that messages run downward: each after those that send to it, as far as there is no cycle.
+
+    >>> flow_order(["join", "sink", "a", "b10", "b9"], [("a", "join"), ("join", "sink"), ("b9", "b10")])
+    ['a', 'b9', 'b10', 'join', 'sink']
+    """
+    waiting = sorted(operators, key=_natural)
+    before = {name: {a for a, b in pairs if b == name and a != name} for name in waiting}
+    found: list[str] = []
+    while waiting:
+        ready = [name for name in waiting if not before[name] & set(waiting)]
+        entered = [name for name in waiting if before[name] & set(found)]
+        found.append((ready or entered or waiting)[0])
+        waiting.remove(found[-1])
+    return found
+
+
+def _natural(name: str) -> list[str | int]:
+    """`op10` after `op9`."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", name))]
+
+
+class _Placing:
+    """Events are numbers: first the boxes lane by lane, then the sends, then the receipts (one per arrow).
+
+    `urgent`: what is sent in an interval is ordered by when it must be received, not only by the interval. That leaves
+    more room between checkpoints at their times, but operators rather send after they have received.
+    """
+
+    def __init__(self, lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float, urgent: bool = False) -> None:
+        self._lanes, self._arrows, self._box, self._urgent = lanes, arrows, box, urgent
+        self._first = [0]
+        for lane in lanes:
+            self._first.append(self._first[-1] + len(lane.times))
+        self._boxes = self._first[-1]
+        self._count = self._boxes + 2 * len(arrows)
+        self._lane = [i for i, lane in enumerate(lanes) for _ in lane.times]
+        self._lane += [a.source for a in arrows] + [-1 if a.target is None else a.target for a in arrows]
+        self._order = self._ordered()
+        self._rank = {event: rank for rank, event in enumerate(self._order)}
+        self._rows: list[list[int]] = [[] for _ in lanes]
+        for event in self._order:
+            self._rows[self._lane[event]].append(event)
+        self._at = {event: k for row in self._rows for k, event in enumerate(row)}
+
+    def close(self) -> Layout:
+        """As close as events can stand."""
+        return self._placed(self._left(), {})
+
+    def to_scale(self) -> Layout | None:
+        """Checkpoints at their times, in the least width that allows it; None if none does."""
+        timed, pins = self._timed(), self._left()
+        closest = self._earliest(pins)
+        for stretch in _STRETCH if timed and closest else ():
+            scaled = {**pins, **self._scaled(timed, closest or {}, stretch)}
+            fits = stretch <= _ANY_WIDTH or max(scaled.values()) <= _WIDE
+            if fits and self._earliest(scaled) is not None:
+                return self._placed(scaled, timed)
+        return None
+
+    def _left(self) -> dict[int, float]:
+        """Initial states are at the left edge."""
+        return {self._first[i]: 0.0 for i, lane in enumerate(self._lanes) if lane.pinned_left}
+
+    def _timed(self) -> dict[int, int]:
+        """The time of every box that stands for one; none if any is not known, or all are the same."""
+        found: dict[int, int] = {}
+        for i, lane in enumerate(self._lanes):
+            for k, time in enumerate(lane.times):
+                edge = (lane.pinned_left and k == 0) or (lane.pinned_right and k == len(lane.times) - 1)
+                if time is None and not edge:
+                    return {}
+                if time is not None:
+                    found[self._first[i] + k] = time
+        return found if len(set(found.values())) > 1 else {}
+
+    def _scaled(self, timed: dict[int, int], closest: dict[int, float], stretch: float) -> dict[int, float]:
+        oldest, newest = min(timed.values()), max(timed.values())
+        start = max(closest[event] for event, time in timed.items() if time == oldest)
+        width = max(stretch * (max(closest.values()) - start), _ROOMY)
+        return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
+
+    def _placed(self, pins: dict[int, float], timed: dict[int, int]) -> Layout:
+        low = self._earliest(pins)
+        assert low is not None
+        width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
+        pins = {
+            **pins,
+            **{end - 1: width for lane, end in zip(self._lanes, self._first[1:], strict=True) if lane.pinned_right},
+        }
+        latest = self._latest(pins, width - BOX_GAP - self._box / 2)
+        wanted = self._spread(pins, width) if timed else {e: width * r / self._count for e, r in self._rank.items()}
+        place: dict[int, float] = {}
+        for event in self._order:
+            least = max((place[before] + gap for before, gap in self._before(event)), default=0.0)
+            place[event] = pins.get(event, min(max(wanted[event], least), latest[event]))
+        boxes = tuple(tuple(place[e] for e in range(a, b)) for a, b in zip(self._first, self._first[1:], strict=False))
+        tails = tuple(place[self._boxes + k] for k in range(len(self._arrows)))
+        heads = tuple(place.get(self._boxes + len(self._arrows) + k) for k in range(len(self._arrows)))
+        scale = None
+        if timed:
+            ends = sorted(timed, key=lambda e: (timed[e], e))
+            scale = ((timed[ends[0]], place[ends[0]]), (timed[ends[-1]], place[ends[-1]]))
+        return Layout(width, boxes, tails, heads, scale)
+
+    # --- the order of all events
+
+    def _ordered(self) -> list[int]:
+        """An order that agrees with what is known; a receipt as soon as it can be, else what is earliest by time."""
+        followers: list[list[int]] = [[] for _ in range(self._count)]
+        for a, b in self._known_order():
+            followers[a].append(b)
+        any_order = self._sorted(followers, [(0.0, 0.0)] * self._count)
+        return self._sorted(followers, self._keys(followers, any_order))
+
+    def _sorted(self, followers: list[list[int]], key: list[tuple[float, float]]) -> list[int]:
+        """Events so that each comes before its followers, and of those that can come next the one of least key.
+
+        A log that contradicts itself has no such order: then the least comes next all the same, and its arrow may
+        point left.
+        """
+        missing = [0] * self._count
+        for row in followers:
+            for follower in row:
+                missing[follower] += 1
+        exists = [e for e in range(self._count) if self._lane[e] >= 0]
+        by_key = iter(sorted(exists, key=key.__getitem__))
+        ready = [(key[e], e) for e in exists if not missing[e]]
+        heapq.heapify(ready)
+        order: list[int] = []
+        done = [False] * self._count
+        while len(order) < len(exists):
+            event = heapq.heappop(ready)[1] if ready else next(e for e in by_key if not done[e])
+            if done[event]:
+                continue
+            done[event] = True
+            order.append(event)
+            for follower in followers[event]:
+                missing[follower] -= 1
+                if not missing[follower]:
+                    heapq.heappush(ready, (key[follower], follower))
+        return order
+
+    def _known_order(self) -> Iterable[tuple[int, int]]:
+        """Pairs of events of which the first came first."""
+        for first, end in zip(self._first, self._first[1:], strict=False):
+            yield from zip(range(first, end), range(first + 1, end), strict=False)
+        last: dict[tuple[str, str], int] = {}
+        for k in sorted(range(len(self._arrows)), key=lambda k: (self._arrows[k].channel, self._arrows[k].seq)):
+            arrow, send, receipt = self._arrows[k], self._boxes + k, self._boxes + len(self._arrows) + k
+            ends = [("send", send, arrow.source, arrow.tail)]
+            if arrow.target is not None:
+                yield send, receipt
+                ends.append(("receipt", receipt, arrow.target, arrow.head))
+            for kind, event, lane, after in ends:
+                if after >= 0:
+                    yield self._first[lane] + after, event
+                if self._first[lane] + after + 1 < self._first[lane + 1]:
+                    yield event, self._first[lane] + after + 1
+                if (arrow.channel, kind) in last:
+                    yield last[arrow.channel, kind], event
+                last[arrow.channel, kind] = event
+
+    def _keys(self, followers: list[list[int]], order: list[int]) -> list[tuple[float, float]]:
+        """What to take first among events that can come next: receipts, then by time.
+
+        A send has the middle of the time that is left to it by the checkpoints before and after it: those of its
+        subtask, or, if it is urgent, all that must be.
+        """
+        known = self._timed()
+        times = [time for i in range(len(self._lanes)) for time in self._guessed(i, known)]
+        oldest, newest = min(times, default=0.0), max(times, default=0.0)
+        after = times + [oldest] * (self._count - self._boxes)
+        before = times + [newest] * (self._count - self._boxes)
+        for event in order:
+            for follower in followers[event] if self._urgent or event < self._boxes else ():
+                if follower >= self._boxes:
+                    after[follower] = max(after[follower], after[event])
+        for event in reversed(order):
+            if event >= self._boxes:
+                bounds = (before[f] for f in followers[event] if self._urgent or f < self._boxes)
+                before[event] = min(bounds, default=newest)
+        sends = self._boxes + len(self._arrows)
+        return [(float(e < sends), (after[e] + before[e]) / 2) for e in range(self._count)]
+
+    def _guessed(self, i: int, known: dict[int, int]) -> list[float]:
+        """Times of a lane's boxes; their numbers if times are not known."""
+        first, lane = self._first[i], self._lanes[i]
+        if not known:
+            return [float(k) for k in range(len(lane.times))]
+        oldest, newest = min(known.values()), max(known.values())
+        return [float(known.get(first + k, oldest - 1 if k == 0 else newest + 1)) for k in range(len(lane.times))]
+
+    # --- places
+
+    def _gap(self, a: int, b: int) -> float:
+        """How far apart two neighbours of a lane must be."""
+        boxes = (a < self._boxes) + (b < self._boxes)
+        return _END_GAP if not boxes else BOX_GAP + boxes * self._box / 2
+
+    def _before(self, event: int) -> list[tuple[int, float]]:
+        """The events that must be left of one, and by how much."""
+        row = self._rows[self._lane[event]]
+        at = self._at[event]
+        found = [(row[at - 1], self._gap(row[at - 1], event))] if at else []
+        send = event - len(self._arrows)
+        if event >= self._boxes + len(self._arrows) and self._rank[send] < self._rank[event]:
+            found.append((send, _SLOPE))
+        return found
+
+    def _earliest(self, pins: dict[int, float]) -> dict[int, float] | None:
+        """The leftmost place of every event; None if a pin cannot be kept."""
+        found: dict[int, float] = {}
+        for event in self._order:
+            least = max((found[before] + gap for before, gap in self._before(event)), default=0.0)
+            if event in pins and least > pins[event] + 1e-6:
+                return None
+            found[event] = pins.get(event, least)
+        return found
+
+    def _latest(self, pins: dict[int, float], right: float) -> dict[int, float]:
+        """The rightmost place of every event that leaves room for those after it."""
+        found = {event: pins.get(event, right) for event in self._order}
+        for event in reversed(self._order):
+            for before, gap in self._before(event):
+                if before not in pins:
+                    found[before] = min(found[before], found[event] - gap)
+        return found
+
+    def _spread(self, pins: dict[int, float], width: float) -> dict[int, float]:
+        """Arrow ends at even distances between the boxes around them."""
+        found: dict[int, float] = {}
+        for row in self._rows:
+            left, waiting = 0.0, list[int]()
+            for event in row:
+                if event >= self._boxes:
+                    waiting.append(event)
+                    continue
+                found[event] = pins[event]
+                found.update(_evenly(waiting, left, pins[event]))
+                left, waiting = pins[event], []
+            found.update(_evenly(waiting, left, width))
+        return found
+
+
+def _evenly(events: list[int], left: float, right: float) -> dict[int, float]:
+    step = (right - left) / (len(events) + 1)
+    return {event: left + step * k for k, event in enumerate(events, 1)}
