@@ -40,7 +40,7 @@ def inspection(
     return {
         "summary": (
             f"{len(operators)} operators, {len(subtasks)} subtasks, {len(channels)} channels, "
-            f"{len(records.number)} checkpoint records ({protocol}){_queues(queues)}."
+            f"{len(records.number)} checkpoint records ({protocol}){_made_of(events)}{_queues(queues)}."
         ),
         "formats": sorted({used.format for used in inputs}),
         "protocol": protocol,
@@ -52,6 +52,10 @@ def inspection(
         **({} if events is None else {"events": [{"event": kind, "records": n} for kind, n in events.items()]}),
         **({"queues": list(queues)} if queues else {}),
     }
+
+
+def _made_of(events: Mapping[str, int] | None) -> str:
+    return "" if events is None else f" made of {sum(events.values())} raw events"
 
 
 def _queues(queues: Sequence[dict[str, Any]]) -> str:

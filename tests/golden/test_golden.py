@@ -16,6 +16,7 @@ MAP = "--map file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
 CASES = {
     "sample_logs/domino-cycle/expected.json": "recovery-line sample_logs/domino-cycle --explain --json",
     "sample_logs/uncoordinated-join/expected.json": "recovery-line sample_logs/uncoordinated-join --explain --json",
+    "sample_logs/raw-events/expected.json": "recovery-line sample_logs/raw-events --explain --json",
     "sample_logs/uncoordinated-join-parquet/expected.json": (
         "recovery-line sample_logs/uncoordinated-join-parquet --explain --json"
     ),
@@ -69,6 +70,8 @@ CASES = {
     "domino-graph.mmd": "graph sample_logs/domino-cycle --format mermaid",
     "domino-graph.json": "graph sample_logs/domino-cycle --json",
     "join-graph.txt": "graph sample_logs/uncoordinated-join",
+    "raw-events.txt": "recovery-line sample_logs/raw-events --explain",
+    "raw-events.json": "inspect sample_logs/raw-events --json",
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
