@@ -110,13 +110,14 @@ def is_domino(history: History, start: Ints) -> bool:
 
 
 def protocol_of(records: Records) -> Protocol:
-    """What the kinds of the checkpoints say: all coordinated, some forced, or neither."""
+    """What the checkpoints say: all coordinated, some forced or with a protocol's index, or neither."""
     kinds = set(records.table["kind"].unique().to_pylist()) - {"volatile"}
     if kinds == {"coordinated"}:
         return "coordinated"
     if "coordinated" in kinds:
         return "mixed"
-    return "communication-induced" if "forced" in kinds else "uncoordinated"
+    indexed = records.table["index"].null_count < len(records.table)
+    return "communication-induced" if "forced" in kinds or indexed else "uncoordinated"
 
 
 def zigzag_message(history: History, hop: Hop) -> ZigzagMessage:

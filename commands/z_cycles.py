@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -35,4 +36,4 @@ def z_cycles(
         raise UsageError("--audit-cic looks at all checkpoints: not with --witness")
     asked = Asked(limit, checkpoint_named("--witness", witness) if witness else None)
     line = question(failed, as_of)
-    common.answer(lambda run: run.audit_cic(line, limit) if audit_cic else run.z_cycles(line, asked))
+    common.answer(lambda run: run.audit_cic(line, limit or sys.maxsize) if audit_cic else run.z_cycles(line, asked))

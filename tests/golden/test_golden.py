@@ -24,6 +24,16 @@ CASES = {
     "sample_logs/cec-aggregate/expected.json": (
         "eventual-checkpoint --operator agg1 sample_logs/cec-aggregate --forward --json"
     ),
+    "sample_logs/reachability-uncoordinated/expected.json": (
+        "recovery-line sample_logs/reachability-uncoordinated --json"
+    ),
+    "sample_logs/reachability-cic/expected.json": "recovery-line sample_logs/reachability-cic --json",
+    "sample_logs/q3-coordinated/expected.json": "recovery-line sample_logs/q3-coordinated --json",
+    "audit-cic.txt": "z-cycles sample_logs/reachability-cic --audit-cic",
+    "rounds.txt": "recovery-line sample_logs/q3-coordinated",
+    "rounds-metrics.txt": "inspect sample_logs/q3-coordinated --metrics",
+    "reachability-failed-at.txt": "recovery-line sample_logs/reachability-uncoordinated --failed-at all",
+    "reachability-z-cycles.json": "z-cycles sample_logs/reachability-uncoordinated --limit 5 --json",
     "cec-recovery-line.txt": "recovery-line sample_logs/cec-aggregate",
     "cec-recovery-line.json": "recovery-line sample_logs/cec-crashed --json",
     "cec-inspect.txt": "inspect sample_logs/cec-crashed",
