@@ -1,12 +1,13 @@
-"""Graphs and useless checkpoints at scale: `graph.py [SUBTASKS CHECKPOINTS CHANNELS_PER_SUBTASK]`.
+"""Checkpoint graphs at scale: `graph.py`, or `graph.py SUBTASKS CHECKPOINTS CHANNELS [cyclic|acyclic]` for one size.
 
-A line per step: seconds, and the peak of the process so far. The history is the one of `make_history.py`, built as
-arrays: uncoordinated, 5 messages per channel and checkpoint interval.
+A line per step: seconds, and the peak of the process so far. The history is built as arrays: uncoordinated, 5 messages
+per channel and checkpoint interval. The peer, networkx, gets the same non-dominated pairs, at a tenth of the size.
 """
 
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cklog.history import History
-from cklog.intervals import interval_graph, staircases, useless
+from cklog.intervals import Staircases, staircases, useless
 from cklog.model import Subtask
 from cklog.recovery_line import recovery_line
 from cklog.zigzag import Zigzags
@@ -66,26 +67,61 @@ def timed(name: str, step: Callable[[], Any]) -> Any:
     return found
 
 
+def measure(subtasks: int, checkpoints: int, channels: int, acyclic: bool) -> None:
+    """The steps of one size."""
+    kind = "acyclic" if acyclic else "cyclic"
+    print(f"\n{subtasks} subtasks, {checkpoints} checkpoints each, {channels} channels each, {kind}\n", flush=True)
+    print("| step | s | peak MiB |\n|---|---|---|", flush=True)
+    history = timed("the history itself", lambda: random_history(subtasks, checkpoints, channels, acyclic))
+    mask = timed("graph and all useless checkpoints", lambda: useless(history))
+    timed("recovery line", lambda: recovery_line(history))
+    one = history.newest - (np.arange(subtasks) == 0)
+    timed("a line that begins one checkpoint earlier", lambda: recovery_line(history, one))
+    points = staircases(history)
+    search = Zigzags(history, points)
+    rows = np.flatnonzero(mask)
+    chosen = rows[:: max(1, len(rows) // 100)][:100]
+    owner = np.searchsorted(history.first, chosen, "right") - 1
+    pairs = list(zip(owner.tolist(), (chosen - history.first[owner]).tolist(), strict=True))
+    if pairs:
+        timed(f"{len(pairs)} shortest witnesses", lambda: [search.cycle(i, x) for i, x in pairs])
+    print(f"\n{len(points.send):,} pairs, {int(mask.sum()):,} of {len(mask):,} checkpoints useless", flush=True)
+    if len(points.send) < 2_000_000:
+        timed("networkx: graph and strong components", lambda: peer(history, points))
+
+
+def peer(history: History, points: Staircases) -> int:
+    """The same by networkx; how many checkpoints it finds useless."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    inner = np.setdiff1d(np.arange(len(history.label)), history.first[1:] - 1)
+    graph.add_edges_from(zip(inner.tolist(), (inner + 1).tolist(), strict=True))
+    tail = history.first[history.src[points.channel]] + points.send
+    head = history.first[history.dst[points.channel]] + points.receive
+    graph.add_edges_from(zip(tail.tolist(), head.tolist(), strict=True))
+    component = np.zeros(len(history.label), np.int64)
+    for number, members in enumerate(nx.strongly_connected_components(graph)):
+        component[list(members)] = number
+    return int(np.count_nonzero(component[inner] == component[inner + 1]))
+
+
+SIZES = (
+    ("100", "1000", "10", "cyclic"),
+    ("1000", "1000", "10", "acyclic"),
+    ("1000", "1000", "10", "cyclic"),
+    ("1000", "2000", "100", "cyclic"),
+)
+
+
 def main() -> None:
-    """A table for the acyclic and the cyclic history of one size."""
-    subtasks, checkpoints, channels = (int(text) for text in sys.argv[1:4] or ["1000", "1000", "10"])
-    shapes = [sys.argv[4] == "acyclic"] if len(sys.argv) > 4 else [True, False]
-    for acyclic in shapes:
-        print(f"\n{subtasks} subtasks, {checkpoints} checkpoints, {channels} channels, acyclic: {acyclic}\n")
-        print("| step | s | peak MiB |\n|---|---|---|")
-        history = timed("history made", lambda: random_history(subtasks, checkpoints, channels, acyclic))
-        mask = timed("all useless checkpoints", lambda: useless(history))
-        line = timed("recovery line", lambda: recovery_line(history))
-        points = timed("staircases", lambda: staircases(history))
-        print(f"| {len(points.send)} pairs, {int(mask.sum())} useless, line sum {int(line.sum())} | | |")
-        timed("interval graph", lambda: interval_graph(history, points, history.first[:-1]))
-        search = timed("index for witnesses", lambda: Zigzags(history, points))
-        rows = np.flatnonzero(mask)
-        chosen = rows[:: max(1, len(rows) // 100)]
-        owner = np.searchsorted(history.first, chosen, "right") - 1
-        pairs = list(zip(owner.tolist(), (chosen - history.first[owner]).tolist(), strict=True))
-        if pairs:
-            timed(f"{len(pairs)} shortest witnesses", lambda: [search.cycle(i, x) for i, x in pairs])
+    """One size, or each of `SIZES` in a process of its own."""
+    if len(sys.argv) > 1:
+        subtasks, checkpoints, channels = map(int, sys.argv[1:4])
+        measure(subtasks, checkpoints, channels, sys.argv[4:] == ["acyclic"])
+        return
+    for size in SIZES:
+        subprocess.run([sys.executable, __file__, *size], check=True)
 
 
 if __name__ == "__main__":

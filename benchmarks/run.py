@@ -1,6 +1,6 @@
 """Every benchmark, inputs included: `python benchmarks/run.py`.
 
-Needs the extra `bench`, Java 17 and 8 GB of disk.
+Needs the extra `bench`, Java 17, 8 GB of disk and 8 GB of memory.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main() -> None:
         script("tail.py", folder / "queue")
         script("forward.py", *(folder / n for n in ("queue-small", "queue", "queue-parquet")))
         script("cold.py")
+        script("graph.py")
         script("scale.py", *(folder / n for n in ("history", "cyclic", "interleaved-16M", "interleaved-160M")))
         script("scan.py", *(folder / n for n in ("interleaved-16M", "interleaved-160M", "long-runs-40M", "jsonl-8M")))
         script("scan_spark.py", *(folder / n for n in ("small", "interleaved-160M", "jsonl-8M")))

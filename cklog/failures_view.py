@@ -9,7 +9,7 @@ from cklog.model import Answer
 from cklog.text_figure import figure
 from cklog.view import Section, View, utc
 
-_SHOWN = 20
+_SHOWN = 10
 """Moments in a table: of a longer history those that would have cost most."""
 
 

@@ -34,9 +34,12 @@ def test_the_readme_shows_what_the_command_prints(command: str, output: str, mon
     assert ended.out == output
 
 
-@pytest.mark.parametrize(
-    "name", ["recovery-line", "verify", "replay", "inspect", "extent", "eventual-checkpoint", "advise", "simulate"]
+COMMANDS = (
+    "recovery-line verify replay inspect graph z-cycles compare extent eventual-checkpoint advise simulate".split()
 )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_in_the_readme_and_has_help(name: str) -> None:
     assert f"`cklog {name}`" in README
     ended = cklog(name, "--help")

@@ -19,6 +19,7 @@ from cklog.simulate_journal import Figures
 from cklog.simulate_queries import CYCLIC, NEXMARK, Query
 from cklog.simulate_run import simulate
 from cklog.simulate_setting import Setting
+from tests.conftest import REPOSITORY
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3)))
 
@@ -49,6 +50,10 @@ RATIOS = {
 """Table II, bytes relative to a run without checkpoints."""
 
 
+CYCLIC_INVALID = {"unc": {5: 1.4, 10: 1.4}, "cic-hmnr": {5: 1.7, 10: 1.6}}
+"""Table IV, invalid checkpoints of the cyclic query in percent."""
+
+
 @cache
 def run(
     query: Query, protocol: str, workers: int, seed: int = 1, rate: float = 0.0, load: float = 0.8, hot: float = 0.0
@@ -74,6 +79,46 @@ def percent(figures: Figures) -> float:
 def milliseconds(figures: Figures) -> float:
     assert figures.checkpointing_ms is not None
     return figures.checkpointing_ms
+
+
+def table_2_row(protocol: str, workers: int) -> str:
+    """A row of the README: the paper's ratio / the simulation's, by query."""
+    cells = [f"{RATIOS[q][protocol][workers]:.2f} / {run(NEXMARK[q], protocol, workers).ratio:.2f}" for q in NEXMARK]
+    return f"| {protocol} | {workers} | {' | '.join(cells)} |"
+
+
+def table_3_row(query: str, workers: int) -> str:
+    """A row of the README: total (invalid), the paper's / the simulation's, by protocol."""
+    cells = []
+    for protocol in ("unc", "cic-hmnr", "coor"):
+        found = run(NEXMARK[query], protocol, workers)
+        paper = f"{TOTALS[query][protocol][workers]} ({INVALID[query][protocol][workers]}%)"
+        cells.append(f"{paper} / {found.checkpoints} ({percent(found):.1f}%)")
+    return f"| {query.upper()} | {workers} | {' | '.join(cells)} |"
+
+
+def table_4_row(workers: int) -> str:
+    """A row of the README: invalid share, the paper's / the simulation's mean of ten seeds, by protocol."""
+    cells = []
+    for protocol in ("unc", "cic-hmnr"):
+        shares = [percent(run(CYCLIC, protocol, workers, seed)) for seed in range(1, 11)]
+        spread = f"{sum(shares) / 10:.1f}% ({min(shares):.1f} to {max(shares):.1f})"
+        cells.append(f"{CYCLIC_INVALID[protocol][workers]}% / {spread}")
+    return f"| {workers} | {' | '.join(cells)} |"
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_readme_shows_the_tables_as_they_come_out(workers: int) -> None:
+    rows = [table_2_row(protocol, workers) for protocol in ("coor", "unc", "cic-hmnr")]
+    rows += [table_3_row(query, workers) for query in NEXMARK]
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    assert [row for row in rows if row not in readme] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [5, 10])
+def test_the_readme_shows_table_4_as_it_comes_out(workers: int) -> None:
+    assert table_4_row(workers) in (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -111,15 +156,12 @@ def test_table_2_message_overhead(query: str, protocol: str, workers: int) -> No
     assert run(NEXMARK[query], protocol, workers).ratio == pytest.approx(RATIOS[query][protocol][workers], rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("workers", "protocol", "invalid"), [(5, "unc", 1.4), (10, "unc", 1.4), (5, "cic-hmnr", 1.7), (10, "cic-hmnr", 1.6)]
-)
+@pytest.mark.parametrize("workers", [5, 10])
+@pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_table_4_invalid_checkpoints_of_the_cyclic_query(
-    workers: int, protocol: str, invalid: float, seed: int
-) -> None:
+def test_table_4_invalid_checkpoints_of_the_cyclic_query(workers: int, protocol: str, seed: int) -> None:
     found = run(CYCLIC, protocol, workers, seed)
-    assert percent(found) == pytest.approx(invalid, abs=2.0)
+    assert percent(found) == pytest.approx(CYCLIC_INVALID[protocol][workers], abs=2.0)
     assert found.deepest <= 2  # "the uncoordinated protocol does not introduce a domino effect"
 
 
