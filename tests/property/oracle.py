@@ -66,13 +66,19 @@ def executions(draw: st.DrawFn, most_events: int = 40) -> Execution:
     pairs = [(a, b) for i, a in enumerate(subtasks) for j, b in enumerate(subtasks) if i < j or (i > j and not acyclic)]
     if draw(st.booleans()):
         pairs += [(a, a) for a in subtasks]
-    chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=8))
+    count = draw(st.integers(1, 8))
+    chosen = draw(st.lists(st.sampled_from(pairs), min_size=count, max_size=count))
     channels: dict[str, tuple[str, str]] = {}
     for a, b in chosen:
         channels[f"{a}->{b}" if f"{a}->{b}" not in channels else f"{a}->{b}#1"] = (a, b)
-    moves = st.tuples(st.sampled_from(["send", "recv", "recv", "ckpt"]), st.integers(0, 7), st.integers(0, 3))
-    drawn = draw(st.lists(moves, max_size=most_events))
-    return Execution(subtasks, channels, tuple(_play(subtasks, channels, fifo, drawn)))
+    length = 3 * draw(st.integers(0, most_events) | st.just(most_events))  # lists would be of three moves on average
+    drawn = draw(st.binary(min_size=length, max_size=length))
+    triples = zip(drawn[::3], drawn[1::3], drawn[2::3], strict=True)
+    moves = [(_MOVES[kind % len(_MOVES)], where, which) for kind, where, which in triples]
+    return Execution(subtasks, channels, tuple(_play(subtasks, channels, fifo, moves)))
+
+
+_MOVES: tuple[Literal["send", "recv", "ckpt"], ...] = ("send", "recv", "recv", "ckpt")
 
 
 _JOBS = (
@@ -133,7 +139,9 @@ def _happen(
             yield Event("send", channels[channel][0], channel, sent[channel])
             flying[channel].append(sent[channel])
             sent[channel] += 1
-        elif kind == "recv" and flying[channel]:
+        elif kind == "recv" and any(flying.values()):
+            busy = [name for name in names if flying[name]]
+            channel = busy[where % len(busy)]
             seq = flying[channel].pop(which % len(flying[channel]))
             yield Event("recv", channels[channel][1], channel, seq)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from cklog.consistent_with import earliest_with, forbidding
 from cklog.failures_over_time import failures_over_time
 from cklog.history import History
 from cklog.index_audit import index_audit
+from cklog.intervals import useless
 from cklog.recovery_line import recovery_line
 from cklog.zigzag import Hop, Zigzags
 from tests.property import oracle
@@ -25,9 +27,9 @@ Run = tuple[oracle.Execution, History]
 
 
 @st.composite
-def wrecks(draw: st.DrawFn) -> Run:
+def wrecks(draw: st.DrawFn, most_events: int = 40) -> Run:
     """An execution in which everything failed, without what no checkpoint knows of; and its history."""
-    execution = draw(oracle.executions())
+    execution = draw(oracle.executions(most_events))
     left = oracle.without_lost_receipts(execution, execution.subtasks)
     return left, oracle.history(left, left.subtasks)
 
@@ -54,27 +56,36 @@ def shortest(execution: oracle.Execution, start: tuple[str, int], end: tuple[str
 def is_path(execution: oracle.Execution, history: History, hops: list[Hop]) -> bool:
     """Whether every hop is a real message, and each is sent where the one before it was received, or later."""
     real = {(m.channel, m.seq, m.send, m.receive) for m in oracle.messages(execution)}
-    links = all(
-        history.dst[a.channel] == history.src[b.channel] and b.send >= a.receive
-        for a, b in zip(hops, hops[1:], strict=False)
-    )
+    links = all(history.dst[a.channel] == history.src[b.channel] and b.send >= a.receive for a, b in pairwise(hops))
     return links and all((history.channels[h.channel], h.seq, h.send, h.receive) in real for h in hops)
+
+
+def hold_witnesses(execution: oracle.Execution, history: History) -> None:
+    """Every useless checkpoint, and no other, has a cycle: of real messages, linked, and none is shorter."""
+    search, mask = Zigzags(history), useless(history)
+    for s, x in checkpoints(execution):
+        i = [str(name) for name in history.subtasks].index(s)
+        hops = search.cycle(i, x)
+        assert (None if hops is None else len(hops)) == shortest(execution, (s, x), (s, x))
+        assert (hops is not None) == mask[history.first[i] + x]
+        if hops is not None:
+            assert is_path(execution, history, hops)
+            first, last = hops[0], hops[-1]
+            assert (history.src[first.channel], history.dst[last.channel]) == (i, i)
+            assert last.receive < x <= first.send
 
 
 @GRAPHS
 @given(wrecks())
 def test_every_witness_is_a_real_zigzag_cycle_and_there_is_no_shorter_one(run: Run) -> None:
-    execution, history = run
-    search = Zigzags(history)
-    for s, x in checkpoints(execution):
-        i = [str(name) for name in history.subtasks].index(s)
-        hops = search.cycle(i, x)
-        assert (None if hops is None else len(hops)) == shortest(execution, (s, x), (s, x))
-        if hops is not None:
-            assert is_path(execution, history, hops)
-            first, last = hops[0], hops[-1]
-            assert history.src[first.channel] == i and first.send >= x
-            assert history.dst[last.channel] == i and last.receive < x
+    hold_witnesses(*run)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=5_000)
+@given(wrecks(most_events=90))
+def test_the_same_on_thousands_of_executions(run: Run) -> None:
+    hold_witnesses(*run)
 
 
 @GRAPHS
