@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cklog.conclude import LOSSES
 from cklog.line import message_words
 from cklog.model import Answer, AuditResult, CheckpointId, ZigzagMessage
 from cklog.view import Section, View
@@ -10,6 +11,11 @@ _RULES = {
     "messages": "The index rises as it must: no message goes to an interval of a lower index, so no Z-cycle can exist.",
     "zigzag paths": "The index rises along every zigzag path, so no Z-cycle can exist; single messages do fall (HMNR).",
 }
+
+_LOST = (
+    "Records are lost. What they may have held counts as received, so a path with an unknown message (m?) need not be "
+    "real; and an index that does not rise may be among them"
+)
 
 
 def audit_view(answer: Answer) -> View:
@@ -27,8 +33,9 @@ def audit_view(answer: Answer) -> View:
         notes.append(f"{found.falling} messages fall in index; the first: {message_words(found.by_message)}")
     if found.not_indexed:
         notes.append(f"{found.not_indexed} checkpoints state no index and were taken to have that of the one before")
-    sections = tuple(s for s in (Section("Indices that do not rise", names, rows, note),) if rows)
-    return View(_RULES.get(found.rule, broken), sections, tuple(notes))
+    notes += [_LOST] if any(finding.id in LOSSES for finding in answer.findings) else []
+    section = Section("Indices that do not rise", names, rows, note)
+    return View(_RULES.get(found.rule, broken), (section,) if rows else (), tuple(notes), data=section)
 
 
 def _name(checkpoint: CheckpointId) -> str:

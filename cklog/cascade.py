@@ -10,6 +10,7 @@ rules only ever move back, so that their repetition ends at the latest line.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -180,15 +181,16 @@ class Cascade:
         entries = {Subtask(e.operator, e.subtask): e for e in base.line}
         for subtask in self._operators():
             entries[subtask] = _entry(subtask, restarts.get(subtask))
-        replays = {r.channel: r for r in base.channels}
+        replays = {name: list(rows) for name, rows in itertools.groupby(base.channels, key=lambda row: row.channel)}
         for restart in restarts.values():
-            replays |= {r.channel: r for r in self._replays(restart, replays)}
+            last = {name: rows[-1] for name, rows in replays.items()}
+            replays |= {r.channel: [r] for r in self._replays(restart, last)}
         sources = [s for restart in restarts.values() for s in _sources(restart)]
         return replace(
             base,
             protocol="eventual" if planned is None else "mixed",
             line=tuple(entries[s] for s in sorted(entries)),
-            channels=tuple(replays[name] for name in sorted(replays)),
+            channels=tuple(row for name in sorted(replays) for row in replays[name]),
             sources=(*base.sources, *sources),
             notes=tuple(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
             details={"eventual": [_detail(s, r) for s, r in restarts.items()]},

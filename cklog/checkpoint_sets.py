@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cklog.history import History, Ints
 from cklog.intervals import interval_graph, staircases, useless
-from cklog.recovery_line import recovery_line
+from cklog.recovery_line import NoConsistentLine, recovery_line
 
 Mask = NDArray[np.bool_]
 
@@ -28,7 +28,8 @@ Mask = NDArray[np.bool_]
 class CheckpointSets:
     """The sets as masks over the rows of `History.label`, False for current states; shape (first[n],) each.
 
-    `total_line` is the line if every subtask fails, shape (n,).
+    `total_line` is the line if every subtask fails, shape (n,); -1 throughout if there is none, because initial states
+    contradict each other.
     """
 
     stored: Mask
@@ -43,13 +44,9 @@ def checkpoint_sets(history: History, line: Ints) -> CheckpointSets:
     """Return the sets for a history and the line of this failure.
 
     Initial states are stored checkpoints here as everywhere: they are obsolete once no failure can lead there.
-
-    Raises
-    ------
-    NoConsistentLine : initial states contradict each other, and the failure of all leads to them
     """
     stored = history.label >= 0
-    total = recovery_line(history, newest_stored(history))
+    total = _total_line(history)
     on_cycles = useless(history) & stored
     unusable = on_cycles | (newer_than(history, total) & stored)
     return CheckpointSets(
@@ -60,6 +57,14 @@ def checkpoint_sets(history: History, line: Ints) -> CheckpointSets:
         obsolete=obsolete(history),
         total_line=total,
     )
+
+
+def _total_line(history: History) -> Ints:
+    """The line if every subtask fails, which there need not be even if survivors leave one for this failure."""
+    try:
+        return recovery_line(history, newest_stored(history))
+    except NoConsistentLine:
+        return np.full(len(history.subtasks), -1)
 
 
 def newest_stored(history: History) -> Ints:

@@ -28,6 +28,9 @@ DAMAGE = frozenset(
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""
 
+LOSSES = DAMAGE | {"conflicting-checkpoint", "foreign-channel"}
+"""Findings after which checkpoint records may be missing: a graph of what is left has fewer and coarser edges."""
+
 _SEVERITY: Mapping[str, Any] = {
     "torn-tail": "warning",
     "empty-file": "warning",

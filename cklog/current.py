@@ -73,11 +73,12 @@ def current_of(
 
 
 def volatile_subtasks(records: Records) -> frozenset[Subtask]:
-    """Subtasks with a record of kind volatile."""
+    """Subtasks whose newest record is of kind volatile; what has been stored since then tells nothing of now."""
     kinds = records.table["kind"]
     if pa.types.is_dictionary(kinds.type):
         kinds = kinds.cast(pa.string())
     mask = pc.fill_null(pc.equal(kinds, "volatile"), False).to_numpy(zero_copy_only=False)
+    mask = mask & np.append(np.diff(records.subtask) != 0, True)[: len(mask)]
     return frozenset(records.subtasks[i] for i in np.unique(records.subtask[mask]).tolist())
 
 

@@ -85,7 +85,7 @@ def read_events(
     used = pc.is_in(rows["side"], value_set=pa.array(SIDES))
     strange = _strange(rows.filter(pc.invert(used)))
     intervals = rows.filter(used)
-    found = [*findings, *(f for f in more if f not in findings), *order.findings, *strange]
+    found = [*findings, *more, *order.findings, *strange]
 
     def numbers(subtasks: frozenset[Subtask]) -> pa.Table:
         return scan(places.columns(), events.lsns(places, subtasks), events.LSNS, events.LSNS_REDUCE)[0]
@@ -96,15 +96,25 @@ def read_events(
     suspected = suspects(order, ports, intervals, lost)
     if suspected:
         runs = scan(places.columns(), events.runs(places, suspected), events.RUNS, events.RUNS_REDUCE)[0]
-        deliveries, more = examined(order, ports, lost, runs, suspected)
-        told += more
+        deliveries, wrong = examined(order, ports, lost, runs, suspected)
+        told += wrong
     table = checkpoint_table(order, ports, usable_of(order, lost, sources))
     current = current_of(order, ports, lost)
     if metadata is not None:
         silent = None if lost.damaged else Current()
-        table, more = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
-        told += more
-    return RawEvents(order, ports, deliveries, current, table), [*found, *lost.findings, *told], inputs
+        table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
+        told += left_out
+    raw = RawEvents(order, ports, deliveries, current, table)
+    return raw, [*_widest(findings + more), *order.findings, *strange, *lost.findings, *told], inputs
+
+
+def _widest(findings: list[Finding]) -> list[Finding]:
+    """Without findings of which another scan, which read other fields, has found more places."""
+    return [
+        f
+        for f in findings
+        if not any(f.id == g.id and f.subject == g.subject and set(f.where) < set(g.where) for g in findings)
+    ]
 
 
 def _strange(rows: pa.Table) -> list[Finding]:

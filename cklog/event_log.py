@@ -218,7 +218,7 @@ class EventLog:
     def _read_checkpoints(self, as_of: int | None) -> Checkpoints:
         table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
         stored = self._tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
-        if not self._tables.has("events") or (stored and not tells_no_watermarks(table)):
+        if not self._tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
             return Checkpoints(table, findings, inputs, None)
         from cklog.event_evidence import read_events
 

@@ -191,7 +191,7 @@ def _base(spans: dict[int, Spans], damage: Sequence[Finding]) -> int:
     if not spans or min(runs[0][0] for runs in spans.values()) == 0:
         return 0
     countable = all(f.id in _COUNTED and len(f.where) < DAMAGE_LISTED for f in damage)
-    lost = sum(len(f.where) for f in damage)
+    lost = len({where for f in damage for where in f.where})  # each scan tells of the same places
     return 1 if countable and lost < len(spans) else 0
 
 

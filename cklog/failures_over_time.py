@@ -20,10 +20,11 @@ from cklog.event_log import EventLog
 from cklog.history import History, Ints
 from cklog.intervals import staircases
 from cklog.line import protocol_of
-from cklog.model import Answer, Subtask
+from cklog.line_search import no_initial_line
+from cklog.model import Answer
 from cklog.question import Question
 from cklog.reaching import greatest_reaching
-from cklog.rounds import Rounds, completed_at, rounds_of
+from cklog.rounds import Rounds, completed_at, consistent_rounds, rounds_of
 
 NEVER = np.iinfo(np.int64).max
 """The end of an interval that has not ended, and the time of a checkpoint that nobody knows to have been taken."""
@@ -47,7 +48,7 @@ class Moment:
     rolled_past: int
     subtasks_back: int
     distance: int
-    farthest: Subtask | None
+    farthest: str | None
     lost_ms: int | None
     at_initial: int
 
@@ -75,6 +76,8 @@ def failures_answer(log: EventLog, question: Question, times: Sequence[int] | No
     found = failures_over_time(evidence.history, rounds, times)
     if not found.moments:
         raise NotFound("no checkpoint record has a time: nothing can be said about moments", "see cklog recovery-line")
+    if any(moment.rolled_past == moment.stored for moment in found.moments):
+        evidence.findings += no_initial_line(evidence.history)
     return log.answer_from("failures-over-time", found, evidence)
 
 
@@ -102,11 +105,11 @@ def failures_over_time(
     [(20, 1), (30, 0), (40, 1)]
     """
     taken = taken_at(history)
-    kept = _kept_from(history, taken) if rounds is None else _kept_by_rounds(history, taken, rounds)
     stored = (history.label >= 0) & ~_first_rows(history)
     times = np.unique(taken[stored & (taken < NEVER)] if at is None else np.array(at, np.int64))
     if not len(times):
         return FailuresOverTime(0, None, 0, ())
+    kept = _kept_from(history, taken) if rounds is None else _kept_by_rounds(history, taken, rounds)
     count = np.searchsorted(np.sort(taken[stored]), times, "right")
     used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
     rolled = count - used
@@ -143,8 +146,8 @@ def _kept_from(history: History, taken: Ints) -> Ints:
 
 def _kept_by_rounds(history: History, taken: Ints, rounds: Rounds) -> Ints:
     """The same where a complete round is the line: when the first round was complete that lies above the interval."""
-    complete = rounds.line[rounds.complete]
-    when = np.append(completed_at(rounds, taken, history), NEVER)
+    complete = rounds.line[consistent_rounds(history, rounds)]
+    when = np.append(completed_at(complete, taken, history), NEVER)
     kept = np.full(len(history.label), NEVER)
     for i, (low, high) in enumerate(zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)):
         kept[low:high] = when[np.searchsorted(complete[:, i], np.arange(high - low), "right")]
@@ -176,7 +179,7 @@ def _moment(history: History, taken: Ints, kept: Ints, time: int) -> Moment:
         rolled_past=int(distance.sum()),
         subtasks_back=len(back),
         distance=int(distance[farthest]),
-        farthest=history.subtasks[farthest] if len(back) else None,
+        farthest=str(history.subtasks[farthest]) if len(back) else None,
         lost_ms=lost,
         at_initial=int(np.count_nonzero((line == 0) & (newest > 0))),
     )

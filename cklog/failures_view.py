@@ -31,7 +31,7 @@ def _row(moment: Moment) -> tuple[Any, ...]:
         moment.stored,
         moment.rolled_past,
         moment.subtasks_back,
-        "-" if moment.farthest is None else str(moment.farthest),
+        moment.farthest or "-",
         moment.distance,
         "-" if moment.lost_ms is None else f"{moment.lost_ms / 1000:.3f}",
         moment.at_initial,
@@ -47,7 +47,8 @@ def _headline(found: FailuresOverTime) -> str:
         f"{worst.rolled_past} of {worst.stored} stored checkpoints, {worst.farthest} furthest, by {worst.distance}."
     )
     if found.total_dominoes:
-        text += f" At {found.total_dominoes} moments nothing but initial states would have been left."
+        plural = "s" if found.total_dominoes > 1 else ""
+        text += f" At {found.total_dominoes} moment{plural} nothing but initial states would have been left."
     return text
 
 

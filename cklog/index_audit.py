@@ -13,7 +13,7 @@ rules has not been computed as its protocol says, or the log is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -135,7 +135,8 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
     """
     points = staircases(history)
     sender = history.first[history.src[points.channel]] + points.send
-    receiver = history.first[history.dst[points.channel]] + np.maximum(points.receive, 0)
+    received = np.maximum(points.receive, 0)  # before checkpoint 0, whose own index is held against nothing
+    receiver = history.first[history.dst[points.channel]] + received
     falling = np.flatnonzero((index[sender] > index[receiver]) & (points.receive >= 0))
     last = history.first[1:] - 1 - history.survivor
     follows = np.setdiff1d(
@@ -147,7 +148,7 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
         return IndexAudit("messages", len(points.send), 0, None, 0, ())
     search = Zigzags(history, points)
     first = search.hop(int(falling[0])) if len(falling) else None
-    highest = greatest_reaching(history, points, index)
+    highest = greatest_reaching(history, replace(points, receive=received), index)
     broken = follows[highest[follows - 1] >= index[follows]]
     breaches = tuple(_breach(history, search, index, int(row)) for row in broken[:most].tolist())
     rule: Literal["zigzag paths", "none"] = "none" if len(broken) else "zigzag paths"

@@ -41,14 +41,14 @@ def search_line(records: Records, built: Built, question: Question) -> Searched:
     """
     history = built.history
     start, chosen = _start(history, question.at)
-    if question.earliest:
-        if not chosen:
-            raise UsageError("--earliest: through which checkpoint?", "add --at OP/SUB=CKPT")
-        return _earliest(history, start, chosen)
-    if not chosen and not history.survivor.any() and protocol_of(records) == "coordinated":
-        line, findings, notes = round_line(history, rounds_of(records, built))
-        return Searched(line, line, tuple(findings), notes)
+    if question.earliest and not chosen:
+        raise UsageError("--earliest: through which checkpoint?", "add --at OP/SUB=CKPT")
     try:
+        if question.earliest:
+            return _earliest(history, start, chosen)
+        if not chosen and not history.survivor.any() and protocol_of(records) == "coordinated":
+            line, findings, notes = round_line(history, rounds_of(records, built))
+            return Searched(line, line, tuple(findings), notes)
         line = _search(question.algorithm)(history, start)
     except NoConsistentLine as error:
         return Searched(start, None, (_inconsistent_initial(history, error.channel),))
@@ -114,6 +114,13 @@ def _check(history: History, line: Ints) -> None:
     channel, _ = forced(history, line, np.arange(len(history.src)))
     if len(channel):
         raise SelfCheckFailed(f"the line found has orphan messages on {history.channels[channel[0]]}")
+
+
+def no_initial_line(history: History) -> list[Finding]:
+    """That initial states contradict each other, if they do: then not all can go back to them."""
+    initial = np.zeros(len(history.subtasks), np.int64)
+    channel = np.flatnonzero(history.received_of(initial) > history.sent_of(initial))
+    return [_inconsistent_initial(history, int(k)) for k in channel[:1]]
 
 
 def _inconsistent_initial(history: History, channel: int) -> Finding:

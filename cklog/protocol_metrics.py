@@ -21,7 +21,7 @@ from cklog.engine import Reduce
 from cklog.event_log import EventLog
 from cklog.evidence import Planned
 from cklog.history import Ints
-from cklog.model import Answer, Round
+from cklog.model import Answer, Round, Subtask
 from cklog.question import Question
 from cklog.rollback_distance import domino_depths, rollback_distances
 from cklog.rounds import described, rounds_of
@@ -61,7 +61,8 @@ def with_metrics(log: EventLog, inspected: Answer) -> Answer:
 
 def compared(runs: Mapping[str, EventLog]) -> Answer:
     """The metrics of several runs, by the name of their folders, side by side."""
-    rows, findings, inputs, bound = [], [], [], False
+    rows, findings, inputs = [], [], []
+    bound: tuple[Subtask, ...] = ()
     log = next(iter(runs.values()))
     for name, log in runs.items():
         found, planned = protocol_metrics(log, Question())
@@ -72,8 +73,9 @@ def compared(runs: Mapping[str, EventLog]) -> Answer:
             replace(f, subject=f"{name}: {f.subject}", message=f"{name}: {f.message}") for f in evidence.findings
         ]
         inputs += [replace(used, path=f"{name}/{used.path}") for used in evidence.inputs]
-        bound |= bool(evidence.bound)
-    return log.answer_from("compare", {"runs": rows}, replace(evidence, findings=findings, inputs=inputs))
+        bound += evidence.bound
+    together = replace(evidence, findings=findings, inputs=inputs, bound=bound)
+    return log.answer_from("compare", {"runs": rows}, together)
 
 
 def protocol_metrics(log: EventLog, question: Question) -> tuple[dict[str, Any], Planned]:
@@ -145,7 +147,7 @@ def _rollback(planned: Planned) -> dict[str, Any]:
     return {
         "subtasks": sum(c > 0 for c in checkpoints),
         "checkpoints": {"max": max(checkpoints, default=0), "mean": _mean(checkpoints), "sum": sum(checkpoints)},
-        "time_ms": {"max": max(known), "mean": _mean(known), "sum": sum(known)} if len(known) == len(times) else None,
+        "time_ms": {"max": max(known), "mean": _mean(known), "sum": sum(known)} if known and known == times else None,
         "received": sum(d.received for d in distances),
         "sent": sum(d.sent for d in distances),
         "depth": int(depth.max(initial=0)),

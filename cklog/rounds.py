@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.checkpoint_sets import owners
+from cklog.errors import CorruptInput
 from cklog.history import History, Ints
 from cklog.model import Finding, Round
-from cklog.recovery_line import forced
+from cklog.recovery_line import NoConsistentLine, sent_limit
 from cklog.tables import Records
-from cklog.watermarks import Built
+from cklog.watermarks import MOST_WATERMARKS, UNBOUNDED, Built
 
 STRAGGLING = 2
 """A complete round straggles if it takes longer than this many times the median of the complete ones."""
@@ -44,7 +45,10 @@ class Rounds:
 
 
 def rounds_of(records: Records, built: Built) -> Rounds:
-    """Return the rounds that records of kind coordinated belong to; without a `round` their number is it."""
+    """Return the rounds that records of kind coordinated belong to; without a `round` their number is it.
+
+    Of several checkpoints of a subtask in one round the first is taken: it is there as long as any of them.
+    """
     table, history = records.table, built.history
     kind = table["kind"]
     kind = kind.cast(pa.string()) if pa.types.is_dictionary(kind.type) else kind
@@ -55,8 +59,12 @@ def rounds_of(records: Records, built: Built) -> Rounds:
     of_row = number[built.row[here]] if len(here) else here
     owner = owners(history)[here]
     numbers = np.unique(number[coordinated])  # of records, so that a round whose checkpoints are all unusable is seen
+    if len(numbers) * len(history.subtasks) > MOST_WATERMARKS:
+        message = f"{len(numbers)} coordinated rounds of {len(history.subtasks)} subtasks do not fit"
+        raise CorruptInput(message, "analyse a part of the history: move old checkpoints out of a copy")
     line = np.full((len(numbers), len(history.subtasks)), -1)
-    line[np.searchsorted(numbers, of_row), owner] = here - history.first[owner]
+    rows = slice(None, None, -1)  # the first of several is written last
+    line[np.searchsorted(numbers, of_row)[rows], owner[rows]] = (here - history.first[owner])[rows]
     return Rounds(numbers, line)
 
 
@@ -64,33 +72,54 @@ def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], t
     """Return the last complete round as a line, or the initial states; with findings and notes on later rounds.
 
     A complete round that is not consistent is a finding, and the round before it is taken.
+
+    Raises
+    ------
+    NoConsistentLine : no round can be taken, and initial states contradict each other
     """
     findings: list[Finding] = []
-    channels = np.arange(len(history.src))
-    line, taken = np.zeros(len(history.subtasks), np.int64), -1
     for place in rounds.complete[::-1].tolist():
-        channel, _ = forced(history, rounds.line[place], channels)
+        channel = _orphaned(history, rounds.line[place])
         if not len(channel):
-            line, taken = rounds.line[place], place
-            break
+            return rounds.line[place], findings, tuple(_notes(history, rounds, place))
         findings.append(_inconsistent(history, rounds, place, int(channel[0])))
-    return line, findings, tuple(_notes(history, rounds, taken))
+    initial = np.zeros(len(history.subtasks), np.int64)
+    channel = _orphaned(history, initial)
+    if len(channel):
+        raise NoConsistentLine(int(channel[0]))
+    return initial, findings, tuple(_notes(history, rounds, -1))
+
+
+def consistent_rounds(history: History, rounds: Rounds) -> Ints:
+    """Return the places of the rounds that can be restarted from: complete, without an orphan message."""
+    places = rounds.complete.tolist()
+    return np.array([place for place in places if not len(_orphaned(history, rounds.line[place]))], np.int64)
+
+
+def _orphaned(history: History, line: Ints) -> Ints:
+    """The channels with orphan messages across a line."""
+    sent = sent_limit(history, line, np.arange(len(history.src)))
+    return np.flatnonzero(history.received_of(line) > sent)
 
 
 def _inconsistent(history: History, rounds: Rounds, place: int, channel: int) -> Finding:
     number, line = int(rounds.number[place]), rounds.line[place]
-    received, sent = history.received_of(line)[channel], history.sent_of(line)[channel]
+    name, sender = history.channels[channel], history.subtasks[history.src[channel]]
+    received, sent = int(history.received_of(line)[channel]), int(history.sent_of(line)[channel])
+    told = f"had received messages {sent} to {received - 1} of {name}, which {sender} had not sent"
+    if received == UNBOUNDED:
+        told = f"may have received more of {name} than {sender} had sent, as records are lost"
     message = (
-        f"round {number} is complete but not consistent: {history.subtasks[history.dst[channel]]} had received "
-        f"messages {sent} to {received - 1} of {history.channels[channel]}, which "
-        f"{history.subtasks[history.src[channel]]} had not sent: not aligned, or the log is wrong; it is not used"
+        f"round {number} is complete but not consistent: {history.subtasks[history.dst[channel]]} {told}: "
+        "not aligned, or the log is wrong; it is not used"
     )
     return Finding("inconsistent-round", "error", f"round {number}", message)
 
 
 def _notes(history: History, rounds: Rounds, taken: int) -> list[str]:
     lead = "no coordinated round is complete and consistent" if taken < 0 else f"round {rounds.number[taken]} is used"
-    later = [place for place in range(taken + 1, len(rounds.number)) if place not in set(rounds.complete.tolist())]
+    incomplete = np.setdiff1d(np.arange(len(rounds.number)), rounds.complete)
+    later = incomplete[incomplete > taken].tolist()
     return [lead, *(f"round {rounds.number[p]} is incomplete: {missing(history, rounds, p)}" for p in later[-3:])]
 
 
@@ -146,8 +175,8 @@ def _slowest_channel(history: History, time: Ints, receiver: int) -> str | None:
     return history.channels[into[np.argmax(time[history.src[into]])]] if len(into) else None
 
 
-def completed_at(rounds: Rounds, taken: Ints, history: History) -> Ints:
-    """Return when each complete round was complete, shape (complete rounds,): rising, by rows' times `taken`."""
-    rows = history.first[:-1] + rounds.line[rounds.complete]
+def completed_at(lines: Ints, taken: Ints, history: History) -> Ints:
+    """Return when each of some rounds (their `lines`) was complete: rising, by rows' times `taken`."""
+    rows = history.first[:-1] + lines
     latest: Ints = np.maximum.accumulate(taken[rows].max(axis=1, initial=np.iinfo(np.int64).min))
     return latest

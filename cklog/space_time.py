@@ -32,6 +32,7 @@ from cklog.space_time_shapes import (
     line_stroke,
 )
 from cklog.svg import GLYPH, Attributes, element, number, shortened, text_of, wrapped
+from cklog.tables import parse_channel
 from cklog.view import utc
 
 _MARGIN = 24.0
@@ -180,8 +181,9 @@ class _Diagram:
             same = found.target == found.source
             return _Drawn(message, x, y, self._left + head, self._rows[found.target].y, 44.0 if same else 0.0)
         assert isinstance(message, Unreceived)
-        receiver = message.channel.partition("#")[0].rpartition("->")[2]
-        target = next(row for row in self._rows if row.name == receiver)
+        channel = parse_channel(message.channel)
+        assert channel is not None
+        target = next(r for r in self._rows if (r.subtask.operator, r.subtask.subtask) == channel.receiver)
         short = 26.0 if target.y > y else -26.0
         return _Drawn(message, x, y, x + 34, target.y - short if target.y != y else y - 30)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 BOX_GAP = 10.0  # pixels between two boxes, or a box and the end of an arrow
 _END_GAP = 12.0  # pixels between the ends of two arrows
@@ -64,7 +65,12 @@ class Layout:
 
 
 def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> Layout:
-    """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that."""
+    """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that.
+
+    An initial state that has received what another one sends only later is not at the left edge.
+    """
+    entered = {arrow.target for arrow in arrows if arrow.head < 0}
+    lanes = [replace(lane, pinned_left=lane.pinned_left and i not in entered) for i, lane in enumerate(lanes)]
     at_ease = _Placing(lanes, arrows, box)
     return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
 
@@ -79,16 +85,17 @@ def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> li
     before = {name: {a for a, b in pairs if b == name and a != name} for name in waiting}
     found: list[str] = []
     while waiting:
-        ready = [name for name in waiting if not before[name] & set(waiting)]
-        entered = [name for name in waiting if before[name] & set(found)]
-        found.append((ready or entered or waiting)[0])
+        later, done = set(waiting), set(found)
+        ready = (name for name in waiting if before[name].isdisjoint(later))
+        entered = (name for name in waiting if not before[name].isdisjoint(done))
+        found.append(next(chain(ready, entered, waiting)))
         waiting.remove(found[-1])
     return found
 
 
 def _natural(name: str) -> list[str | int]:
     """`op10` after `op9`."""
-    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", name))]
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d{1,18})", name))]
 
 
 class _Placing:

@@ -3,7 +3,8 @@
 * A channel that a checkpoint does not mention keeps the watermark of the checkpoint before it. Where a record may
   be missing in between (a gap in the numbers, in a damaged input), `received` is taken as the *next* watermark
   known, or as unbounded: the answer may get older by that, never newer.
-* Incomplete checkpoints, and deltas whose chain is broken, lend their watermarks but are on no line.
+* Incomplete checkpoints, and deltas whose chain is broken, lend their watermarks but are on no line. If checkpoint 0
+  is one, the initial state may have received what it says, and has sent nothing.
 * A watermark that decreases is a finding, and is bounded so that no line gets newer by it.
 """
 
@@ -97,27 +98,31 @@ class _Builder:
             np.full(total, -1, np.int64),
             np.full(total, -1, np.int64),
         )
+        unusable = self._unusable()
+        initial = unusable & (self._records.number == 0)  # the initial state exists all the same
+        at = self._at[~initial]
         label[self._at] = self._records.number
-        row[self._at] = np.arange(len(self._at))
-        known = pc.fill_null(self._records.table["time"], -1).to_numpy()
-        time[self._at] = known
+        row[at] = np.flatnonzero(~initial)
+        time[at] = pc.fill_null(self._records.table["time"], -1).to_numpy()[~initial]
         last = self._first[1:][self._survivor] - 1
         label[last] = -1
-        sent = self._direction(self._records.sent, self._src, self._current.sent, label, upper=False)
+        told = self._records.sent
+        proven = ~initial[told.row]
+        told = Watermarks(told.row[proven], told.channel[proven], told.value[proven])
+        sent = self._direction(told, self._src, self._current.sent, label, upper=False)
         received = self._direction(self._records.received, self._dst, self._current.received, label, upper=True)
-        usable = self._usable(total)
+        usable = np.ones(total, np.bool_)
+        usable[self._at[unusable & ~initial]] = False
         return self._assemble(label, time, row, usable, sent, received)
 
-    def _usable(self, total: int) -> NDArray[np.bool_]:
-        """Rows that a line may hold: complete, their chain whole, and not a volatile record."""
-        usable = np.ones(total, np.bool_)
+    def _unusable(self) -> NDArray[np.bool_]:
+        """Records that no line may hold: incomplete, volatile, or of a broken chain."""
         table = self._records.table
-        incomplete = _is(table["status"], "incomplete")
-        usable[self._at[incomplete | self._volatile]] = False
+        found = _is(table["status"], "incomplete") | self._volatile
         delta = _is(table["form"], "delta")
         if delta.any():
-            usable[self._at[self._broken(delta, incomplete | self._volatile)]] = False
-        return usable
+            found[self._broken(delta, found.copy())] = True
+        return found
 
     def _broken(self, delta: NDArray[np.bool_], unusable: NDArray[np.bool_]) -> Ints:
         """Deltas whose parent (the checkpoint before them if none is named) cannot be restored."""

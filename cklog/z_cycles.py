@@ -90,7 +90,7 @@ def _counts(sets: CheckpointSets, stored: Any) -> dict[str, int]:
 def _by_operator(history: History, sets: CheckpointSets, stored: Any) -> list[dict[str, Any]]:
     """A row of counts for each operator, in order."""
     operators = sorted({s.operator for s in history.subtasks})
-    number = np.array([operators.index(s.operator) for s in history.subtasks])[owners(history)]
+    number = np.array([operators.index(s.operator) for s in history.subtasks], np.int64)[owners(history)]
     columns = {"checkpoints": stored} | {kind: getattr(sets, kind) & stored for kind in KINDS}
     counted = {name: np.bincount(number[mask], minlength=len(operators)).tolist() for name, mask in columns.items()}
     return [{"operator": op} | {name: counts[i] for name, counts in counted.items()} for i, op in enumerate(operators)]

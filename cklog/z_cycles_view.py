@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cklog.conclude import DAMAGE
+from cklog.conclude import LOSSES
 from cklog.line import message_words
 from cklog.model import Answer, UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.view import Section, View
@@ -12,8 +12,9 @@ _SENTENCES = 10
 
 
 _LOST = (
-    "Records are lost. What they may have held counts as received, so a cycle with an unknown message (m?) need not be "
-    "real, and a checkpoint called obsolete may be needed: delete nothing because of it"
+    "Records are lost. What a checkpoint between two others may have held counts as received, so a cycle with an "
+    "unknown message (m?) need not be real; what a newest one held is not known, so that a useless checkpoint may be "
+    "missed, and one called obsolete may be needed: delete nothing because of it"
 )
 
 
@@ -30,17 +31,21 @@ def z_cycles_view(answer: Answer) -> View:
         Section("What the kinds mean", ("kind", "checkpoints", "meaning"), _kinds(found)),
     ]
     told = [sentence(u) for u in found.useless if u.witness is not None][:_SENTENCES]
-    if any(finding.id in DAMAGE for finding in answer.findings):
-        told.append(_LOST)
+    lost = any(finding.id in LOSSES for finding in answer.findings)
+    told += [_LOST] if lost else []
     data = Section("Useless checkpoints", names, rows)
-    return View(_headline(found), tuple(s for s in sections if s.rows), tuple(told), data=data)
+    return View(_headline(found, lost), tuple(s for s in sections if s.rows), tuple(told), data=data)
 
 
-def _headline(found: ZCycles) -> str:
+def _headline(found: ZCycles, lost: bool) -> str:
     useless, total = found.counts["useless"], found.checkpoints
     if found.asked is not None:
         asked = f"{found.asked.operator}/{found.asked.subtask}={found.asked.checkpoint}"
-        return f"{asked} is useless." if found.useless else f"{asked} is on no Z-cycle: some consistent line holds it."
+        if found.useless:
+            return f"{asked} is useless."
+        return f"{asked} is on no Z-cycle{' that is left' if lost else ': some consistent line holds it'}."
+    if not useless and lost:
+        return f"None of {total} checkpoints is known to be useless: records are lost."
     if not found.cyclic:
         return f"None of {total} checkpoints is useless, nor can one be: the channels form no cycle."
     if not useless:

@@ -13,6 +13,7 @@ from cklog.errors import UsageError
 from cklog.question import Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
+_INTEGER = re.compile(r"-?\d{1,18}")
 
 
 class Algorithm(StrEnum):
@@ -74,7 +75,7 @@ def moment(text: str) -> int | None:
     """
     if not text:
         return None
-    if text.lstrip("-").isdigit() and len(text) < 19:
+    if _INTEGER.fullmatch(text):
         return int(text)
     try:
         found = datetime.fromisoformat(text)
@@ -92,7 +93,7 @@ def checkpoint_named(option: str, text: str) -> tuple[str, int]:
     ('join/1', 5)
     """
     name, number = assignment(option, text)
-    if not number.lstrip("-").isdigit() or len(number) > 18:
+    if not _INTEGER.fullmatch(number):
         raise UsageError(f"{option} {text}: {number} is no checkpoint number")
     return name, int(number)
 

@@ -140,6 +140,9 @@ def test_raw_events_and_checkpoint_records_give_the_same_answer(case: Case) -> N
     raw, stored = answers
     for part in ("line", "rolled_back", "useless", "steps", "domino"):
         assert getattr(raw, part) == getattr(stored, part)
+    for r in raw.channels:
+        assert (r.messages, r.retained) == (r.replay_to - r.replay_from, True)
+        assert r.bytes == sum(100 + seq for seq in range(r.replay_from, r.replay_to))
     disordered = out_of_order(execution) | {c for c in execution.channels if overtaken_at_the_end(execution, c)}
     rows = [[r for r in result.channels if r.channel not in disordered] for result in answers]
     assert rows[0] == rows[1]
