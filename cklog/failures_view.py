@@ -22,7 +22,8 @@ def failures_view(answer: Answer) -> View:
     rest = len(found.moments) - len(rows)
     note = f"and {rest} moments that would have cost no more; --json and --format csv have them" if rest else ""
     every = Section("Moments", names, tuple(_row(m) for m in found.moments))
-    return View(_headline(found), (Section("Failures", names, rows, note),), figures=_figures(found), data=every)
+    shown = Section("Failures", tuple(name.replace("_", " ") for name in names), rows, note)
+    return View(_headline(found), (shown,), figures=_figures(found), data=every)
 
 
 def _row(moment: Moment) -> tuple[Any, ...]:

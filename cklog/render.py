@@ -182,7 +182,7 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
     for section in shown.sections:
         console.print()
         console.print(Text(section.title, style="bold"))
-        console.print(_rich(section), soft_wrap=False)
+        console.print(_rich(section, width), soft_wrap=False)
         if section.note:
             console.print(Text(visible(section.note)))
     if shown.notes:
@@ -206,15 +206,65 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _rich(section: Section) -> Any:
+_FOLDED = (24, 16)
+"""Words of more characters, such as URIs, may be cut to fit a terminal; of the second number, if need be."""
+
+_GAP, _NARROW_GAP = 3, 2
+
+
+def _rich(section: Section, width: int | None) -> Any:
+    """A table; where it is too wide, columns wrap between words, and where they cannot, a row takes several lines."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    rows = [[visible(str(cell)) for cell in row] for row in section.rows]
+    columns = list(zip(section.columns, *rows, strict=True))
+    natural = [max(map(len, cells)) for cells in columns]
+    narrow = width is not None and sum(natural) + _GAP * (len(natural) - 1) > width
+    widths = _narrow(columns, natural, width or 0) if narrow else natural
+    if not widths:
+        return _one_below_the_other(section.columns, rows)
+    padding = (0, 1, 0, 0) if narrow else (0, 1)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for i, column in enumerate(section.columns):
         numeric = all(isinstance(row[i], int) or str(row[i]).isdigit() or row[i] == "-" for row in section.rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in section.rows:
-        table.add_row(*(Text(visible(str(cell))) for cell in row))
+        justify: Any = "right" if numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", width=widths[i] if narrow else None)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _narrow(columns: list[tuple[str, ...]], natural: list[int], width: int) -> list[int]:
+    """Widths of columns of text that wrap between words, within `width`; none if words do not fit.
+
+    What is left goes to the columns that need least not to wrap.
+
+    >>> _narrow([("name", "a/0"), ("missing", "b/0, b/1 and c/0")], [4, 16], 20)
+    [4, 14]
+    """
+    words = [" ".join(cells).split() for cells in columns]
+    for most in _FOLDED:
+        found = [min(max(map(len, column), default=0), most) for column in words]
+        spare = width - sum(found) - _NARROW_GAP * (len(found) - 1)
+        if spare >= 0:
+            for i in sorted(range(len(found)), key=lambda i: natural[i] - found[i]):
+                more = min(spare, natural[i] - found[i])
+                found[i], spare = found[i] + more, spare - more
+            return found
+    return []
+
+
+def _one_below_the_other(names: tuple[str, ...], rows: list[list[str]]) -> Any:
+    """Each cell on a line of its own, with the name of its column."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for i, row in enumerate(rows):
+        for j, pair in enumerate(zip(names, row, strict=True)):
+            table.add_row(*map(Text, pair), end_section=i < len(rows) - 1 and j == len(row) - 1)
     return table

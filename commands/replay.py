@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, At, Failed, question
+from cklog.commands.options import AsOf, At, Earliest, Failed, question
 from cklog.exports import exports
 
 
@@ -17,6 +17,7 @@ def replay(
     failed: Failed = None,
     as_of: AsOf = "",
     at: At = None,
+    earliest: Earliest = False,
     operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
 ) -> None:
@@ -24,5 +25,5 @@ def replay(
 
     --format also takes what tools accept: kafka-csv, kafka-delete-records, kcat, spark-offsets, flink-offsets.
     """
-    asked = question(failed, as_of, at)
+    asked = question(failed, as_of, at, earliest=earliest)
     common.answer(lambda run: run.replay(asked), exports(operator, topic))

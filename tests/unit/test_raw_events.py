@@ -301,6 +301,8 @@ def test_a_log_that_begins_late_was_trimmed(tmp_path: Path) -> None:
     assert line(answer) == {"a/0": 1, "b/0": 2}
     assert [f.subject for f in answer.findings if f.id == "trimmed-events"] == ["a/0", "b/0"]
     assert [(r.replay_from, r.replay_to) for r in answer.result.channels] == [(8, 8)]
+    behind = ask(write(tmp_path / "behind", events("a/0", "s0 s1 C1 s2 s3"), events("b/0", "- - C1 r3 C2")))
+    assert line(behind) == {"a/0": 1, "b/0": 0}  # at C1 b had received all up to 2
     silent = ask(write(tmp_path / "silent", events("a/0", "s0 s1 C1 s2"), events("b/0", "- - C4")))
     assert line(silent) == {"a/0": 1, "b/0": 0}  # b may have received all three before
 
@@ -313,6 +315,19 @@ def test_numbers_may_begin_at_one(tmp_path: Path, first: int) -> None:
     assert ask(write(tmp_path, a, b)).findings == ()
     damaged = ask(write(tmp_path / "damaged", a, lines(b) + b"#\n"))
     assert line(damaged) == {"a/0": 1, "b/0": 1}
+
+
+def test_a_damaged_first_event_costs_all_that_follow(tmp_path: Path) -> None:
+    """Unlike a log that was trimmed: what is lost may have been any message."""
+    a, b = events("a/0", "s0 C1 s1"), events("b/0", "r1 C1 r0 C2")
+    answer = ask(write(tmp_path, a, b"#\n" + lines(b[1:])))
+    assert line(answer) == {"a/0": 1, "b/0": 0}
+    assert "the first is number 0" in found(answer, "missing-events").message
+
+
+def test_where_everybody_has_lost_the_first_event_numbers_do_not_begin_at_one(tmp_path: Path) -> None:
+    a, b = events("a/0", "s0 C1 s1"), events("b/0", "r1 C1")
+    assert line(ask(write(tmp_path, b"#\n" + lines(a[1:]), b"#\n" + lines(b[1:])))) == {"a/0": 0, "b/0": 0}
 
 
 def test_a_damaged_line_costs_what_comes_behind_it(tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ def test_the_earliest_line_through_a_choice() -> None:
     line = result(cklog("recovery-line", SAMPLES / "uncoordinated-join", "--at", "join/0=2", "--earliest", "--json"))
     chosen = {f"{e['operator']}/{e['subtask']}": e["checkpoint"] for e in line["line"]}
     assert chosen == {"join/0": 2, "join/1": 0, "orders/0": 2, "payments/0": 2, "sink/0": 0}
+    offsets = cklog("replay", SAMPLES / "uncoordinated-join", "--at", "join/0=2", "--earliest", "--format", "kafka-csv")
+    assert offsets.out == "orders,0,1017\npayments,0,1020\n"
     nothing = cklog("recovery-line", DOMINO, "--earliest")
     assert (nothing.code, "through which checkpoint" in nothing.err) == (2, True)
 
