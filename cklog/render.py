@@ -206,8 +206,8 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-_FOLDED = (24, 16)
-"""Words of more characters, such as URIs, may be cut to fit a terminal; of the second number, if need be."""
+_FOLDED = (24, 16, 12)
+"""Longer words, such as URIs, may be cut to fit a terminal: those of so many characters first."""
 
 _GAP, _NARROW_GAP = 3, 2
 
@@ -265,6 +265,8 @@ def _one_below_the_other(names: tuple[str, ...], rows: list[list[str]]) -> Any:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for i, row in enumerate(rows):
-        for j, pair in enumerate(zip(names, row, strict=True)):
-            table.add_row(*map(Text, pair), end_section=i < len(rows) - 1 and j == len(row) - 1)
+        if i:
+            table.add_row("", "")
+        for pair in zip(names, row, strict=True):
+            table.add_row(*map(Text, pair))
     return table

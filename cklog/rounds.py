@@ -63,8 +63,9 @@ def rounds_of(records: Records, built: Built) -> Rounds:
         message = f"{len(numbers)} coordinated rounds of {len(history.subtasks)} subtasks do not fit"
         raise CorruptInput(message, "analyse a part of the history: move old checkpoints out of a copy")
     line = np.full((len(numbers), len(history.subtasks)), -1)
-    rows = slice(None, None, -1)  # the first of several is written last
-    line[np.searchsorted(numbers, of_row)[rows], owner[rows]] = (here - history.first[owner])[rows]
+    place = np.searchsorted(numbers, of_row)
+    _, first = np.unique(place * len(history.subtasks) + owner, return_index=True)
+    line[place[first], owner[first]] = (here - history.first[owner])[first]
     return Rounds(numbers, line)
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from cklog.engine import Damage, Split
 from cklog.model import TABLES
 from cklog.parsers.columns import Fields, decode
+from cklog.parsers.mixed_columns import decode_mixed
 from cklog.parsers.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json
 from cklog.storage import open_file
 
@@ -100,9 +101,10 @@ def _decoded_as(field: pa.Field) -> Literal["json", "int64", "string"]:
 
 
 def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
-    """Decode a block at once if all its lines have one shape, else halve it, at last line by line."""
+    """Decode a block at once if its lines have one shape or a few, else halve it, at last line by line."""
     if shape.flat is not None:
         found = decode(block, shape.flat)
+        found = decode_mixed(block, shape.flat) if found is None else found
         batch = _completed(shape, start, found) if found is not None else None
         if batch is not None:
             yield batch

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cklog.parsers.columns import Fields, decode
+from cklog.parsers.mixed_columns import decode_mixed
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
 TYPES: dict[str, Any] = {"string": str, "int64": int}
@@ -52,15 +53,18 @@ def fits(number: int) -> bool:
 
 
 def agrees(block: bytes) -> bool:
-    """Whether `decode` gave an answer; that answer equals the strict reader's."""
-    batch = decode(block, (*FIELDS, ("state", "json")))
-    if batch is None:
-        return False
-    rows = batch.to_pylist()
-    for row in rows:
-        row["state"] = None if row["state"] is None else json.loads(row["state"], object_pairs_hook=tuple)
-    assert rows == strictly(block)
-    return True
+    """Whether `decode` or `decode_mixed` gave an answer; any answer equals the strict reader's."""
+    found = [read(block, (*FIELDS, ("state", "json"), ("_offset", "int64"))) for read in (decode, decode_mixed)]
+    for batch in found:
+        if batch is None:
+            continue
+        rows = batch.to_pylist()
+        offsets = [row.pop("_offset") for row in rows]
+        for row in rows:
+            row["state"] = None if row["state"] is None else json.loads(row["state"], object_pairs_hook=tuple)
+        assert rows == strictly(block)
+        assert offsets == [0, *(at + 1 for at, byte in enumerate(block[:-1]) if byte == ord("\n"))]
+    return any(batch is not None for batch in found)
 
 
 integers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 10**6)
@@ -90,6 +94,16 @@ def blocks(draw: st.DrawFn) -> bytes:
 @given(blocks())
 def test_a_block_of_one_shape_is_decoded(block: bytes) -> None:
     assert agrees(block)
+
+
+@given(st.lists(st.tuples(st.booleans(), names, integers), min_size=1, max_size=8))
+def test_lines_of_two_shapes_are_decoded_in_their_order(lines: list[tuple[bool, str, int]]) -> None:
+    """As a log of events has them: sends with a channel, checkpoints without."""
+    records = [
+        {"event": "send", "channel": name, "seq": seq} if sends else {"event": "checkpoint", "seq": seq}
+        for sends, name, seq in lines
+    ]
+    assert agrees("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
 
 
 @given(blocks(), st.data())

@@ -21,7 +21,7 @@ Island = tuple[Any, ...]
 
 
 def batch_of(rows: list[Row], coded: bool = False) -> pa.RecordBatch:
-    batch = pa.RecordBatch.from_pylist([dict(zip(MESSAGES.names, row, strict=True)) for row in rows], MESSAGES)
+    batch = pa.RecordBatch.from_pylist([dict(zip(MESSAGES.names[:4], row, strict=True)) for row in rows], MESSAGES)
     if not coded:
         return batch
     # A dictionary in no order, with a name that no row has, and one that it has twice.
