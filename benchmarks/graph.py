@@ -85,9 +85,9 @@ def measure(subtasks: int, checkpoints: int, channels: int, acyclic: bool) -> No
     pairs = list(zip(owner.tolist(), (chosen - history.first[owner]).tolist(), strict=True))
     if pairs:
         timed(f"{len(pairs)} shortest witnesses", lambda: [search.cycle(i, x) for i, x in pairs])
-    print(f"\n{len(points.send):,} pairs, {int(mask.sum()):,} of {len(mask):,} checkpoints useless", flush=True)
     if len(points.send) < 2_000_000:
         timed("networkx: graph and strong components", lambda: peer(history, points))
+    print(f"\n{len(points.send):,} pairs, {int(mask.sum()):,} of {len(mask):,} checkpoints useless", flush=True)
 
 
 def peer(history: History, points: Staircases) -> int:
