@@ -173,7 +173,7 @@ class Cascade:
             inputs,
             strict=self._strict,
             unrecoverable=nothing or not result.consistent,
-            indeterminate=lost or (planned is not None and bool(planned.evidence.bound)),
+            indeterminate=lost or (planned is not None and planned.evidence.indeterminate),
         )
 
     def _line(self, restarts: Mapping[Subtask, Restart], planned: Planned | None) -> RecoveryLine:

@@ -40,6 +40,7 @@ from cklog.replay import (
     sources_of,
 )
 from cklog.rollback_distance import domino_depths, rollback_distances
+from cklog.rounds import unknown_subtasks
 from cklog.tables import Records, parse_channel, parse_subtask, records_of, tells_no_watermarks
 from cklog.verification import Marks
 from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
@@ -159,7 +160,7 @@ class EventLog:
 
     def evidence_of(self, question: Question) -> Evidence:
         """What there is to answer a question from: the checkpoints, and what survivors hold now."""
-        return self.evidence(question, self._checkpoints())
+        return self.evidence(question, self._checkpoints(question.as_of))
 
     def answer_from(self, command: str, result: Any, evidence: Evidence) -> Answer:
         """An answer about the history, which rests on no line."""
@@ -169,7 +170,7 @@ class EventLog:
             evidence.findings,
             evidence.inputs,
             strict=self._strict,
-            indeterminate=bool(evidence.bound),
+            indeterminate=evidence.indeterminate,
         )
 
     def answer(self, command: str, result: Any, planned: Planned) -> Answer:
@@ -183,7 +184,7 @@ class EventLog:
             planned.evidence.inputs,
             strict=self._strict,
             unrecoverable=nothing or not line.consistent,
-            indeterminate=bool(planned.evidence.bound),
+            indeterminate=planned.evidence.indeterminate,
         )
 
     def plan(self, question: Question, fixed: Fixed | None = None) -> Planned:
@@ -256,7 +257,10 @@ class EventLog:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)
         found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
-        return Evidence(records, built, current, bound, found, inputs, raw.deliveries if raw else Deliveries())
+        coordinated = protocol_of(records) == "coordinated"
+        unknown = unknown_subtasks(found, self._tables.manifest) if coordinated else []
+        deliveries = raw.deliveries if raw else Deliveries()
+        return Evidence(records, built, current, bound, [*found, *unknown], inputs, deliveries, bool(unknown))
 
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):

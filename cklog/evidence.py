@@ -61,7 +61,7 @@ class Evidence:
     """What was read for one question: records, history, and the findings and inputs so far.
 
     `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
-    line from below.
+    line from below. `unproven`: a coordinated round may lack a subtask that nothing names.
     """
 
     records: Records
@@ -71,6 +71,12 @@ class Evidence:
     findings: list[Finding]
     inputs: list[InputUsed]
     deliveries: Deliveries
+    unproven: bool = False
+
+    @property
+    def indeterminate(self) -> bool:
+        """Whether evidence is missing, so that an answer is a bound at best."""
+        return bool(self.bound) or self.unproven
 
     @property
     def history(self) -> History:

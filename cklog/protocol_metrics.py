@@ -21,7 +21,7 @@ from cklog.engine import Reduce
 from cklog.event_log import EventLog
 from cklog.evidence import Planned
 from cklog.history import Ints
-from cklog.model import Answer, Round, Subtask
+from cklog.model import Answer, Round
 from cklog.question import Question
 from cklog.rollback_distance import domino_depths, rollback_distances
 from cklog.rounds import described, rounds_of
@@ -61,8 +61,7 @@ def with_metrics(log: EventLog, inspected: Answer) -> Answer:
 
 def compared(runs: Mapping[str, EventLog]) -> Answer:
     """The metrics of several runs, by the name of their folders, side by side."""
-    rows, findings, inputs = [], [], []
-    bound: tuple[Subtask, ...] = ()
+    rows, findings, inputs, unproven = [], [], [], False
     log = next(iter(runs.values()))
     for name, log in runs.items():
         found, planned = protocol_metrics(log, Question())
@@ -73,8 +72,8 @@ def compared(runs: Mapping[str, EventLog]) -> Answer:
             replace(f, subject=f"{name}: {f.subject}", message=f"{name}: {f.message}") for f in evidence.findings
         ]
         inputs += [replace(used, path=f"{name}/{used.path}") for used in evidence.inputs]
-        bound += evidence.bound
-    together = replace(evidence, findings=findings, inputs=inputs, bound=bound)
+        unproven |= evidence.indeterminate
+    together = replace(evidence, findings=findings, inputs=inputs, unproven=unproven)
     return log.answer_from("compare", {"runs": rows}, together)
 
 

@@ -7,13 +7,16 @@ aligned checkpoints a consistent one without a message in flight, which is check
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.checkpoint_sets import owners
+from cklog.conclude import LOSSES
 from cklog.errors import CorruptInput
 from cklog.history import History, Ints
 from cklog.model import Finding, Round
@@ -67,6 +70,18 @@ def rounds_of(records: Records, built: Built) -> Rounds:
     _, first = np.unique(place * len(history.subtasks) + owner, return_index=True)
     line[place[first], owner[first]] = (here - history.first[owner])[first]
     return Rounds(numbers, line)
+
+
+def unknown_subtasks(findings: Iterable[Finding], manifest: Mapping[str, Any]) -> list[Finding]:
+    """That a round may only look complete: records are lost, and no manifest says who should be in it."""
+    lost = [f for f in findings if f.id in LOSSES and f.severity == "error"]
+    if not lost or manifest.get("operators"):
+        return []
+    message = (
+        "records are lost and no job.json names the operators: a round may lack a subtask that nothing here names. "
+        "Give a job.json with all operators, or check the rounds by hand"
+    )
+    return [Finding("unknown-subtasks", "error", "rounds", message)]
 
 
 def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], tuple[str, ...]]:

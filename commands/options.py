@@ -117,5 +117,7 @@ def question(
 ) -> Question:
     """What is asked about the line."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
+    if len({name for name, _ in chosen}) < len(chosen):
+        raise UsageError(f"--at {','.join(at or [])}: two checkpoints of one subtask are on no line")
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
     return Question(names, moment(as_of), chosen, explain, earliest, algorithm.value)

@@ -178,9 +178,17 @@ def _manifest(found: dict[str, Any]) -> dict[str, Any]:
     for row in found.get("channels", []):
         if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
             raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
+    names = [row.get("name", row.get("channel")) for row in [*found.get("operators", []), *found.get("channels", [])]]
+    if not all(_is_text(name) for name in names):
+        raise records.NotARecord("a name holds half a surrogate pair")
     if not all(isinstance(name, str) for name in found.get("failed", [])):
         raise records.NotARecord("failed is not a list of OP or OP/SUB")
     return found
+
+
+def _is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8: JSON can spell halves of surrogate pairs."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def _is_count(value: Any, limit: int = 1 << 63) -> bool:

@@ -184,6 +184,8 @@ def missing_of(record: dict[str, Any]) -> str:
 def _real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotARecord(f"{name} is {_shown(value)}, not a number")
+    if not -BIGGEST < value < BIGGEST:
+        raise NotARecord(f"{name} is {_shown(value)[:40]}, beyond 64 bits")
     return float(value)
 
 
@@ -276,6 +278,10 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tu
             yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
         if (span["max"] or 0) >= BIGGEST:
             yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
+    if pa.types.is_floating(array.type):
+        fits = pc.less(pc.abs(array), float(BIGGEST))  # false for what is not a number
+        if array.null_count < len(array) and not pc.all(fits).as_py():
+            yield pc.fill_null(pc.invert(fits), False), f"{name} is beyond 64 bits"
     if name in CHOICES:
         words = pa.array([*CHOICES[name], None], pa.string())
         if pa.types.is_dictionary(array.type) and pc.all(pc.is_in(array.dictionary, value_set=words)).as_py():

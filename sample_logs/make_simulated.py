@@ -18,8 +18,8 @@ SAMPLES = {
     "reachability-uncoordinated": f"{CYCLIC} --protocol unc",
     "reachability-cic": f"{CYCLIC} --protocol cic-hmnr",
     "q3-coordinated": (
-        "simulate nexmark {} --query q3 --protocol coor --workers 2 --rate 5 --hot-items 30 --load 0.9 --failure-at 45.2"
-        " --encoding jsonl"
+        "simulate nexmark {} --query q3 --protocol coor --workers 2 --rate 5 --hot-items 30 --load 0.9"
+        " --failure-at 45.2 --encoding jsonl"
     ),
 }
 

@@ -74,11 +74,11 @@ def executions(draw: st.DrawFn, most_events: int = 40) -> Execution:
     length = 3 * draw(st.integers(0, most_events) | st.just(most_events))  # lists would be of three moves on average
     drawn = draw(st.binary(min_size=length, max_size=length))
     triples = zip(drawn[::3], drawn[1::3], drawn[2::3], strict=True)
-    moves = [(_MOVES[kind % len(_MOVES)], where, which) for kind, where, which in triples]
+    moves: list[tuple[str, int, int]] = [(_MOVES[kind % len(_MOVES)], where, which) for kind, where, which in triples]
     return Execution(subtasks, channels, tuple(_play(subtasks, channels, fifo, moves)))
 
 
-_MOVES: tuple[Literal["send", "recv", "ckpt"], ...] = ("send", "recv", "recv", "ckpt")
+_MOVES = ("send", "recv", "recv", "ckpt")
 
 
 _JOBS = (

@@ -72,6 +72,7 @@ def found(answer: Answer, id: str) -> Finding:
         (b"{nonsense\n", "not JSON"),
         (b"[1]\n", "not a JSON object"),
         (b'{"subtask":0,"checkpoint":2}\n', "no field operator"),
+        (b'{"operator":"b","checkpoint":2,"duration_ms":1e999}\n', "beyond 64 bits"),
         (b'{"operator":"b","checkpoint":"2"}\n', 'checkpoint is "2", not an integer'),
         (b'{"operator":"b","checkpoint":2.0}\n', "checkpoint is 2.0, not an integer"),
         (b'{"operator":"b","checkpoint":true}\n', "checkpoint is true, not an integer"),
@@ -307,3 +308,9 @@ def test_a_file_cut_between_two_lines_is_seen_by_its_checksum_file(tmp_path: Pat
     answer = ask(tmp_path)
     assert found(answer, "checksum-mismatch").severity == "error"
     assert chosen(answer) == {"a/0": 1, "b/0": 0}
+
+
+def test_half_a_surrogate_pair_in_a_manifest_is_a_bad_manifest(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(1, 1))
+    (tmp_path / "job.json").write_text('{"operators": [{"name": "\\ud800"}]}')
+    assert "half a surrogate pair" in found(ask(tmp_path), "bad-manifest").message

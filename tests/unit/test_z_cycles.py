@@ -67,6 +67,11 @@ def test_what_cannot_be_asked(args: list[str], code: int, told: str) -> None:
     assert told in ended.err
 
 
+def test_two_checkpoints_of_one_subtask_are_not_asked_for() -> None:
+    ended = cklog("recovery-line", DOMINO, "--at", "op1/0=1,op1/0=2")
+    assert (ended.code, "two checkpoints of one subtask" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize("command", ["z-cycles", "graph", "compare"])
 def test_micro_batches_and_output_queues_have_no_graph(command: str) -> None:
     more = [DOMINO] if command == "compare" else []
