@@ -14,6 +14,8 @@ test-slow:
 
 samples:
 	python sample_logs/make_native.py
+	python sample_logs/make_raw_events.py
+	python sample_logs/make_simulated.py
 
 golden:
 	python -m pytest --refresh-golden tests/golden
