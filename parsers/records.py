@@ -101,7 +101,7 @@ def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
 
     >>> from cklog.model import MESSAGES
     >>> as_record({"channel": "a/0->b/0", "seq": 7, "colour": "red"}, MESSAGES)
-    {'channel': 'a/0->b/0', 'seq': 7, 'time': None, 'bytes': None}
+    {'channel': 'a/0->b/0', 'seq': 7, 'time': None, 'bytes': None, 'protocol_bytes': None}
 
     Raises
     ------
