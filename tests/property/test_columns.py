@@ -33,7 +33,7 @@ def one(text: bytes) -> dict[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Refused from error
     record = dict(pairs)
-    if not text.startswith(b"{") or len(record) < len(pairs):
+    if not text.lstrip(b" \t\r").startswith(b"{") or len(record) < len(pairs):
         raise Refused
     if pairs and pairs[-1][0] == "crc32c":
         payload, _, claimed = text.rpartition(b',"crc32c":"')
@@ -125,6 +125,10 @@ def test_no_byte_at_any_place_changes_the_answer_unseen() -> None:
 
 
 pieces = st.sampled_from([b'"', b"{", b"}", b",", b":", b"\n", b"0", b"-", b"\\", b" ", b"\x00", b'"seq":1', b"1" * 30])
+
+
+def test_space_before_a_line_is_json() -> None:
+    agrees(b' {"channel": "", "seq": 0, "time": 0, "note": "", "state": null}\n')
 
 
 @given(blocks(), pieces, st.data())
