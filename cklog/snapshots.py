@@ -1,0 +1,55 @@
+"""Snapshots of whole jobs (Flink checkpoints and savepoints) as a table: one row per thing that a snapshot says.
+
+A snapshot is coordinated: complete and with all its files, it is a recovery line by itself. What has to be decided is
+whether it is complete, what else it needs, where its sources resume and what was in flight.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SNAPSHOTS = pa.schema(
+    [
+        pa.field("entry", pa.string(), nullable=False),
+        pa.field("checkpoint", pa.int64()),
+        pa.field("operator", pa.string()),
+        pa.field("subtask", pa.int64()),
+        pa.field("name", pa.string()),
+        pa.field("uid", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("start", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("at_least", pa.bool_()),
+        pa.field("offset", pa.int64()),
+        pa.field("stop", pa.int64()),
+        pa.field("parallelism", pa.int64()),
+        pa.field("max_parallelism", pa.int64()),
+        pa.field("gate", pa.int64()),
+        pa.field("channel", pa.int64()),
+        pa.field("version", pa.int64()),
+        pa.field("detail", pa.string()),
+    ]
+)
+"""Columns by `entry`; null where a row has nothing to say. `operator` is the hex id, `_path` the snapshot's metadata.
+
+snapshot     checkpoint, version (of the format), name (Checkpoint / Savepoint / …; null before version 4), kind
+             (how it was written: CANONICAL / NATIVE / …), detail (the settings that are on, comma-separated), bytes (of
+             the metadata file), file (where the snapshot's own folder was when it was written, if its handles tell)
+operator     operator, name, uid (null where the format has none), parallelism, max_parallelism, kind ("finished" if the
+             whole operator is), detail (coordinator state: its size in bytes, null if none)
+finished     operator, subtask: that instance had finished
+handle       operator, subtask (null: the operator's coordinator, or a master hook), name (inline / absolute / relative /
+             segment / empty), kind (coordinator / master / managed-operator / raw-operator / managed-keyed / raw-keyed /
+             input-channel / output-channel), file (as stored: a URI, or a path relative to the metadata; null if
+             inline), start (first byte used), bytes (used), at_least (the file may be longer than start + bytes),
+             uid (the keyed backend's uuid), detail (exclusive / shared / private / task-owned / changelog, or null)
+channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or subpartition), bytes
+source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind
+             (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (null: none), detail (its cluster)
+enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned / discovering), offset
+transaction  operator, subtask, name (transactional id), kind (open / pending), checkpoint, detail ("producer 7 epoch 0")
+unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence)
+"""
+
+COLUMNS = tuple(SNAPSHOTS.names)
