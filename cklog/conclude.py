@@ -24,6 +24,7 @@ DAMAGE = frozenset(
         "missing-batch-file",
         "unknown-version",
         "corrupt-batch",
+        "corrupt-metadata",
     }
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""
@@ -91,6 +92,7 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "bad-record": f"{count} {'record' if count == 1 else 'records'} cannot be read and {_are(count)} skipped",
         "torn-tail": "the end is torn and is left out",
         "corrupt-file": "part of the file cannot be read",
+        "corrupt-metadata": "the snapshot cannot be read",
         "corrupt-batch": f"{count} {'record is' if count == 1 else 'records are'} in batches that fail their checksum",
         "open-transaction": f"{count} {'record' if count == 1 else 'records'} of a transaction that never ended",
     }.get(id, id)

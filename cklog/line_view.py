@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from cklog.detail_view import detail_sections, rows_section
 from cklog.line import sentence
 from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
 from cklog.view import Section, View, section, utc
@@ -23,8 +24,11 @@ def recovery_line_view(answer: Answer) -> View:
         sections.append(_sources_section(line))
     if any(d.depth is not None and d.checkpoints for d in line.rollback):
         sections.append(_distance_section(line))
+    sections += detail_sections(line.details, answer.command)
     notes = [sentence(step) for step in line.steps] + list(line.notes)
-    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes))
+    commands = tuple(row["command"] for row in line.details.get("restore", ()))
+    figures = ("\n".join(commands),) if commands else ()
+    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes), figures)
 
 
 def headline(answer: Answer) -> str:
@@ -69,7 +73,9 @@ def _line_section(line: RecoveryLine) -> Section:
 def _checkpoint(entry: LineEntry) -> str:
     if entry.state in ("current", "eventual"):
         return entry.state
-    return f"{entry.checkpoint} (initial)" if entry.state == "initial" else str(entry.checkpoint)
+    if entry.state == "initial":
+        return "initial" if entry.checkpoint is None else f"{entry.checkpoint} (initial)"
+    return str(entry.checkpoint)
 
 
 def _replay_section(channels: list[ReplayRange]) -> Section:
@@ -139,9 +145,7 @@ def inspect_view(answer: Answer) -> View:
     sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
     for title, rows in result.items():
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
-            columns = tuple(name for name in rows[0])
-            cells = [tuple(_cell(name, row[name]) for name in columns) for row in rows]
-            sections.append(section(title.capitalize(), columns, cells))
+            sections.append(rows_section(title.capitalize(), rows))
     for title in ("metrics", "protocol_metrics"):
         rows = tuple(metric_rows(result.get(title, {})))
         sections.append(Section(title.replace("_", " ").capitalize(), ("metric", "value"), rows))
@@ -152,16 +156,6 @@ def inspect_view(answer: Answer) -> View:
 
 def _input_row(used: InputUsed) -> tuple[Any, ...]:
     return used.path, used.format, used.bytes, _count(used.records)
-
-
-def _cell(name: str, value: Any) -> Any:
-    if value is None:
-        return "-"
-    if name.endswith("time"):
-        return utc(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, int | str) else json.dumps(value)
 
 
 def metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ class Question:
 
     `failed` as OP or OP/SUB, empty: the manifest's, or all; `as_of` in ms; `at` as ("op/sub", checkpoint);
     `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
+    Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
     """
 
     failed: tuple[str, ...] = ()
@@ -20,3 +21,5 @@ class Question:
     earliest: bool = False
     algorithm: str = "watermark-fixpoint"
     everything: bool = False
+    against: str = ""
+    check_files: bool = True

@@ -18,6 +18,7 @@ from cklog.storage import Root
 PARSERS: Mapping[str, str] = {
     "native": "cklog.parsers.native:Native",
     "spark-checkpoint": "cklog.parsers.spark_checkpoint:SparkCheckpoint",
+    "flink": "cklog.parsers.flink:Flink",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
 entry-point group `cklog.parsers`."""
@@ -74,11 +75,15 @@ class Run(AbstractContextManager["Run"]):
 
     @cached_property
     def analyses(self) -> Any:
-        """The analyses for this kind of run: `EventLog`, or `BatchLog` for micro-batch checkpoints."""
+        """The analyses for this kind of run: `EventLog`, `BatchLog` for micro-batches, `SnapshotLog` for snapshots."""
         if hasattr(self.parser, "plan"):
             from cklog.batch_log import BatchLog
 
             return BatchLog(self.parser, self._options.strict)
+        if hasattr(self.parser, "snapshots"):
+            from cklog.snapshot_log import SnapshotLog
+
+            return SnapshotLog(self.parser, self.engine_for, self._options.strict)
         from cklog.event_log import EventLog
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
@@ -113,14 +118,29 @@ class Run(AbstractContextManager["Run"]):
         answer: Answer = self.analyses.verify(line, maximal, question)
         return answer
 
-    def inspect(self, metrics: bool = False) -> Answer:
-        """What is here, what is damaged, what is missing; with the metrics of the checkpointing protocol, if asked."""
+    def inspect(self, metrics: bool = False, uid: str = "", job_log: str = "") -> Answer:
+        """What is here, what is damaged, what is missing; with the metrics of the checkpointing protocol, if asked.
+
+        Of Flink's snapshots: which operator has a `uid`, and what a job manager's log says of the checkpoints.
+        """
+        if hasattr(self.parser, "snapshots"):
+            answer: Answer = self.analyses.inspect({"uid": uid, "job_log": job_log})
+            return answer
+        if uid or job_log:
+            raise UsageError("--uid and --job-log are about Flink's snapshots", f"{self._root.path} holds none")
         if metrics:
             from cklog.protocol_metrics import with_metrics
 
             return with_metrics(self.checkpointed, self.checkpointed.inspect())
         with_queues = hasattr(self.parser, "queues") and self.parser.has("outputs")
-        answer: Answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
+        answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
+        return answer
+
+    def retention(self, jobs_stopped: bool = False) -> Answer:
+        """What may be deleted below PATH, and what must stay; nothing is deleted."""
+        if not hasattr(self.parser, "snapshots"):
+            raise NotFound(f"{self._root.path}: no snapshots of jobs here", "retention reads Flink checkpoint folders")
+        answer: Answer = self.analyses.retention(jobs_stopped)
         return answer
 
     @property

@@ -6,6 +6,9 @@ whether it is complete, what else it needs, where its sources resume and what wa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import pyarrow as pa
 
 SNAPSHOTS = pa.schema(
@@ -39,17 +42,65 @@ snapshot     checkpoint, version (of the format), name (Checkpoint / Savepoint /
 operator     operator, name, uid (null where the format has none), parallelism, max_parallelism, kind ("finished" if the
              whole operator is), detail (coordinator state: its size in bytes, null if none)
 finished     operator, subtask: that instance had finished
-handle       operator, subtask (null: the operator's coordinator, or a master hook), name (inline / absolute / relative /
-             segment / empty), kind (coordinator / master / managed-operator / raw-operator / managed-keyed / raw-keyed /
-             input-channel / output-channel), file (as stored: a URI, or a path relative to the metadata; null if
-             inline), start (first byte used), bytes (used), at_least (the file may be longer than start + bytes),
-             uid (the keyed backend's uuid), detail (exclusive / shared / private / task-owned / changelog, or null)
-channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or subpartition), bytes
+handle       operator, subtask (null: the operator's coordinator, or a master hook), name (inline / absolute /
+             relative / segment / empty), kind (coordinator / master / managed-operator / raw-operator /
+             managed-keyed / raw-keyed / input-channel / output-channel), file (as stored: a URI, or a path
+             relative to the metadata; null if inline), start (first byte used), bytes (used), at_least (the file
+             may be longer than start + bytes), uid (the keyed backend's uuid), detail (exclusive / shared /
+             private / task-owned / changelog, or null)
+channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or
+             subpartition), bytes
 source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind
              (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (null: none), detail (its cluster)
-enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned / discovering), offset
-transaction  operator, subtask, name (transactional id), kind (open / pending), checkpoint, detail ("producer 7 epoch 0")
+enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned / discovering),
+             offset
+transaction  operator, subtask, name (transactional id), kind (open / pending), checkpoint, detail
+             ("producer 7 epoch 0")
 unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence)
 """
 
 COLUMNS = tuple(SNAPSHOTS.names)
+
+Area = Literal["exclusive", "shared", "task-owned", "changelog"]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFolder:
+    """A folder of one checkpoint or savepoint. Paths are relative to PATH, "" is PATH itself.
+
+    `job` is the folder of the job that wrote it (a savepoint: its own folder). `number` is the checkpoint's by the
+    folder's name, None if it has none there; `metadata` the path of its metadata, None if there is none: in progress,
+    or torn. `files` and `bytes` count what lies in it.
+    """
+
+    path: str
+    job: str
+    number: int | None
+    savepoint: bool
+    metadata: str | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stored file is now: `path` relative to PATH (or a URI, by `--map`), `size` in bytes, None if missing.
+
+    `outside`: its place is not under PATH and no map says where it is, so nobody looked. `moved`: it was found by its
+    job's id, at another place than the one that is stored.
+    """
+
+    path: str
+    size: int | None
+    outside: bool = False
+    moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A file that belongs to a job, or to a snapshot of its own; `owner` is that folder."""
+
+    path: str
+    bytes: int
+    owner: str
+    area: Area

@@ -52,13 +52,45 @@ class Root:
 
     def list(self, prefix: str = "") -> list[Entry]:
         """Every file below `prefix`, sorted by path; empty if there is no such folder."""
+        return [*self.tree(prefix)[0]]
+
+    def tree(self, prefix: str = "") -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """Every file and every folder below `prefix`, each sorted by path, by one listing."""
         system, base = _system(self.path)
         found = system.get_file_info(
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
         )
         cut = len(base.rstrip("/")) + 1
         files = [Entry(f.path[cut:], f.size) for f in found if f.type == fs.FileType.File]
-        return sorted(files, key=lambda entry: entry.path)
+        folders = sorted(f.path[cut:] for f in found if f.type == fs.FileType.Directory)
+        return tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders)
+
+    def original(self, path: str) -> str | None:
+        """What `resolve` would make `path` of: the stored name of a path, or None if no map leads there."""
+        for old, new in self.maps:
+            base = os.path.abspath(_plain(new)) if not _SCHEME.match(new) else new.rstrip("/")
+            plain = os.path.abspath(_plain(path)) if not _SCHEME.match(path) else path
+            if plain == base or plain.startswith(base + "/"):
+                return old.rstrip("/") + plain[len(base) :]
+        return None
+
+    def inside(self, path: str) -> str | None:
+        """The relative path of an absolute one that lies below the root ("" is the root), else None."""
+        if _SCHEME.match(self.path) and not self.path.startswith("file:"):
+            root, path = self.path.partition("?")[0].rstrip("/"), path.partition("?")[0].rstrip("/")
+        else:
+            root, path = os.path.abspath(_plain(self.path)), os.path.abspath(_plain(path))
+        if path == root:
+            return ""
+        return path[len(root) :].lstrip("/") if path.startswith(root.rstrip("/") + "/") else None
+
+    def parent(self) -> tuple[Root, str]:
+        """The folder that holds this one, and this one's name in it."""
+        bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
+        if not _SCHEME.match(bare):
+            bare = os.path.abspath(bare)
+        above, _, name = bare.rstrip("/").rpartition("/")
+        return Root((above or "/") + mark + query, self.maps), name
 
     def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
         """The bytes of a file, `limit` of them at the most."""

@@ -73,6 +73,7 @@ _VIEWS = {
     "replay": "cklog.line_view:recovery_line_view",
     "verify": "cklog.line_view:verify_view",
     "inspect": "cklog.line_view:inspect_view",
+    "retention": "cklog.retention_view:retention_view",
     "graph": "cklog.graph_view:graph_view",
     "audit-cic": "cklog.audit_view:audit_view",
     "compare": "cklog.compare_view:compare_view",

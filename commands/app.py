@@ -21,6 +21,7 @@ from cklog.commands.graph import graph
 from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
+from cklog.commands.retention import retention
 from cklog.commands.simulate import simulate
 from cklog.commands.simulate_dataflow import cyclic, nexmark
 from cklog.commands.verify import verify
@@ -45,6 +46,7 @@ app.command("inspect")(inspect)
 app.command("graph")(graph)
 app.command("z-cycles")(z_cycles)
 app.command("compare")(compare)
+app.command("retention")(retention)
 app.command("extent")(extent)
 app.command("eventual-checkpoint")(eventual_checkpoint)
 app.add_typer(advise)

@@ -14,7 +14,13 @@ Metrics = Annotated[
 ]
 
 
+Uid = Annotated[str, typer.Option("--uid", metavar="NAME", help="Of Flink: the operator that has this uid.")]
+JobLog = Annotated[
+    str, typer.Option("--job-log", metavar="FILE", help="Of Flink: a job manager's log, joined by checkpoint.")
+]
+
+
 @command
-def inspect(common: Common, metrics: Metrics = False) -> None:
+def inspect(common: Common, metrics: Metrics = False, uid: Uid = "", job_log: JobLog = "") -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
-    common.answer(lambda run: run.inspect(metrics))
+    common.answer(lambda run: run.inspect(metrics, uid, job_log))

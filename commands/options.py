@@ -51,6 +51,9 @@ MaxExtent = Annotated[
 MaxReplay = Annotated[
     int | None, typer.Option("--max-replay", help="Exit 3 if the replay was ever over U tuples.", metavar="U")
 ]
+NoCheckFiles = Annotated[
+    bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
 
@@ -114,10 +117,21 @@ def question(
     explain: bool = False,
     earliest: bool = False,
     algorithm: Algorithm = Algorithm.fixpoint,
+    against: str = "",
+    check_files: bool = True,
 ) -> Question:
     """What is asked about the line."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
     if len({name for name, _ in chosen}) < len(chosen):
         raise UsageError(f"--at {','.join(at or [])}: two checkpoints of one subtask are on no line")
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
-    return Question(names, moment(as_of), chosen, explain, earliest, algorithm.value)
+    return Question(
+        names,
+        moment(as_of),
+        chosen,
+        explain,
+        earliest,
+        algorithm.value,
+        against=against,
+        check_files=check_files,
+    )

@@ -12,6 +12,7 @@ from cklog.commands.options import (
     Explain,
     Failed,
     FailedAt,
+    NoCheckFiles,
     moment,
     question,
 )
@@ -28,10 +29,11 @@ def recovery_line(
     explain: Explain = False,
     algorithm: AlgorithmName = Algorithm.fixpoint,
     failed_at: FailedAt = "",
+    no_check_files: NoCheckFiles = False,
 ) -> None:
     """The latest consistent recovery line: where every subtask can restart, and what to replay."""
     if not failed_at:
-        asked = question(failed, as_of, at, explain, earliest, algorithm)
+        asked = question(failed, as_of, at, explain, earliest, algorithm, check_files=not no_check_files)
         common.answer(lambda run: run.recovery_line(asked))
     if failed or at or earliest or explain:
         raise UsageError("--failed-at is about a failure of everything: without --failed, --at, --earliest, --explain")

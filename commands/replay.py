@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, At, Earliest, Failed, question
+from cklog.commands.options import AsOf, At, Earliest, Failed, NoCheckFiles, question
 from cklog.exports import exports
 
 
@@ -18,6 +18,11 @@ def replay(
     as_of: AsOf = "",
     at: At = None,
     earliest: Earliest = False,
+    against: Annotated[
+        str,
+        typer.Option("--against", metavar="SNAPSHOT", help="Of Flink: records read again up to another checkpoint."),
+    ] = "",
+    no_check_files: NoCheckFiles = False,
     operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
 ) -> None:
@@ -25,5 +30,5 @@ def replay(
 
     --format also takes what tools accept: kafka-csv, kafka-delete-records, kcat, spark-offsets, flink-offsets.
     """
-    asked = question(failed, as_of, at, earliest=earliest)
+    asked = question(failed, as_of, at, earliest=earliest, against=against, check_files=not no_check_files)
     common.answer(lambda run: run.replay(asked), exports(operator, topic))

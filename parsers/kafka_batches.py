@@ -40,8 +40,11 @@ HEADER = struct.Struct(
     "i"  # baseSequence
     "i"  # count
 )
-_BEFORE_LENGTH = 12  # bytes that batchLength does not count
-_CHECKED_FROM = 21
+BEFORE_LENGTH = 12
+"""Bytes of a batch that batchLength does not count."""
+
+CHECKED_FROM = 21
+"""Where the bytes begin that the CRC covers."""
 
 BATCH_LIMIT = 256 << 20
 """Bytes of a batch at the most; Kafka's own default is 1 MiB."""
@@ -76,7 +79,11 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The header of a batch, its fields possible but not yet verified."""
+    """The header of a batch, its fields possible but not yet verified.
+
+    `magic` is the format. What formats 0 and 1 (`cklog.parsers.kafka_legacy`) do not have is -1: all times of
+    format 0, and the last three fields.
+    """
 
     base: int
     length: int
@@ -87,11 +94,15 @@ class Header:
     max_time: int
     producer: int
     count: int
+    magic: int = 2
+    leader_epoch: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
 
     @property
     def size(self) -> int:
         """Bytes of the whole batch."""
-        return _BEFORE_LENGTH + self.length
+        return BEFORE_LENGTH + self.length
 
     @property
     def last(self) -> int:
@@ -125,25 +136,51 @@ def header(data: bytes, at: int = 0) -> Header:
     """
     if len(data) - at < HEADER.size:
         raise BadBatch(f"a header needs {HEADER.size} bytes, there are {max(len(data) - at, 0)}")
-    base, length, _, magic, crc, attributes, last, base_time, max_time, producer, _, _, count = HEADER.unpack_from(
-        data, at
-    )
+    (
+        base,
+        length,
+        leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last,
+        base_time,
+        max_time,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    ) = HEADER.unpack_from(data, at)
     if magic != 2:
         raise BadBatch(f"magic is {magic}, not 2")
-    if not HEADER.size <= _BEFORE_LENGTH + length <= BATCH_LIMIT:
-        raise BadBatch(f"a batch of {_BEFORE_LENGTH + length} bytes")
+    if not HEADER.size <= BEFORE_LENGTH + length <= BATCH_LIMIT:
+        raise BadBatch(f"a batch of {BEFORE_LENGTH + length} bytes")
     if base < 0 or last < 0 or base + last >= (1 << 63) - 1:
         raise BadBatch(f"offsets from {base} to {base + last}")
     if not 0 <= count <= last + 1:
         raise BadBatch(f"{count} records in {last + 1} offsets")
-    return Header(base, length, crc, attributes, last, base_time, max_time, producer, count)
+    return Header(
+        base,
+        length,
+        crc,
+        attributes,
+        last,
+        base_time,
+        max_time,
+        producer,
+        count,
+        magic,
+        leader_epoch,
+        producer_epoch,
+        sequence,
+    )
 
 
 def verify(head: Header, batch: bytes) -> None:
     """Raise `BadBatch` unless the batch is whole and its bytes match its CRC-32C."""
     if len(batch) != head.size:
         raise BadBatch(f"the batch needs {head.size} bytes, there are {len(batch)}")
-    computed = crc32c.crc32c(memoryview(batch)[_CHECKED_FROM:])
+    computed = crc32c.crc32c(memoryview(batch)[CHECKED_FROM:])
     if computed != head.crc:
         raise BadBatch(f"crc is {head.crc:08x}, the batch's bytes give {computed:08x}")
 

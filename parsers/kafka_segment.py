@@ -17,17 +17,18 @@ Neither base offset nor length is under the CRC; a jump of the offsets is report
 from __future__ import annotations
 
 import bisect
+import mmap
 import posixpath
 import re
 import struct
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from cklog.engine import Damage
-from cklog.parsers.kafka_batches import BATCH_LIMIT, HEADER, BadBatch, Header, header, verify
+from cklog.parsers import kafka_legacy as legacy
+from cklog.parsers.kafka_batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, verify
 from cklog.storage import Entry, open_file
 
 BLOCK_BYTES = 1 << 20
@@ -41,13 +42,9 @@ _NAME = re.compile(r"(?:^|/)[0-9]{20}\.log$")
 _SEARCH_BYTES = 1 << 30
 """Bytes whose CRC is computed in search of one batch: false candidates must not cost hours."""
 
-_LEGACY = struct.Struct(
-    ">q"  # offset
-    "i"  # size: bytes behind it
-    "I"  # crc32 of what follows
-    "b"  # magic
-)
-_AFTER_SIZE, _AFTER_CRC, _LEGACY_SMALLEST = 12, 16, 14
+MAGIC_AT, OLD = 16, (b"\0", b"\1")
+"""Where the magic of a batch of any format lies, and the magic of formats 0 and 1."""
+
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
@@ -62,27 +59,54 @@ def segments(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(found, key=lambda entry: posixpath.basename(entry.path))
 
 
+def map_file(uri: str, size: int) -> memoryview | None:
+    """The first `size` bytes of a local file, mapped; None if it is elsewhere, empty or shorter by now.
+
+    A file that is cut while it is mapped ends the process. Brokers append, and delete whole segments; they cut one
+    only when they recover.
+    """
+    if "://" in uri and not uri.startswith("file://"):
+        return None
+    try:
+        with open(uri.removeprefix("file://"), "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):
+        return None  # reading it in blocks says what is wrong
+
+
 class Segment:
     """A segment open for reading, in blocks and never behind `size`: what the writer adds meanwhile is not seen."""
 
-    def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES) -> None:
+    def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES, mapped: bool = False) -> None:
         self.uri, self.path, self.size = uri, path, size
         self.base = int(posixpath.basename(path)[:20])
+        self.view: memoryview | None = map_file(uri, size) if mapped else None
+        """The file's bytes if it was asked for and is local."""
         self.limit = size
         """No block is read ahead beyond this byte."""
         self._block = block
         self._start, self._data = 0, b""
 
     def __enter__(self) -> Segment:
-        self._file: Any = open_file(self.uri)
+        self._file: Any = open_file(self.uri) if self.view is None else None
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+        self.view = None
+
+    def data(self, at: int, length: int) -> bytes | memoryview:
+        """`bytes`, without a copy where the file is mapped."""
+        return self.bytes(at, length) if self.view is None else self.view[at : min(at + length, self.size)]
 
     def bytes(self, at: int, length: int) -> bytes:
         """At most `length` bytes from `at`."""
         length = min(length, self.size - at)
+        if length <= 0:
+            return b""
+        if self.view is not None:
+            return bytes(self.view[at : at + length])
         inside = at - self._start
         if inside < 0 or inside + length > len(self._data):
             self._file.seek(at)
@@ -104,130 +128,178 @@ class Segment:
 
     def legacy(self, at: int) -> int | None:
         """The size of the message of format 0 or 1 that begins at `at`, if one does."""
-        front = self.bytes(at, _LEGACY.size)
-        if len(front) < _LEGACY.size:
+        try:
+            return len(message(self, at))
+        except BadBatch:
             return None
-        _, size, crc, magic = _LEGACY.unpack(front)
-        whole = _AFTER_SIZE + size
-        if magic not in (0, 1) or size < _LEGACY_SMALLEST or whole > min(self.size - at, BATCH_LIMIT):
+
+    def first(self, at: int, ordinary: bool = False) -> int | None:
+        """The first offset of the batch whose header lies at `at`, the only one that a message tells; or None."""
+        front = self.bytes(at, HEADER.size)
+        try:
+            if ordinary and front[MAGIC_AT : MAGIC_AT + 1] in OLD:
+                return legacy.size(front) and int.from_bytes(front[:8], "big")
+            return header(front).base
+        except BadBatch:
             return None
-        return whole if zlib.crc32(self.bytes(at, whole)[_AFTER_CRC:]) == crc else None
 
     def only_zeros(self, at: int) -> bool:
         """Whether nothing but zeros follows."""
+        step = HEADER.size
         while at < self.size:
-            block = self.bytes(at, BLOCK_BYTES)
+            block = self.bytes(at, step)
             if not block or block.strip(b"\0"):
                 return False
             at += len(block)
+            step = BLOCK_BYTES
         return True
 
-    def search(self, start: int, end: int, below: int = 1 << 62) -> int | None:
+    def search(self, start: int, end: int, below: int = 1 << 62, ordinary: bool = False) -> int | None:
         """The first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
         budget = _SEARCH_BYTES
-        for at in self._candidates(start, end):
+        for at in self._candidates(start, end, ordinary):
             try:
-                head = self.header(at)
-                if self.base <= head.base <= head.last < below and at + head.size <= self.size:
-                    budget -= head.size
-                    if budget < 0:
-                        return None
-                    verify(head, self.bytes(at, head.size))
+                head = self.header(at) if self.bytes(at + MAGIC_AT, 1) not in OLD else None
+                size = head.size if head else legacy.size(self.bytes(at, legacy.FRONT.size))
+                if at + size > self.size:
+                    continue
+                budget -= size
+                if budget < 0:
+                    return None
+                head = whole(self, at, True, ordinary)
+                if self.base <= head.base <= head.last < below:
                     return at
             except BadBatch:
                 continue
         return None
 
-    def _candidates(self, start: int, end: int) -> Iterator[int]:
+    def _candidates(self, start: int, end: int, ordinary: bool) -> Iterator[int]:
         """Places where the bytes of a header that hardly vary have their values."""
         for at in range(start, end, BLOCK_BYTES):
             block = np.frombuffer(self.bytes(at, BLOCK_BYTES + HEADER.size - 1), np.uint8)
-            places = len(block) - HEADER.size + 1
-            if places <= 0:
-                return
+            places = max(len(block) - HEADER.size + 1, 0)
             # magic is 2; the first byte of an offset, of a length below 256 MiB and of the attributes is 0 (or 16)
             good = (block[16:][:places] == 2) & (block[:places] == 0)
             good &= (block[21:][:places] == 0) & (block[8:][:places] <= BATCH_LIMIT >> 24)
-            yield from (at + int(i) for i in np.flatnonzero(good) if at + i < end)
+            found = np.flatnonzero(good)
+            if ordinary:
+                old = legacy.places(block)
+                found = np.union1d(found, old[old < BLOCK_BYTES])
+            yield from (at + int(i) for i in found if at + i < end)
 
 
-def walk(segment: Segment, start: int, end: int, check: bool = True) -> Iterator[tuple[int, Header] | Damage]:
+def walk(
+    segment: Segment, start: int, end: int, check: bool = True, ordinary: bool = False
+) -> Iterator[tuple[int, Header] | Damage]:
     """The batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
 
     With `check` the CRC of each is verified and the order of the offsets looked at; else only headers are read.
+    Offsets of an output queue are dense. Those of an `ordinary` topic have gaps, and may lie in messages of
+    formats 0 and 1.
     """
     at = start
     while at < end:
-        try:
-            head = segment.header(at)
-            if at + head.size > segment.size:
-                raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
-            if check:
-                verify(head, segment.bytes(at, head.size))
-        except BadBatch as reason:
-            damage, at = _passed(segment, at, str(reason))
-            yield damage
-            continue
-        yield at, head
-        if check:
-            yield from _jumps(segment, at, head)
-        at += head.size
+        found, after = step(segment, at, check, ordinary)
+        if isinstance(found, Damage):
+            yield found
+        else:
+            yield at, found
+            if check or ordinary:
+                yield from jumps(segment, at, found, ordinary)
+        at = after
 
 
-def _jumps(segment: Segment, at: int, head: Header) -> Iterator[Damage]:
-    """Offsets that do not go on where the segment's name or the batch before ends."""
-    if at == 0 and head.base != segment.base:
-        yield _jump(segment, 0, "the segment begins", segment.base, head.base)
+def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header | Damage, int]:
+    """The batch that begins at `at`, or what lies there that is none, and where to go on."""
     try:
-        follows = segment.header(at + head.size)
-    except BadBatch:
+        head = whole(segment, at, check, ordinary)
+    except BadBatch as reason:
+        return _passed(segment, at, str(reason), ordinary)
+    return head, at + head.size
+
+
+def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
+    """The batch at `at`, as far as it is looked at; `BadBatch` if there is none."""
+    if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
+        return legacy.header(message(segment, at, check))
+    head = segment.header(at)
+    if at + head.size > segment.size:
+        raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
+    if check:
+        verify(head, segment.bytes(at, head.size))
+    return head
+
+
+def message(segment: Segment, at: int, check: bool = True) -> bytes:
+    """The whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
+    size = legacy.size(segment.bytes(at, legacy.FRONT.size))
+    data = segment.bytes(at, size)
+    if len(data) < size:
+        raise BadBatch(f"the message needs {size} bytes, the file has {segment.size - at} more")
+    if check:
+        legacy.verify(data)
+    return data
+
+
+def jumps(segment: Segment, at: int, head: Header, ordinary: bool) -> Iterator[Damage]:
+    """Offsets that do not go on where the segment's name or the batch before ends; forwards is `ordinary`."""
+    if at == 0 and (head.base < segment.base if ordinary else head.base != segment.base):
+        yield _jump(segment, 0, "the segment begins", segment.base, head.base, ordinary)
+    follows = segment.first(at + head.size, ordinary)
+    if follows is None:
         return  # the end, or damage that is reported at its own place
-    if follows.base != head.last + 1:
-        yield _jump(segment, at + head.size, "the batch before ends", head.last + 1, follows.base)
+    if follows <= head.last if ordinary else follows != head.last + 1:
+        yield _jump(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
 
 
-def _jump(segment: Segment, at: int, before: str, expected: int, found: int) -> Damage:
-    why = "compacted, or a wrong base offset, which no CRC covers"
-    detail = f"{before} at offset {expected}, this batch begins at {found}: {why}"
-    return Damage(segment.path, "offset-jump", at, detail, max(found - expected, 1))
+def _jump(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
+    name, why = ("offset-backwards", "offsets taken twice") if ordinary else ("offset-jump", "compacted")
+    detail = f"{before} at offset {expected}, this batch begins at {found}: {why}, or a wrong base offset"
+    return Damage(segment.path, name, at, detail + ", which no CRC covers", max(found - expected, 1))
 
 
-def _passed(segment: Segment, at: int, reason: str) -> tuple[Damage, int]:
+def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
     """What is wrong at `at`, and where to go on (the file's size: nowhere)."""
     size, rest = segment.size, segment.size - at
     if segment.only_zeros(at):
         return Damage(segment.path, "torn-tail", at, f"{rest} bytes of zeros at the end"), size
-    old = segment.legacy(at)
+    old = None if ordinary else segment.legacy(at)
     if old:
-        return Damage(
-            segment.path, "unknown-version", at, "a message of format 0 or 1; only format 2 is read"
-        ), at + old
-    try:
-        head = segment.header(at)
-    except BadBatch:
-        head = None
-    if head and head.size <= rest:
-        detail = f"offsets {head.base} to {head.last}: {reason}"
-        return Damage(segment.path, "corrupt-batch", at, detail, head.last_delta + 1), _after_corrupt(segment, at, head)
-    found = segment.search(at + 1, size)
+        detail = "a message of format 0 or 1; only format 2 is read"
+        return Damage(segment.path, "unknown-version", at, detail), at + old
+    extent = _extent(segment, at, ordinary)
+    if extent and extent.size <= rest:
+        known = f"offsets {extent.base} to {extent.last}" if extent.magic == 2 else f"offset {extent.last}"
+        damage = Damage(segment.path, "corrupt-batch", at, f"{known}: {reason}", extent.last_delta + 1)
+        return damage, _after_corrupt(segment, at, extent, ordinary)
+    found = segment.search(at + 1, size, ordinary=ordinary)
     if found is not None:
         return Damage(segment.path, "corrupt-file", at, f"no batch up to byte {found}: {reason}"), found
     length = int.from_bytes(segment.bytes(at + 8, 4), "big", signed=True)
-    if rest < HEADER.size or length + _AFTER_SIZE > rest:
+    if rest < HEADER.size or length + BEFORE_LENGTH > rest:
         return Damage(segment.path, "torn-tail", at, f"the last batch is cut short ({rest} bytes): {reason}"), size
     return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
 
 
-def _after_corrupt(segment: Segment, at: int, head: Header) -> int:
+def _extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
+    """What the front of a batch says of its size and offsets, whatever is wrong with the rest; None: no front."""
+    try:
+        if not (ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD):
+            return segment.header(at)
+        front = segment.bytes(at, legacy.FRONT.size)
+        size, offset = legacy.size(front), int.from_bytes(front[:8], "big")
+        return Header(offset, size - BEFORE_LENGTH, 0, 0, 0, -1, -1, -1, 1, front[MAGIC_AT])
+    except BadBatch:
+        return None
+
+
+def _after_corrupt(segment: Segment, at: int, head: Header, ordinary: bool) -> int:
     """Where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
     end = at + head.size
-    try:
-        follows = segment.header(end)
-    except BadBatch:
-        return segment.search(at + 1, end) or end
-    if follows.base == head.last + 1:
+    follows = segment.first(end, ordinary)
+    if follows == head.last + 1:
         return end
-    return segment.search(at + 1, end, below=follows.base) or end
+    return segment.search(at + 1, end, 1 << 62 if follows is None else follows, ordinary) or end
 
 
 def index_entries(data: bytes) -> list[tuple[int, int]]:

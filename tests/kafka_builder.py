@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,3 +144,28 @@ def index_bytes(entries: Sequence[tuple[int, int]], padding: int = 0) -> bytes:
 
 def time_bytes(entries: Sequence[tuple[int, int]], padding: int = 0) -> bytes:
     return b"".join(struct.pack(">qi", *entry) for entry in entries) + bytes(12 * padding)
+
+
+def message(offset: int, row: Row, magic: int, attributes: int = 0) -> bytes:
+    """One message of format 0 or 1."""
+    checked = struct.pack(">bb", magic, attributes) + (struct.pack(">q", row.time) if magic else b"")
+    for held in (row.key, row.value):
+        checked += struct.pack(">i", -1) if held is None else struct.pack(">i", len(held)) + held
+    return struct.pack(">qiI", offset, 4 + len(checked), zlib.crc32(checked)) + checked
+
+
+def messages(base: int, rows: Sequence[Row], magic: int, codec: str = "none", append_time: bool = False) -> bytes:
+    """Messages from offset `base` on, one behind the other, or in a wrapper if there is a codec.
+
+    Inside a wrapper offsets are relative in format 1. An lz4 frame of format 0 gets the checksum of old clients:
+    one that is wrong.
+    """
+    flag = LOG_APPEND_TIME if append_time and magic else 0
+    if codec == "none":
+        return b"".join(message(base + i, row, magic, flag) for i, row in enumerate(rows))
+    inside = b"".join(message(i if magic else base + i, row, magic) for i, row in enumerate(rows))
+    packed = bytearray(compressed(inside, codec))
+    if magic == 0 and codec == "lz4":
+        packed[6 + (8 if packed[4] & 0x08 else 0)] ^= 0x55
+    newest = max(row.time for row in rows)
+    return message(base + len(rows) - 1, Row(bytes(packed), time=newest), magic, CODECS[codec] | flag)

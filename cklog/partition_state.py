@@ -1,0 +1,96 @@
+"""One partition, from the rows of its batches and the damage in its segments: where it begins, ends, and will end.
+
+A broker that was killed checks every segment from the one that holds its recovery point on. At the first batch that is
+not whole it cuts the segment and deletes all later ones, intact or not; segments before are trusted unread.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from cklog.engine import Damage
+from cklog.partition_fates import Place, transactions
+from cklog.partition_runs import Run
+from cklog.partitions import Cut, Folder, Gap, Partition
+
+CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file", "unknown-version"})
+"""Damage at which a starting broker cuts a log."""
+
+_HIDING = CUTTING | {"bad-record"}
+"""Damage that may have held the marker of a transaction."""
+
+
+def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) -> Partition:
+    """The partition of `folder`; `runs` and `damage` are those of its segments, in any order."""
+    number = {segment.path: i for i, segment in enumerate(folder.segments)}
+    placed = sorted(((number[run.path], run.start), run) for run in runs)
+    broken = sorted(((number[item.path], item.offset or 0), item.id, item.detail) for item in damage)
+    start = max(folder.log_start or 0, folder.segments[0].base if folder.segments else 0)
+    end = max(_end_of(folder, placed, len(folder.segments)), start)
+    at = _first_cut(folder, broken)
+    kept = [row for row in placed if at is None or row[0] < at[0]]
+    restart_end = end if at is None else max(_end_of(folder, kept, at[0][0] + 1), start)
+    cut = None if at is None else _cut(folder, at, [run for place, run in placed if place >= at[0]], restart_end)
+    fates = transactions(kept, [place for place, id, _ in broken if id in _HIDING and (at is None or place < at[0])])
+    every = [run for _, run in placed]
+    return Partition(
+        folder=folder,
+        log_start=start,
+        log_end=end,
+        restart_end=restart_end,
+        last_stable=min([restart_end, *(found.first for found in fates.open)]),
+        batches=sum(run.batches for run in every),
+        records=sum(run.records for run in every),
+        control=sum(run.records for run in every if run.is_control),
+        bytes=sum(run.bytes for run in every),
+        first_time=min((run.first_time for run in every if run.first_time is not None), default=None),
+        last_time=max((run.last_time for run in every if run.last_time is not None), default=None),
+        transactions=fates,
+        cut=cut,
+        gaps=_gaps(folder, placed, broken),
+        damage=tuple(damage),
+    )
+
+
+def _end_of(folder: Folder, placed: Sequence[tuple[Place, Run]], segments: int) -> int:
+    """The offset behind the last batch, or the base of the last of the first `segments` segments if it is empty."""
+    bases = [segment.base for segment in folder.segments[:segments]]
+    return max([0, *bases[-1:], *(run.next for _, run in placed)])
+
+
+def _first_cut(folder: Folder, broken: Sequence[tuple[Place, str, str]]) -> tuple[Place, str] | None:
+    """The first damage that a starting broker meets, and what it is."""
+    if folder.clean:
+        return None
+    ends = [segment.base for segment in folder.segments[1:]]
+    trusted = sum(base <= (folder.recovery_point or 0) for base in ends)
+    found = [(place, detail) for place, id, detail in broken if id in CUTTING and place[0] >= trusted]
+    return found[0] if found else None
+
+
+def _cut(folder: Folder, at: tuple[Place, str], behind: Sequence[Run], restart_end: int) -> Cut:
+    (segment, byte), why = at
+    return Cut(
+        path=folder.segments[segment].path,
+        at=byte,
+        why=why,
+        batches=sum(run.batches for run in behind),
+        records=sum(run.records for run in behind),
+        bytes=sum(run.bytes for run in behind),
+        end=max((run.next for run in behind), default=restart_end),
+    )
+
+
+def _gaps(
+    folder: Folder, placed: Sequence[tuple[Place, Run]], broken: Sequence[tuple[Place, str, str]]
+) -> tuple[Gap, ...]:
+    """Where a segment begins behind the end of the one before, and no damage there tells why."""
+    ends = [segment.base for segment in folder.segments]
+    for (segment, _), run in placed:
+        ends[segment] = max(ends[segment], run.next)
+    damaged = {segment for (segment, _), _, _ in broken}
+    pairs = enumerate(itertools.pairwise(folder.segments))
+    return tuple(
+        Gap(ends[i], later.base, later.path) for i, (_, later) in pairs if later.base > ends[i] and i not in damaged
+    )

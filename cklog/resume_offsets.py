@@ -1,0 +1,119 @@
+"""Where the partitions of Kafka topics resume: one row each out of a line, checked for what a Kafka tool can take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from cklog.errors import UsageError
+from cklog.model import RecoveryLine, SourceOffset
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
+_LARGEST = 1 << 63
+
+
+class Resume(NamedTuple):
+    """A partition: the next `offset` to read (None: from its start), and before which offset to end (None: no end)."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    end: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
+    """Where the sources of a line resume, sorted; `operator` and `topic` choose among several readers and topics.
+
+    Raises
+    ------
+    UsageError : no source; readers of one partition that disagree; a source or offset that is not Kafka's
+    """
+    chosen = [s for s in line.sources if operator in ("", s.operator)]
+    if not chosen:
+        readers = ", ".join(sorted({s.operator for s in line.sources})) or "none"
+        raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
+    found: dict[tuple[str, int], tuple[SourceOffset, Resume]] = {}
+    for source in chosen:
+        key = _topic_partition(source.source)
+        if topic not in ("", key[0]):
+            continue
+        if key in found and found[key][0].offset != source.offset:
+            raise UsageError(
+                f"{source.source} resumes at {_reader(found[key][0])} and at {_reader(source)}",
+                "each group needs a file of its own: choose one reader with --operator",
+            )
+        found[key] = source, _resume(key, source)
+    return _of_topic([resume for _, resume in found.values()], topic)
+
+
+def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
+    """What is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
+
+    `line.details["committed"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty if there is one.
+
+    Raises
+    ------
+    UsageError : nothing is known to be committed, or by several groups; says which
+    """
+    rows: list[dict[str, Any]] = line.details.get("committed") or []
+    groups = sorted({str(row["group"]) for row in rows})
+    if not groups:
+        raise UsageError(
+            "--rollback needs the offsets that are committed now, and no committed offset was found",
+            "they are in the broker's topic __consumer_offsets",
+        )
+    if group not in groups and (group or len(groups) > 1):
+        told = f"no group {group} has" if group else f"{len(groups)} groups have"
+        raise UsageError(
+            f"--rollback: {told} committed offsets, and each group needs a file of its own",
+            f"choose one with --operator: {', '.join(groups)}",
+        )
+    found: dict[tuple[str, int], Resume] = {}
+    for row in rows:
+        name, partition = _topic_partition(f"{row['topic']}-{row['partition']}")
+        if row["group"] == (group or groups[0]) and topic in ("", name):
+            found[name, partition] = Resume(name, partition, _offset(f"{name}-{partition}", row["offset"]))
+    return _of_topic(found.values(), topic)
+
+
+def bounded(rows: list[Resume]) -> bool:
+    """Whether every partition has an end: only then is it a range that ends as a whole."""
+    return all(row.end is not None for row in rows)
+
+
+def _of_topic(rows: Iterable[Resume], topic: str) -> list[Resume]:
+    """Sorted; never empty."""
+    found = sorted(rows, key=lambda row: row[:2])
+    if not found:
+        raise UsageError(f"--topic {topic}: no such topic among the sources")
+    return found
+
+
+def _topic_partition(source: str) -> tuple[str, int]:
+    name, _, partition = source.rpartition("-")
+    if not _TOPIC.fullmatch(name) or name in (".", "..") or not _PARTITION.fullmatch(partition):
+        raise UsageError(f"source {source} is no Kafka topic-partition, and a Kafka tool would misread it")
+    return name, int(partition)
+
+
+def _resume(key: tuple[str, int], source: SourceOffset) -> Resume:
+    start = None if source.offset is None else _offset(source.source, source.offset)
+    end = None if source.replay_to is None else _offset(source.source, source.replay_to)
+    if end is not None and end < (start or 0):
+        raise UsageError(f"source {source.source}: the range [{start}, {end}) ends before it begins")
+    return Resume(*key, start, end)
+
+
+def _offset(source: str, offset: Any) -> int:
+    if isinstance(offset, int) and not isinstance(offset, bool) and 0 <= offset < _LARGEST:
+        return offset
+    raise UsageError(f"source {source}: offset {offset} is no Kafka offset")
+
+
+def _reader(source: SourceOffset) -> str:
+    return f"{source.offset} for {source.operator}/{source.subtask}"

@@ -1,0 +1,158 @@
+"""What may be deleted below a root with many jobs, and what must stay: a plan, file by file. Nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cklog.snapshot_verdicts import Judged
+from cklog.snapshots import StateFile
+
+Fate = Literal["VALID", "KEEP", "OBSOLETE"]
+
+RULES: Mapping[str, str] = {
+    "restorable": "a snapshot that can be restored needs it",
+    "unchecked": "a snapshot of which not every file was looked at names it",
+    "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
+    "broken": "only snapshots that cannot be restored name it",
+    "unfinished": "no snapshot names it, but a checkpoint in progress may",
+    "task-owned": "no snapshot names it, but running tasks may own it",
+    "unreadable": "no snapshot names it, but one whose metadata cannot be read may",
+    "orphan": "no snapshot names it, and none can that is still to come",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRow:
+    """The fate of one file: `rule` says why (`RULES`), `needed_by` which snapshot, if one does."""
+
+    path: str
+    bytes: int
+    fate: Fate
+    rule: str
+    needed_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """Every file of the jobs and snapshots below PATH, sorted by path, and what they add up to.
+
+    `folders`: of each job, or savepoint, how many files and bytes stay and how many may go, and which others need it.
+    """
+
+    rows: tuple[RetentionRow, ...]
+    totals: dict[str, dict[str, int]]
+    folders: tuple[dict[str, Any], ...]
+    rules: dict[str, str]
+    jobs_stopped: bool
+
+
+def plan_retention(
+    judged: Sequence[Judged], files: Iterable[StateFile], owners: Mapping[str, str], jobs_stopped: bool
+) -> RetentionPlan:
+    """The fate of every file, over all jobs at once: a file of one job may be what another one needs."""
+    named = _named_by(judged)
+    unfinished = _unfinished(judged)
+    unreadable = any(j.verdict in ("corrupt", "unknown-version") for j in judged)
+    rows = []
+    for file in sorted(files, key=lambda f: f.path):
+        rule, by = named.get(file.path) or (_unnamed(file, unfinished, unreadable, jobs_stopped), None)
+        rows.append(RetentionRow(file.path, file.bytes, _fate(rule), rule, by))
+    totals: dict[str, dict[str, int]] = {}
+    for row in rows:
+        total = totals.setdefault(row.fate, {"files": 0, "bytes": 0})
+        total["files"] += 1
+        total["bytes"] += row.bytes
+    used = sorted({row.rule for row in rows})
+    return RetentionPlan(
+        tuple(rows),
+        dict(sorted(totals.items())),
+        _folders(rows, judged, owners),
+        {r: RULES[r] for r in used},
+        jobs_stopped,
+    )
+
+
+_STRENGTH = ("restorable", "unchecked", "repairable", "broken")
+
+
+def _named_by(judged: Sequence[Judged]) -> dict[str, tuple[str, str | None]]:
+    """The strongest rule for each file that a readable snapshot names, and the newest snapshot that it comes from."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for rule in reversed(_STRENGTH):
+        for j in sorted((j for j in judged if _standing(j) == rule), key=lambda j: (j.id or 0, j.folder.path)):
+            names = {*j.uses, *(path for flaw in j.flaws for path in flaw.found)} if rule == "repairable" else j.uses
+            found.update(dict.fromkeys(names, (rule, j.folder.path or ".")))
+    return found
+
+
+def _standing(j: Judged) -> str | None:
+    if j.verdict in ("restorable", "unchecked"):
+        return j.verdict
+    if j.verdict == "missing-state-file":
+        return "repairable" if all(flaw.found for flaw in j.flaws) else "broken"
+    return "broken" if j.verdict == "size-mismatch" else None
+
+
+def _unfinished(judged: Sequence[Judged]) -> set[str]:
+    """Folders without metadata that may still be completed: those that no complete checkpoint of the job is behind."""
+    newest: dict[str, int] = {}
+    for j in judged:
+        if j.folder.metadata is not None and j.folder.number is not None:
+            newest[j.folder.job] = max(j.folder.number, newest.get(j.folder.job, -1))
+    return {
+        j.folder.path
+        for j in judged
+        if j.verdict == "no-metadata" and (j.folder.number or 0) > newest.get(j.folder.job, -1)
+    }
+
+
+def _unnamed(file: StateFile, unfinished: set[str], unreadable: bool, jobs_stopped: bool) -> str:
+    """Why a file stays that no snapshot names, or that it is an orphan file."""
+    if unreadable:
+        return "unreadable"
+    if jobs_stopped:
+        return "orphan"
+    if file.area in ("task-owned", "changelog"):
+        return "task-owned"
+    if file.area == "shared" or file.path.rpartition("/")[0] in unfinished:
+        return "unfinished"
+    return "orphan"
+
+
+def _fate(rule: str) -> Fate:
+    if rule in ("restorable", "unchecked"):
+        return "VALID"
+    return "OBSOLETE" if rule in ("broken", "orphan") else "KEEP"
+
+
+def _folders(
+    rows: Sequence[RetentionRow], judged: Sequence[Judged], owners: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
+    """Per job or savepoint: what stays, what may go, and whose snapshots outside it need it."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        owner = owners[row.path]
+        empty = {
+            "folder": owner or ".",
+            "files": 0,
+            "bytes": 0,
+            "obsolete_files": 0,
+            "obsolete_bytes": 0,
+            "needed_by": set(),
+        }
+        total = found.setdefault(owner, empty)
+        total["files"] += 1
+        total["bytes"] += row.bytes
+        if row.fate == "OBSOLETE":
+            total["obsolete_files"] += 1
+            total["obsolete_bytes"] += row.bytes
+    for j in judged:
+        if _standing(j) in (None, "broken"):
+            continue
+        for path in j.uses:
+            of = owners.get(path)
+            if of is not None and of != j.folder.job:
+                found[of]["needed_by"].add(j.folder.path or ".")
+    return tuple({**total, "needed_by": sorted(total["needed_by"])} for _, total in sorted(found.items()))

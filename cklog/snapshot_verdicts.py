@@ -1,0 +1,223 @@
+"""Can a snapshot be restored? What it names, held against what is there, folder by folder.
+
+A checkpoint whose metadata is whole may still miss files: another job may have claimed and deleted them, or they never
+were where the metadata says. So existence and size of every file decide, against one listing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
+from cklog.model import InputUsed
+from cklog.snapshots import SNAPSHOTS, Place, SnapshotFolder, StateFile
+
+Verdict = Literal[
+    "restorable",
+    "unchecked",
+    "missing-state-file",
+    "size-mismatch",
+    "no-metadata",
+    "corrupt",
+    "unknown-version",
+]
+
+VERDICTS: Mapping[str, str] = {
+    "restorable": "the metadata is whole, and every file that it names is there with its size",
+    "unchecked": "the metadata is whole, but files that it names were not looked at",
+    "missing-state-file": "files that it names are gone: a restore is accepted and then fails when tasks start",
+    "size-mismatch": "files that it names have another size than was stored",
+    "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
+    "corrupt": "its metadata cannot be read to the end",
+    "unknown-version": "its metadata has a version that cklog does not know",
+}
+
+WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
+_DAMAGED: Mapping[str, Verdict] = {"unknown-version": "unknown-version"}
+
+
+class Snapshots(Protocol):
+    """A parser of snapshots (`cklog.parsers.flink` is one)."""
+
+    name: str
+    snapshots: tuple[SnapshotFolder, ...]
+
+    def job_id(self, job: str) -> str: ...
+    def original(self, path: str) -> str: ...
+    def taken_from(self, folder: str) -> str | None: ...
+    def bytes_of(self, table: str) -> int: ...
+    def inputs(self, rows: int) -> tuple[InputUsed, ...]: ...
+    def scan(
+        self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
+    ) -> Scan: ...
+    def place(self, snapshot: str, stored: str) -> Place: ...
+    def named(self, name: str) -> list[Place]: ...
+    def state_files(self) -> list[StateFile]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A file that keeps a snapshot from being restored. `found`: files of that name and size elsewhere below PATH."""
+
+    file: str
+    path: str
+    needed: int
+    size: int | None
+    outside: bool
+    found: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A snapshot and whether it can be restored.
+
+    `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …; `uri`
+    where it lay when it was written; `files` how many it names, `bytes` of state in it, inlined or in files; `uses` the
+    files below PATH that it names; `moved` how many were found by the job's id only; `backends` the uuids of keyed
+    state; `damage` what is wrong with its metadata.
+    """
+
+    folder: SnapshotFolder
+    verdict: Verdict
+    id: int | None
+    kind: str
+    version: int | None
+    uri: str | None
+    files: int
+    bytes: int
+    uses: frozenset[str]
+    flaws: tuple[Flaw, ...] = ()
+    moved: int = 0
+    backends: frozenset[str] = frozenset()
+    damage: Damage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage."""
+
+    judged: tuple[Judged, ...]
+    tables: Mapping[str, pa.Table]
+    damage: tuple[Damage, ...]
+    inputs: tuple[InputUsed, ...]
+
+
+def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The kernel of a scan of snapshots: they are metadata, and every row goes to the driver."""
+    return batch
+
+
+def survey(parser: Snapshots, engine_for: Callable[[int], Engine], check_files: bool = True) -> Survey:
+    """Read and judge every snapshot."""
+    scan = parser.scan("snapshots", tuple(WITH_PATH.names), whole, WITH_PATH, None)
+    scanned = engine_for(parser.bytes_of("snapshots")).run(scan)
+    tables = _by_folder(scanned.table)
+    damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
+    judged = tuple(
+        _judge(parser, folder, tables.get(folder.path), damage.get(folder.path), check_files)
+        for folder in parser.snapshots
+    )
+    return Survey(judged, tables, scanned.damage, parser.inputs(scanned.table.num_rows))
+
+
+def _by_folder(table: pa.Table) -> dict[str, pa.Table]:
+    """The rows of each metadata file, in its order, by its folder."""
+    table = table.combine_chunks()
+    path = table["_path"].combine_chunks()
+    if isinstance(path, pa.ChunkedArray):
+        path = pa.concat_arrays(path.chunks) if path.num_chunks else pa.array([], pa.string())
+    encoded = path.cast(pa.string()).dictionary_encode()
+    order = pc.array_sort_indices(encoded.indices)  # stable: rows of one file stay in order
+    names, found = encoded.dictionary.to_pylist(), {}
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(encoded.indices).to_pylist()}
+    start = 0
+    for i, name in enumerate(names):
+        rows = order.slice(start, counts[i])
+        found[posixpath.dirname(name)] = table.take(rows)
+        start += counts[i]
+    return found
+
+
+def _judge(
+    parser: Snapshots, folder: SnapshotFolder, table: pa.Table | None, damage: Damage | None, check: bool
+) -> Judged:
+    if folder.metadata is None or damage is not None or table is None:
+        verdict: Verdict = "no-metadata" if folder.metadata is None else "corrupt"
+        if damage is not None:
+            verdict = _DAMAGED.get(damage.id, "corrupt")
+        kind = "Savepoint" if folder.savepoint else "Checkpoint"
+        return Judged(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
+    head = rows_of(table, "snapshot")[0]
+    handles = table.filter(pc.equal(table["entry"], "handle"))
+    named = _named_files(handles)
+    placed = [(row, parser.place(folder.path, row["file"])) for row in named]
+    flaws = tuple(filter(None, (_flaw(parser, row, place, check) for row, place in placed)))
+    return Judged(
+        folder,
+        _verdict(flaws),
+        head["checkpoint"],
+        head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
+        head["version"],
+        head["file"],
+        len({row["file"] for row in named}),
+        _state_bytes(handles),
+        frozenset(place.path for _, place in placed if place.size is not None) | {folder.metadata},
+        flaws,
+        sum(place.moved for _, place in placed),
+        frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
+    )
+
+
+def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
+    """The rows of one kind of entry."""
+    found: list[dict[str, Any]] = table.filter(pc.equal(table["entry"], entry)).to_pylist()
+    return found
+
+
+def _named_files(handles: pa.Table) -> list[dict[str, Any]]:
+    """Each file that handles name, with the ends that they need: `end` the largest, `low` the smallest."""
+    handles = handles.filter(pc.is_valid(handles["file"]))
+    end = pc.add(pc.fill_null(handles["start"], 0), pc.fill_null(handles["bytes"], 0))
+    loose = pc.or_(pc.fill_null(handles["at_least"], False), pc.equal(handles["name"], "segment"))
+    table = pa.table({"file": handles["file"], "end": end, "loose": loose})
+    grouped = table.group_by("file", use_threads=False).aggregate([("end", "max"), ("end", "min"), ("loose", "max")])
+    grouped = grouped.select(["file", "end_max", "end_min", "loose_max"]).rename_columns(
+        ["file", "end", "low", "loose"]
+    )
+    found: list[dict[str, Any]] = grouped.sort_by("file").to_pylist()
+    return found
+
+
+def _state_bytes(handles: pa.Table) -> int:
+    """State inlined, and of files each part once, however many subtasks name it."""
+    stored = handles.filter(pc.is_valid(handles["file"]))
+    inlined = handles.filter(pc.is_null(handles["file"]))
+    parts = stored.group_by(["file", "start"], use_threads=False).aggregate([("bytes", "max")])
+    return (pc.sum(inlined["bytes"]).as_py() or 0) + (pc.sum(parts["bytes_max"]).as_py() or 0)
+
+
+def _flaw(parser: Snapshots, row: dict[str, Any], place: Place, check: bool) -> Flaw | None:
+    """What is wrong with a file, if anything is."""
+    if place.outside or not check:
+        return Flaw(row["file"], place.path, row["end"], None, True)
+    if place.size is None:
+        name = posixpath.basename(place.path)
+        found = tuple(p.path for p in parser.named(name) if p.size == row["end"] and p.path != place.path)
+        return Flaw(row["file"], place.path, row["end"], None, False, found)
+    fits = place.size >= row["end"] if row["loose"] else place.size == row["end"] == row["low"]
+    return None if fits else Flaw(row["file"], place.path, row["end"], place.size, False)
+
+
+def _verdict(flaws: Iterable[Flaw]) -> Verdict:
+    flaws = list(flaws)
+    if any(not f.outside and f.size is None for f in flaws):
+        return "missing-state-file"
+    if any(f.size is not None for f in flaws):
+        return "size-mismatch"
+    return "unchecked" if flaws else "restorable"

@@ -1,0 +1,283 @@
+"""What Java's DataOutputStream and ObjectOutputStream write, read from bytes that may be anything.
+
+    DataOutputStream    integers big-endian two's complement; boolean = 1 byte, 0 or 1
+                        utf = length:u16 and so many bytes of modified UTF-8: U+0000 as C0 80, and what lies beyond
+                        U+FFFF as two surrogates of three bytes each
+    ObjectOutputStream  ac ed 00 05 content         content = 70 null | 71 handle:i32 | 73 class field* | 74 utf
+                                                            | 7e class content(the constant's name)
+                        class = 70 | 71 handle:i32 | 72 utf serial:i64 flags:u8 n:u16 (type:u8 utf [content])*n 78 class
+                        a handle counts classes, objects, strings and constants from 7e0000, in order of appearance
+
+Of the second only what the classes of Flink's checkpoint properties need is known: no arrays, no class that writes
+itself. What is cut short or impossible raises `Malformed`, with its place; what is merely unknown raises `Unknown`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+_I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
+_STREAM = b"\xac\xed\x00\x05"
+_FIRST_HANDLE = 0x7E0000
+_DEEPEST = 32
+_PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
+_SERIALIZABLE, _ENUM = 0x02, 0x10
+
+
+class Malformed(Exception):
+    """Why bytes cannot be what they should be, and where."""
+
+    def __init__(self, at: int, why: str) -> None:
+        super().__init__(why)
+        self.at, self.why = at, why
+
+
+class Unknown(Exception):
+    """Something that may well be right, but that is not decoded here."""
+
+
+class Cursor:
+    """A place in bytes, which moves behind what is read; nothing is read at or behind `end`.
+
+    The hottest methods check the bounds themselves, and leave it to `skip` to complain.
+    """
+
+    __slots__ = ("at", "data", "end")
+
+    def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:
+        self.data, self.at, self.end = data, at, len(data) if end is None else end
+
+    def skip(self, length: int, what: str) -> int:
+        """Pass over bytes; where they begin."""
+        at = self.at
+        if not 0 <= length <= self.end - at:
+            raise Malformed(at, f"{what} of {length} bytes where {self.end - at} are left")
+        self.at = at + length
+        return at
+
+    def u8(self, what: str = "a byte") -> int:
+        at = self.at
+        if at >= self.end:
+            self.skip(1, what)
+        self.at = at + 1
+        return self.data[at]
+
+    def u16(self, what: str = "a number") -> int:
+        return int(_U16.unpack_from(self.data, self.skip(2, what))[0])
+
+    def i32(self, what: str = "a number") -> int:
+        return int(_I32.unpack_from(self.data, self.skip(4, what))[0])
+
+    def i64(self, what: str = "a number") -> int:
+        return int(_I64.unpack_from(self.data, self.skip(8, what))[0])
+
+    def flag(self, what: str) -> bool:
+        """A boolean of one byte."""
+        found = self.u8(what)
+        if found > 1:
+            raise Malformed(self.at - 1, f"{what} is {found}, neither 0 nor 1")
+        return found == 1
+
+    def size(self, what: str) -> int:
+        """A number of 64 bits that counts bytes."""
+        found = self.i64(what)
+        if found < 0:
+            raise Malformed(self.at - 8, f"{what} is {found}")
+        return found
+
+    def count(self, smallest: int, what: str) -> int:
+        """How many things follow, each of at least `smallest` bytes."""
+        found = self.i32(f"the number of {what}")
+        if not 0 <= found <= (self.end - self.at) // smallest:
+            left = self.end - self.at
+            raise Malformed(self.at - 4, f"{found} {what} of at least {smallest} bytes where {left} are left")
+        return found
+
+    def blob(self, what: str) -> int:
+        """Bytes with their length (i32) before them: where they begin; the cursor is behind them."""
+        return self.skip(self.i32(f"the length of {what}"), what)
+
+    def utf(self, what: str) -> str:
+        """A string of modified UTF-8."""
+        start = self.at + 2
+        if start > self.end:
+            self.skip(2, what)
+        (length,) = _U16.unpack_from(self.data, self.at)
+        self.at = start
+        if length > self.end - start:
+            self.skip(length, what)
+        self.at = start + length
+        raw = self.data[start : self.at]
+        if raw.isascii() and b"\0" not in raw:
+            return raw.decode("ascii")
+        return _modified_utf8(raw, start, what)
+
+    def done(self, what: str) -> None:
+        """Raise unless everything is read."""
+        if self.at != self.end:
+            raise Malformed(self.at, f"{self.end - self.at} bytes behind {what}")
+
+
+def _modified_utf8(raw: bytes, at: int, what: str) -> str:
+    """The text of modified UTF-8, to the letter of it.
+
+    >>> _modified_utf8(b"a\\xc0\\x80\\xed\\xa0\\xbd\\xed\\xb8\\x80", 0, "a name")
+    'a\\x00😀'
+    """
+    wrong = next((i for i, byte in enumerate(raw) if byte == 0 or byte >= 0xF0), None)
+    if wrong is not None:
+        raise Malformed(at + wrong, f"{what} has a byte {raw[wrong]:02x}, which modified UTF-8 never has")
+    try:
+        halves = raw.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+        return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeDecodeError:
+        raise Malformed(at, f"{what} is not modified UTF-8") from None
+
+
+class Instance(NamedTuple):
+    """An object of the class `name`; fields by name."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+class Constant(NamedTuple):
+    """A constant of an enumeration."""
+
+    enum: str
+    name: str
+
+
+class _Class(NamedTuple):
+    name: str
+    flags: int
+    fields: tuple[tuple[str, str], ...]  # (name, type)
+    parent: _Class | None
+
+
+def serialized(cursor: Cursor) -> Any:
+    """The one value of an object stream that fills the rest of the cursor: None, str, Instance or Constant.
+
+    Raises
+    ------
+    Malformed
+        it is cut short, goes on behind its value, or is no object stream.
+    Unknown
+        it holds something that is not decoded here.
+    """
+    at = cursor.skip(len(_STREAM), "the start of an object stream")
+    if cursor.data[at : cursor.at] != _STREAM:
+        raise Malformed(at, f"{cursor.data[at : cursor.at].hex()} is not how an object stream begins")
+    found = _Objects(cursor).content(0)
+    cursor.done("an object stream")
+    return found
+
+
+class _Objects:
+    """Reads contents and remembers what handles name."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._handles: list[Any] = []
+
+    def content(self, depth: int) -> Any:
+        cursor = self._cursor
+        if depth > _DEEPEST:
+            raise Unknown(f"objects nested more than {_DEEPEST} deep")
+        kind = cursor.u8("a serialized value")
+        if kind == 0x70:
+            return None
+        if kind == 0x71:
+            return self._handle((str, Instance, Constant))
+        if kind == 0x74:
+            self._handles.append(cursor.utf("a string"))
+            return self._handles[-1]
+        if kind == 0x7E:
+            return self._constant(depth)
+        if kind == 0x73:
+            return self._instance(depth)
+        raise Unknown(f"a serialized value of type {kind:#04x} at byte {cursor.at - 1}")
+
+    def _instance(self, depth: int) -> Instance:
+        described = self._class(depth)
+        if described is None:
+            raise Malformed(self._cursor.at, "an object without a class")
+        made = Instance(described.name, {})
+        self._handles.append(made)
+        for one in _lineage(described):
+            if one.flags != _SERIALIZABLE:
+                raise Unknown(f"class {one.name} writes its objects itself")
+            for name, type_ in one.fields:
+                made.fields[name] = self._field(type_, depth)
+        return made
+
+    def _field(self, type_: str, depth: int) -> Any:
+        if type_ in "L[":
+            return self.content(depth + 1)
+        if type_ == "Z":
+            return self._cursor.flag("a boolean")
+        self._cursor.skip(_PRIMITIVES[type_], "a field")
+        return None  # no number is of interest
+
+    def _constant(self, depth: int) -> Constant:
+        described = self._class(depth)
+        if described is None or not described.flags & _ENUM:
+            raise Malformed(self._cursor.at, "a constant of no enumeration")
+        place = len(self._handles)
+        self._handles.append(None)
+        name = self.content(depth + 1)
+        if not isinstance(name, str):
+            raise Malformed(self._cursor.at, "a constant whose name is no string")
+        self._handles[place] = Constant(described.name, name)
+        return Constant(described.name, name)
+
+    def _class(self, depth: int) -> _Class | None:
+        """A class description; classes are written with their parents."""
+        cursor = self._cursor
+        if depth > _DEEPEST:
+            raise Unknown(f"classes nested more than {_DEEPEST} deep")
+        kind = cursor.u8("a class")
+        if kind == 0x70:
+            return None
+        if kind == 0x71:
+            known: _Class = self._handle((_Class,))
+            return known
+        if kind != 0x72:
+            raise Unknown(f"a class of type {kind:#04x} at byte {cursor.at - 1}")
+        name = cursor.utf("a class name")
+        cursor.skip(8, "a class's serial number")
+        place = len(self._handles)
+        self._handles.append(None)
+        flags = cursor.u8("a class's flags")
+        fields = tuple(self._declared(depth) for _ in range(cursor.u16("the number of fields")))
+        if cursor.u8("the end of a class") != 0x78:
+            raise Unknown(f"class {name} is annotated")
+        self._handles[place] = _Class(name, flags, fields, self._class(depth + 1))
+        described: _Class = self._handles[place]
+        return described
+
+    def _declared(self, depth: int) -> tuple[str, str]:
+        """(name, type) of a field; the class of an object field is read and dropped."""
+        type_ = chr(self._cursor.u8("the type of a field"))
+        if type_ not in _PRIMITIVES and type_ not in "L[":
+            raise Malformed(self._cursor.at - 1, f"a field of type {ord(type_):#04x}")
+        name = self._cursor.utf("a field's name")
+        if type_ in "L[" and not isinstance(self.content(depth + 1), str):
+            raise Malformed(self._cursor.at, "a field whose class is no string")
+        return name, type_
+
+    def _handle(self, kinds: tuple[type, ...]) -> Any:
+        number = self._cursor.i32("a handle") - _FIRST_HANDLE
+        if not 0 <= number < len(self._handles) or not isinstance(self._handles[number], kinds):
+            raise Malformed(self._cursor.at - 4, f"a handle of nothing that was written before: {number}")
+        return self._handles[number]
+
+
+def _lineage(described: _Class | None) -> list[_Class]:
+    """A class and its parents, the oldest first: the order of their fields."""
+    found: list[_Class] = []
+    while described is not None:
+        found.insert(0, described)
+        described = described.parent
+    return found

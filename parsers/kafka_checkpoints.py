@@ -1,0 +1,77 @@
+"""The small text files of a Kafka broker's data folder.
+
+    offset checkpoint        version 0, then the number of entries, then an entry `topic partition offset` a line
+    leader-epoch-checkpoint  the same in a partition's folder, an entry being `epoch start-offset`
+    partition.metadata       `version: 0` and `topic_id: ...`          meta.properties   Java properties
+
+A broker writes each to a temporary name and renames it, so that a crash leaves the old file or the new one: a count
+that does not match its lines is damage. They tell of offsets as of some seconds before the crash, never of the log's
+end: high watermarks are written every 5 s, recovery points and log starts every 60 s.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+CLEAN_STOP = ".kafka_cleanshutdown"
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+
+class BadCheckpoint(Exception):
+    """Why a file is no checkpoint; `line` counts from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+
+
+def offsets(data: bytes) -> dict[tuple[str, int], int]:
+    """Offset per (topic, partition) of an offset checkpoint; of two entries for one, the last.
+
+    >>> offsets(b"0\\n2\\nck-none 0 1500\\nck-txn 0 55\\n")
+    {('ck-none', 0): 1500, ('ck-txn', 0): 55}
+
+    Raises
+    ------
+    BadCheckpoint : another version, a line that is no entry, or more or fewer entries than it says
+    """
+    return {(topic, _number(i, partition)): _number(i, offset) for i, (topic, partition, offset) in _entries(data, 3)}
+
+
+def epochs(data: bytes) -> tuple[tuple[int, int], ...]:
+    """(leader epoch, its first offset), ascending.
+
+    >>> epochs(b"0\\n2\\n0 50\\n3 120\\n")
+    ((0, 50), (3, 120))
+    """
+    return tuple(sorted((_number(i, epoch), _number(i, start)) for i, (epoch, start) in _entries(data, 2)))
+
+
+def _entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
+    """(line number, words) of each entry."""
+    try:
+        lines = data.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise BadCheckpoint(1, "not UTF-8") from None
+    if not lines or lines[0].strip() != "0":
+        raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if lines else "the file is empty")
+    count = _number(2, lines[1].strip()) if len(lines) > 1 else -1
+    found = [(i, line.split()) for i, line in enumerate(lines[2:], 3) if line.strip()]
+    if len(found) != count:
+        raise BadCheckpoint(2, f"{count} entries are announced, {len(found)} are there")
+    wrong = next((i for i, words in found if len(words) != width), None)
+    if wrong is not None:
+        raise BadCheckpoint(wrong, f"{width} words are expected")
+    return found
+
+
+def _number(line: int, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) >= 1 << 63:
+        raise BadCheckpoint(line, f"{text[:20]!r} is no offset")
+    return int(text)
