@@ -25,7 +25,7 @@ def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) 
     """The partition of `folder`; `runs` and `damage` are those of its segments, in any order."""
     number = {segment.path: i for i, segment in enumerate(folder.segments)}
     placed = sorted(((number[run.path], run.start), run) for run in runs)
-    broken = sorted(((number[item.path], item.offset or 0), item.id, item.detail) for item in damage)
+    broken = sorted(((number[item.path], item.offset or 0), item.id, item.detail) for item in damage if _told(item))
     start = max(folder.log_start or 0, folder.segments[0].base if folder.segments else 0)
     end = max(_end_of(folder, placed, len(folder.segments)), start)
     at = _first_cut(folder, broken)
@@ -49,7 +49,7 @@ def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) 
         transactions=fates,
         cut=cut,
         gaps=_gaps(folder, placed, broken),
-        damage=tuple(damage),
+        damage=(*damage, *_overlaps(folder, placed)),
     )
 
 
@@ -61,12 +61,15 @@ def _end_of(folder: Folder, placed: Sequence[tuple[Place, Run]], segments: int) 
 
 def _first_cut(folder: Folder, broken: Sequence[tuple[Place, str, str]]) -> tuple[Place, str] | None:
     """The first damage that a starting broker meets, and what it is."""
-    if folder.clean:
-        return None
-    ends = [segment.base for segment in folder.segments[1:]]
-    trusted = sum(base <= (folder.recovery_point or 0) for base in ends)
-    found = [(place, detail) for place, id, detail in broken if id in CUTTING and place[0] >= trusted]
+    found = [(place, detail) for place, id, detail in broken if id in CUTTING and place[0] >= trusted(folder)]
     return found[0] if found else None
+
+
+def trusted(folder: Folder) -> int:
+    """How many segments, from the first on, a starting broker does not look through."""
+    if folder.clean:
+        return len(folder.segments)
+    return sum(segment.base <= (folder.recovery_point or 0) for segment in folder.segments[1:])
 
 
 def _cut(folder: Folder, at: tuple[Place, str], behind: Sequence[Run], restart_end: int) -> Cut:
@@ -82,13 +85,39 @@ def _cut(folder: Folder, at: tuple[Place, str], behind: Sequence[Run], restart_e
     )
 
 
+def _told(item: Damage) -> bool:
+    """Whether it is one place of damage; a last row may only count further ones of its kind."""
+    return item.offset is not None or bool(item.detail)
+
+
+def _overlaps(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[Damage]:
+    """Segments that go on behind the beginning of the next one: not both are of this log."""
+    ends = _segment_ends(folder, placed)
+    return [
+        Damage(
+            later.path,
+            "offset-backwards",
+            0,
+            f"the segment before ends at offset {end}, this one begins at {later.base}",
+        )
+        for end, later in zip(ends, folder.segments[1:], strict=False)
+        if end > later.base
+    ]
+
+
+def _segment_ends(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[int]:
+    """The offset behind the last batch of each segment, its base if it is empty."""
+    ends = [segment.base for segment in folder.segments]
+    for (segment, _), run in placed:
+        ends[segment] = max(ends[segment], run.next)
+    return ends
+
+
 def _gaps(
     folder: Folder, placed: Sequence[tuple[Place, Run]], broken: Sequence[tuple[Place, str, str]]
 ) -> tuple[Gap, ...]:
     """Where a segment begins behind the end of the one before, and no damage there tells why."""
-    ends = [segment.base for segment in folder.segments]
-    for (segment, _), run in placed:
-        ends[segment] = max(ends[segment], run.next)
+    ends = _segment_ends(folder, placed)
     damaged = {segment for (segment, _), _, _ in broken}
     pairs = enumerate(itertools.pairwise(folder.segments))
     return tuple(

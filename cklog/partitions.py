@@ -85,7 +85,7 @@ class Folder:
     partition: int
     path: str
     segments: tuple[SegmentFile, ...]
-    clean: bool
+    clean: bool | None
     log_start: int | None = None
     high_watermark: int | None = None
     recovery_point: int | None = None

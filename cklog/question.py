@@ -6,6 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaLogs:
+    """Kafka logs to hold a line against: their `folder`, which partition a channel is (NAME=TOPIC-PARTITION), and
+    whose committed offsets count ("": every group's)."""
+
+    folder: str = ""
+    channels: tuple[str, ...] = ()
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What `recovery-line` and its kin are asked.
 

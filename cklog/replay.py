@@ -8,7 +8,7 @@ flight may have holes: messages that had overtaken others (`cklog.deliveries`, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -121,14 +121,19 @@ def joined(
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             findings += found
             again = (None, None)
+    return rows, [*findings, *unlogged_channels(rows)]
+
+
+def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
+    """That messages are in flight on channels of which no log is here."""
     unlogged = list(dict.fromkeys(row.channel for row in rows if row.retained is None))
-    if unlogged:
-        text = (
-            f"{len(unlogged)} channels have messages in flight and no log is here to replay them from, "
-            f"{unlogged[0]} among them: find their logs, or those messages are lost"
-        )
-        findings.append(Finding("no-channel-log", "warning", unlogged[0], text))
-    return rows, findings
+    if not unlogged:
+        return []
+    text = (
+        f"{len(unlogged)} channels have messages in flight and no log is here to replay them from, "
+        f"{unlogged[0]} among them: find their logs, or those messages are lost"
+    )
+    return [Finding("no-channel-log", "warning", unlogged[0], text)]
 
 
 def _held(

@@ -47,7 +47,8 @@ def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
                 f"{source.source} resumes at {_reader(found[key][0])} and at {_reader(source)}",
                 "each group needs a file of its own: choose one reader with --operator",
             )
-        found[key] = source, _resume(key, source)
+        row = _resume(key, source)
+        found[key] = source, _to_later_end(found[key][1], row) if key in found else row
     return _of_topic([resume for _, resume in found.values()], topic)
 
 
@@ -107,6 +108,13 @@ def _resume(key: tuple[str, int], source: SourceOffset) -> Resume:
     if end is not None and end < (start or 0):
         raise UsageError(f"source {source.source}: the range [{start}, {end}) ends before it begins")
     return Resume(*key, start, end)
+
+
+def _to_later_end(one: Resume, other: Resume) -> Resume:
+    """Two readers of a partition from the same offset: to the later end, if both are known."""
+    if one.end is None or other.end is None:
+        return one._replace(end=None)
+    return max(one, other)
 
 
 def _offset(source: str, offset: Any) -> int:

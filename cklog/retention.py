@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ RULES: Mapping[str, str] = {
     "unchecked": "a snapshot of which not every file was looked at names it",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
     "broken": "only snapshots that cannot be restored name it",
+    "last": "only snapshots that cannot be restored name it, and nothing else of the job can be restored",
     "unfinished": "no snapshot names it, but a checkpoint in progress may",
     "task-owned": "no snapshot names it, but running tasks may own it",
     "unreadable": "no snapshot names it, but one whose metadata cannot be read may",
@@ -49,10 +50,21 @@ class RetentionPlan:
 
 
 def plan_retention(
-    judged: Sequence[Judged], files: Iterable[StateFile], owners: Mapping[str, str], jobs_stopped: bool
+    judged: Sequence[Judged],
+    files: Iterable[StateFile],
+    owners: Mapping[str, str],
+    lost: Set[str],
+    jobs_stopped: bool,
 ) -> RetentionPlan:
-    """The fate of every file, over all jobs at once: a file of one job may be what another one needs."""
-    named = _named_by(judged)
+    """The fate of every file, over all jobs at once: a file of one job may be what another one needs.
+
+    Parameters
+    ----------
+    owners : the job's or savepoint's folder of each file
+    lost : folders of jobs of which nothing can be restored, their heirs' snapshots included
+    jobs_stopped : no job runs, so that nothing is in progress and no task owns a file
+    """
+    named = _named_by(judged, lost)
     unfinished = _unfinished(judged)
     unreadable = any(j.verdict in ("corrupt", "unknown-version") for j in judged)
     rows = []
@@ -68,31 +80,35 @@ def plan_retention(
     return RetentionPlan(
         tuple(rows),
         dict(sorted(totals.items())),
-        _folders(rows, judged, owners),
+        _folders(rows, judged, owners, lost),
         {r: RULES[r] for r in used},
         jobs_stopped,
     )
 
 
-_STRENGTH = ("restorable", "unchecked", "repairable", "broken")
+_STRENGTH = ("restorable", "unchecked", "repairable", "last", "broken")
 
 
-def _named_by(judged: Sequence[Judged]) -> dict[str, tuple[str, str | None]]:
+def _named_by(judged: Sequence[Judged], lost: Set[str]) -> dict[str, tuple[str, str | None]]:
     """The strongest rule for each file that a readable snapshot names, and the newest snapshot that it comes from."""
     found: dict[str, tuple[str, str | None]] = {}
     for rule in reversed(_STRENGTH):
-        for j in sorted((j for j in judged if _standing(j) == rule), key=lambda j: (j.id or 0, j.folder.path)):
+        for j in sorted((j for j in judged if _standing(j, lost) == rule), key=lambda j: (j.id or 0, j.folder.path)):
             names = {*j.uses, *(path for flaw in j.flaws for path in flaw.found)} if rule == "repairable" else j.uses
             found.update(dict.fromkeys(names, (rule, j.folder.path or ".")))
     return found
 
 
-def _standing(j: Judged) -> str | None:
+def _standing(j: Judged, lost: Set[str]) -> str | None:
+    """The rule under which a snapshot's files stand; None: its metadata names nothing that can be read."""
     if j.verdict in ("restorable", "unchecked"):
         return j.verdict
     if j.verdict == "missing-state-file":
-        return "repairable" if all(flaw.found for flaw in j.flaws) else "broken"
-    return "broken" if j.verdict == "size-mismatch" else None
+        if all(flaw.found for flaw in j.flaws):
+            return "repairable"
+    elif j.verdict != "size-mismatch":
+        return None
+    return "last" if j.folder.job in lost else "broken"
 
 
 def _unfinished(judged: Sequence[Judged]) -> set[str]:
@@ -128,7 +144,7 @@ def _fate(rule: str) -> Fate:
 
 
 def _folders(
-    rows: Sequence[RetentionRow], judged: Sequence[Judged], owners: Mapping[str, str]
+    rows: Sequence[RetentionRow], judged: Sequence[Judged], owners: Mapping[str, str], lost: Set[str]
 ) -> tuple[dict[str, Any], ...]:
     """Per job or savepoint: what stays, what may go, and whose snapshots outside it need it."""
     found: dict[str, dict[str, Any]] = {}
@@ -149,7 +165,7 @@ def _folders(
             total["obsolete_files"] += 1
             total["obsolete_bytes"] += row.bytes
     for j in judged:
-        if _standing(j) in (None, "broken"):
+        if _standing(j, lost) in (None, "broken"):
             continue
         for path in j.uses:
             of = owners.get(path)

@@ -13,12 +13,14 @@ from typing import Any
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
+from cklog.question import KafkaLogs
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {
     "native": "cklog.parsers.native:Native",
     "spark-checkpoint": "cklog.parsers.spark_checkpoint:SparkCheckpoint",
     "flink": "cklog.parsers.flink:Flink",
+    "kafka": "cklog.parsers.kafka:Kafka",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
 entry-point group `cklog.parsers`."""
@@ -84,6 +86,10 @@ class Run(AbstractContextManager["Run"]):
             from cklog.snapshot_log import SnapshotLog
 
             return SnapshotLog(self.parser, self.engine_for, self._options.strict)
+        if hasattr(self.parser, "partitions"):
+            from cklog.partition_log import PartitionLog
+
+            return PartitionLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
         from cklog.event_log import EventLog
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
@@ -97,10 +103,9 @@ class Run(AbstractContextManager["Run"]):
 
         return Cascade(self.eventual, self.analyses, self.parser.manifest, self._options.strict)
 
-    def recovery_line(self, question: Any) -> Answer:
-        """The latest consistent line; `question` is a `cklog.event_log.Question`."""
-        answer: Answer = self.lines.recovery_line(question)
-        return answer
+    def recovery_line(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
+        """The latest consistent line; `question` is a `cklog.question.Question`."""
+        return self._beside_logs(self.lines.recovery_line(question), kafka)
 
     def failures_over_time(self, question: Any, times: Any) -> Answer:
         """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
@@ -108,10 +113,31 @@ class Run(AbstractContextManager["Run"]):
 
         return failures_answer(self.checkpointed, question, times)
 
-    def replay(self, question: Any) -> Answer:
+    def replay(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
         """Offsets and ranges to replay from the latest consistent line."""
-        answer: Answer = self.lines.replay(question)
-        return answer
+        return self._beside_logs(self.lines.replay(question), kafka)
+
+    def _beside_logs(self, answer: Answer, kafka: KafkaLogs) -> Answer:
+        """The answer with what the Kafka logs hold of its ranges, if they were given."""
+        if not kafka.folder:
+            if kafka != KafkaLogs():
+                raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
+            return answer
+        from cklog.with_logs import beside_logs, bindings_of
+
+        manifest = self.parser.manifest if hasattr(self.parser, "manifest") else {}
+        return beside_logs(answer, self.logs_in(kafka.folder), bindings_of(kafka, manifest), self._options.strict)
+
+    def logs_in(self, folder: str) -> Any:
+        """The partitions of a folder of Kafka logs: a `cklog.partition_logs.PartitionLogs`."""
+        from cklog.partition_logs import PartitionLogs
+
+        root = Root(folder, self._options.maps)
+        root.require()
+        parser = _load(PARSERS["kafka"])
+        if not parser.recognises(root):
+            raise NotFound(f"--kafka {folder}: no segments of a Kafka log below it")
+        return PartitionLogs(parser(root), self.engine_for, self._options.split_bytes)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Any) -> Answer:
         """Prove or refute `line` from the input."""

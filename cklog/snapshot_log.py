@@ -14,7 +14,7 @@ from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
-from cklog.retention import RetentionPlan, plan_retention
+from cklog.retention import plan_retention
 from cklog.snapshot_findings import (
     dependencies,
     dependency_findings,
@@ -75,8 +75,10 @@ class SnapshotLog:
         """Which files nothing needs, over all jobs below PATH."""
         found = survey(self._parser, self._engine_for)
         owners = owners_of(self._parser)
-        plan: RetentionPlan = plan_retention(found.judged, self._parser.state_files(), owners, jobs_stopped)
         groups = candidates(self._parser, found.judged, owners)
+        saved = {job for g in groups if _newest(g) is not None for job in (g.job, *g.forebears, *g.own)}
+        lost = {job for g in groups for job in (g.job, *g.forebears, *g.own)} - saved
+        plan = plan_retention(found.judged, self._parser.state_files(), owners, lost, jobs_stopped)
         findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
         findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
         return answer("retention", plan, findings, found.inputs, strict=self._strict)

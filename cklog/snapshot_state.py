@@ -151,7 +151,10 @@ def transactions(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> list[dict[str, Any]]:
-    """Per source the offsets of two snapshots and their difference; None where one of them has no offset."""
+    """Per source the offsets of two snapshots, and how many records each reads that the other has done.
+
+    None where one of the two has no offset.
+    """
     theirs = {s.source: s.offset for s in other}
     rows = []
     for source in mine:
@@ -162,7 +165,8 @@ def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> l
                 "source": source.source,
                 "offset": source.offset,
                 "other": there,
-                "records": there - source.offset if known else None,
+                "read_again": max(there - source.offset, 0) if known else None,
+                "read_again_by_other": max(source.offset - there, 0) if known else None,
             }
         )
     return rows

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cklog.errors import UsageError
-from cklog.question import Question
+from cklog.question import KafkaLogs, Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -51,6 +51,14 @@ MaxExtent = Annotated[
 MaxReplay = Annotated[
     int | None, typer.Option("--max-replay", help="Exit 3 if the replay was ever over U tuples.", metavar="U")
 ]
+Kafka = Annotated[
+    str, typer.Option("--kafka", metavar="FOLDER", help="Kafka logs (a broker's data folder) to hold the line against.")
+]
+ChannelLogs = Annotated[
+    list[str] | None,
+    typer.Option("--channel", metavar="NAME=TOPIC-PARTITION", help="With --kafka: a channel's or source's log."),
+]
+Group = Annotated[str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")]
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]
@@ -108,6 +116,11 @@ def assignment(option: str, text: str) -> tuple[str, str]:
     if not (key and equals and value):
         raise UsageError(f"{option} {text}: expected {'OP/SUB=CKPT' if last else 'K=V'}")
     return key, value
+
+
+def kafka_logs(folder: str, channels: list[str] | None, group: str) -> KafkaLogs:
+    """What `--kafka`, `--channel` and `--group` say."""
+    return KafkaLogs(folder, tuple(channels or ()), group)
 
 
 def question(

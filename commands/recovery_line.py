@@ -8,11 +8,15 @@ from cklog.commands.options import (
     AlgorithmName,
     AsOf,
     At,
+    ChannelLogs,
     Earliest,
     Explain,
     Failed,
     FailedAt,
+    Group,
+    Kafka,
     NoCheckFiles,
+    kafka_logs,
     moment,
     question,
 )
@@ -30,11 +34,15 @@ def recovery_line(
     algorithm: AlgorithmName = Algorithm.fixpoint,
     failed_at: FailedAt = "",
     no_check_files: NoCheckFiles = False,
+    kafka: Kafka = "",
+    channel: ChannelLogs = None,
+    group: Group = "",
 ) -> None:
     """The latest consistent recovery line: where every subtask can restart, and what to replay."""
     if not failed_at:
         asked = question(failed, as_of, at, explain, earliest, algorithm, check_files=not no_check_files)
-        common.answer(lambda run: run.recovery_line(asked))
+        logs = kafka_logs(kafka, channel, group)
+        common.answer(lambda run: run.recovery_line(asked, logs))
     if failed or at or earliest or explain:
         raise UsageError("--failed-at is about a failure of everything: without --failed, --at, --earliest, --explain")
     times = None if failed_at == "all" else tuple(t for t in map(moment, failed_at.split(",")) if t is not None)

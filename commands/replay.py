@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, At, Earliest, Failed, NoCheckFiles, question
+from cklog.commands.options import (
+    AsOf,
+    At,
+    ChannelLogs,
+    Earliest,
+    Failed,
+    Group,
+    Kafka,
+    NoCheckFiles,
+    kafka_logs,
+    question,
+)
 from cklog.exports import exports
 
 
@@ -25,10 +36,17 @@ def replay(
     no_check_files: NoCheckFiles = False,
     operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
+    kafka: Kafka = "",
+    channel: ChannelLogs = None,
+    group: Group = "",
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Export what is committed now instead, so that the plan can be undone.")
+    ] = False,
 ) -> None:
     """Offsets and ranges to replay from the line.
 
     --format also takes what tools accept: kafka-csv, kafka-delete-records, kcat, spark-offsets, flink-offsets.
     """
     asked = question(failed, as_of, at, earliest=earliest, against=against, check_files=not no_check_files)
-    common.answer(lambda run: run.replay(asked), exports(operator, topic))
+    logs = kafka_logs(kafka, channel, group)
+    common.answer(lambda run: run.replay(asked, logs), exports(operator, topic, rollback))

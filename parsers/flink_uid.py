@@ -15,7 +15,7 @@ def operator_id(uid: str) -> str:
     """The operator id, as Flink prints it, of the operator with this uid.
 
     >>> operator_id("kafka-src")
-    '2cfff4cf9eb6e2d2a36d9d1ea5edab3e'
+    '2cfff4cfdc12cf3ce3a313acc56edab3'
     """
     data = uid.encode("utf-8")
     first = second = 0

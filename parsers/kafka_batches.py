@@ -229,17 +229,28 @@ def _record(head: Header, data: bytes, start: int) -> tuple[Record, int, int]:
     count, at = varint(data, at)
     if not 0 <= count <= end - at:
         raise BadBatch(f"{count} headers in {end - at} bytes")
-    headers = []
-    for _ in range(count):
-        name, at = _bytes(data, at, end)
-        held, at = _bytes(data, at, end)
-        headers.append((_text(name), held))
+    headers, at = _headers(data, at, end, count)
     if at != end:
         raise BadBatch(f"a record that ends {abs(end - at)} bytes from where its length says")
     time = head.max_time if head.log_append_time else head.base_time + time_delta
     if not -(1 << 63) <= time < 1 << 63:
         raise BadBatch(f"a timestamp of {time}")
-    return Record(head.base + delta, time, key, value, tuple(headers), end - start), delta, end
+    return Record(head.base + delta, time, key, value, headers, end - start), delta, end
+
+
+def _headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    """Names and values of `count` headers from `at` on, and where they end."""
+    found = []
+    for _ in range(count):
+        name, at = _bytes(data, at, end)
+        held, at = _bytes(data, at, end)
+        found.append((_text(name), held))
+    return tuple(found), at
+
+
+def headers_at(data: bytes, at: int, count: int) -> tuple[tuple[str, bytes | None], ...]:
+    """Names and values of the `count` headers that begin at `at` in a payload that is known to decode."""
+    return _headers(data, at, len(data), count)[0]
 
 
 def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from cklog.engine import Damage, Split
 from cklog.parsers import kafka_legacy as legacy
-from cklog.parsers.kafka_batches import HEADER, BadBatch, Header, Record, decompress, records, varint
+from cklog.parsers.kafka_batches import HEADER, BadBatch, Header, Record, decompress, headers_at, records, varint
 from cklog.parsers.kafka_headers import Heads, heads
 from cklog.parsers.kafka_segment import BLOCK_BYTES, Segment
 
@@ -82,6 +82,10 @@ class Decoded:
     headers_at: Ints
     size: Ints
     faults: tuple[Fault, ...]
+
+    def headers_of(self, i: int) -> tuple[tuple[str, bytes | None], ...]:
+        """Names and values of record `i`'s headers."""
+        return headers_at(self.data, int(self.headers_at[i]), int(self.headers[i]))
 
     def to_table(self) -> pa.Table:
         """Columns batch, offset, timestamp, key, value, headers (their number) and size."""

@@ -34,6 +34,7 @@ _SNAPSHOT = re.compile(r"[0-9]{20}\.snapshot")
 _ABORTED = re.compile(r"[0-9]{20}\.txnindex")
 _PARTITION = re.compile(r"(.+)-([0-9]{1,9})")
 _PARTED = re.compile(r".+-[0-9]{1,9}\.[0-9A-Za-z_-]+-(delete|future|stray)")
+_PROPERTIES = "meta.properties"
 _DEEPEST = 2
 """Folders between PATH and a segment at the most: PATH/DATA/TOPIC-PARTITION."""
 
@@ -105,13 +106,12 @@ class _Reading:
         broker = self._broker(posixpath.dirname(path)) if path else {}
         key = topic, number
         cleaned = broker.get(kafka_checkpoints.CLEANED)
-        clean = bool(path) and kafka_checkpoints.CLEAN_STOP in self._files.get(posixpath.dirname(path), {})
         return Folder(
             topic=topic,
             partition=number,
             path=path,
             segments=_segments(held, _SEGMENT),
-            clean=clean,
+            clean=self._clean(posixpath.dirname(path)) if path else None,
             log_start=(broker.get(kafka_checkpoints.LOG_STARTS) or {}).get(key),
             high_watermark=(broker.get(kafka_checkpoints.HIGH_WATERMARKS) or {}).get(key),
             recovery_point=(broker.get(kafka_checkpoints.RECOVERY_POINTS) or {}).get(key),
@@ -146,6 +146,13 @@ class _Reading:
             names = [n for n in held if n.endswith("-offset-checkpoint")]
             self._brokers[path] = {name: self._decoded(held[name], kafka_checkpoints.offsets) for name in sorted(names)}
         return self._brokers[path]
+
+    def _clean(self, path: str) -> bool | None:
+        """Whether the broker of a data folder was stopped cleanly; None if no file of a broker is there."""
+        held = self._files.get(path, {})
+        if kafka_checkpoints.CLEAN_STOP in held:
+            return True
+        return False if _PROPERTIES in held or kafka_checkpoints.RECOVERY_POINTS in held else None
 
     def _snapshot(self, held: Mapping[str, Entry]) -> ProducerSnapshot | None:
         names = sorted(name for name in held if _SNAPSHOT.fullmatch(name))

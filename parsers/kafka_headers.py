@@ -196,7 +196,7 @@ def _fitting(
     good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
     last = base + delta  # may overflow where it is not good already
     good[:-1] &= base[1:] > last[:-1]
-    if segment.view is not None and 0 < after <= segment.size - HEADER.size:
+    if segment.view is not None and 0 < after <= segment.size - _BASE.size:
         good[-1] &= bool(_BASE.unpack_from(segment.view, after)[0] > last[-1])
     if at[0] == 0:
         good[0] &= bool(base[0] >= segment.base)

@@ -40,6 +40,9 @@ _SMALLEST = 14
 _TIME, _LENGTH = struct.Struct(">q"), struct.Struct(">i")
 _CODEC, _APPEND_TIME = 0x07, 0x08
 _NO_TIME = -1
+_DELTA_LIMIT = 1 << 31
+"""As in format 2, where the field for it has 32 bits."""
+
 _LZ4, _ZSTD = 3, 4
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
@@ -101,7 +104,7 @@ def header(data: bytes) -> Header:
             first = last if not count else first
             count += 1
     base = first.offset if outer.magic == 0 else outer.offset - (last.offset - first.offset)
-    if base < 0 or last.offset - first.offset > outer.offset - base:
+    if base < 0 or not last.offset - first.offset <= outer.offset - base < _DELTA_LIMIT:
         raise BadBatch(f"offsets up to {last.offset} inside a message with offset {outer.offset}")
     base_time = outer.time if outer.attributes & _APPEND_TIME else first.time
     attributes = outer.attributes & (_CODEC | _APPEND_TIME * outer.magic)

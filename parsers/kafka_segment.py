@@ -38,6 +38,7 @@ PROBE_BYTES = 64 << 10
 """Read at a time where only headers are."""
 
 _NAME = re.compile(r"(?:^|/)[0-9]{20}\.log$")
+_DIGITS = re.compile("[0-9]{20}")
 
 _SEARCH_BYTES = 1 << 30
 """Bytes whose CRC is computed in search of one batch: false candidates must not cost hours."""
@@ -79,7 +80,8 @@ class Segment:
 
     def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES, mapped: bool = False) -> None:
         self.uri, self.path, self.size = uri, path, size
-        self.base = int(posixpath.basename(path)[:20])
+        named = _DIGITS.match(posixpath.basename(path))
+        self.base = int(named[0]) if named else 0
         self.view: memoryview | None = map_file(uri, size) if mapped else None
         """The file's bytes if it was asked for and is local."""
         self.limit = size
@@ -255,7 +257,8 @@ def jumps(segment: Segment, at: int, head: Header, ordinary: bool) -> Iterator[D
 def _jump(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
     name, why = ("offset-backwards", "offsets taken twice") if ordinary else ("offset-jump", "compacted")
     detail = f"{before} at offset {expected}, this batch begins at {found}: {why}, or a wrong base offset"
-    return Damage(segment.path, name, at, detail + ", which no CRC covers", max(found - expected, 1))
+    count = expected - found if ordinary else max(found - expected, 1)
+    return Damage(segment.path, name, at, detail + ", which no CRC covers", count)
 
 
 def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:

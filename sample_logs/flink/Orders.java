@@ -23,8 +23,9 @@ import org.apache.flink.util.Collector;
  * CHECKPOINT the job starts from there.
  */
 public final class Orders {
+    private static final int PARTITIONS = 4; // a reader for each: one for two would read one to its end first
     private static final int PARALLELISM = 2;
-    private static final long MILLIS_PER_ORDER = 2;
+    private static final long MILLIS_PER_ORDER = 5;
 
     public static void main(String[] args) throws Exception {
         Configuration conf = new Configuration();
@@ -48,8 +49,8 @@ public final class Orders {
                 .setStartingOffsets(OffsetsInitializer.earliest())
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
-        env.fromSource(orders, WatermarkStrategy.noWatermarks(), "orders").uid("orders")
-                .map(new Pace()).uid("pace").name("pace")
+        env.fromSource(orders, WatermarkStrategy.noWatermarks(), "orders").uid("orders").setParallelism(PARTITIONS)
+                .map(new Pace()).uid("pace").name("pace").setParallelism(PARTITIONS)
                 .keyBy(customer -> customer)
                 .process(new Count()).uid("count").name("count")
                 .map(new Crash(Long.parseLong(args[2]))).uid("crash").name("crash")

@@ -1,0 +1,164 @@
+"""Names in a dump of the CheckMate testbed, and what they tell of the job.
+
+    snapshot_{worker}_{operator}_{stamp}.bin        worker: int; stamp: wall-clock ms, or a round 0, 1, 2, ...
+    worker-{worker}-logs/{channel}.bin              written by the sender's worker
+    channel = {from}_{to}_{number}                  number = partition of from * partitions of to + partition of to
+
+Operators' names may hold "_" themselves, so that a channel's name can be split in several ways. Nothing that is kept
+says how many partitions an operator has, nor which worker hosts which: a worker's log folder, which has a file for
+every channel out of it, tells as much as there is to know. The deployment gives every worker one partition of each.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+_SNAPSHOT = re.compile(r"snapshot_(\d{1,9})_(.+)_(\d{1,18})\.bin")
+_LOG = re.compile(r"worker-(\d{1,9})-logs/([^/]+)\.bin")
+_CHANNEL = re.compile(r"(.+)_(\d{1,9})")
+
+ROUND_BELOW = 10_000_000_000
+"""A stamp below this is no time of this century in ms, but the number of a coordinated round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot object: of operator `operator` on worker `worker`, `size` in bytes."""
+
+    path: str
+    size: int
+    worker: int
+    operator: str
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class SenderLog:
+    """The log of a channel, by the name that the testbed gave it."""
+
+    path: str
+    size: int
+    worker: int
+    channel: str
+
+
+def snapshot_of(path: str, size: int) -> Snapshot | None:
+    """A snapshot object by its path, None if it is none.
+
+    >>> snapshot_of("universalis-snapshots/snapshot_2_map_1700000000123.bin", 9).operator
+    'map'
+    """
+    found = _SNAPSHOT.fullmatch(posixpath.basename(path))
+    return Snapshot(path, size, int(found[1]), found[2], int(found[3])) if found else None
+
+
+def log_of(path: str, size: int) -> SenderLog | None:
+    """A channel's log by its path, None if it is none."""
+    found = _LOG.fullmatch("/".join(path.split("/")[-2:]))
+    return SenderLog(path, size, int(found[1]), found[2]) if found else None
+
+
+def endings(channel: str, operators: Iterable[str]) -> tuple[str, str, int] | None:
+    """(from, to, number) of a channel's name, None if it has another form or several readings.
+
+    >>> endings("join_map_3", ["join", "map"]), endings("a_b_c_0", ["a", "b_c"]), endings("a_b_c_0", ["a", "b_c", "a_b", "c"])
+    (('join', 'map', 3), ('a', 'b_c', 0), None)
+    """
+    found = _CHANNEL.fullmatch(channel)
+    if not found:
+        return None
+    words = found[1].split("_")
+    splits = [("_".join(words[:i]), "_".join(words[i:])) for i in range(1, len(words))]
+    splits = [(a, b) for a, b in splits if a and b]
+    if len(splits) > 1:
+        known = set(operators)
+        splits = [(a, b) for a, b in splits if a in known and b in known]
+    return (*splits[0], int(found[2])) if len(splits) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Which worker hosts which partition.
+
+    `partitions` by operator, those that are not in it have one a worker. `hosts` of (operator, partition), as far as
+    log folders tell; the others are on the workers in turn.
+    """
+
+    operators: tuple[str, ...]
+    workers: tuple[int, ...]
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    hosts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def count(self, operator: str) -> int:
+        """Partitions of an operator."""
+        return self.partitions.get(operator, len(self.workers))
+
+    def host(self, operator: str, partition: int) -> int:
+        """The worker of a partition."""
+        return self.hosts.get((operator, partition), self.workers[partition % len(self.workers)])
+
+    def channel(self, name: str) -> str | None:
+        """A channel as cklog writes it, between workers' parts of operators; None if its name cannot be read.
+
+        Where a worker hosts several partitions, several channels join the same pair: then the number is the port.
+
+        >>> Deployment(("a", "b"), (1, 2)).channel("a_b_1")
+        'a/1->b/2'
+        """
+        ends = endings(name, self.operators)
+        if ends is None:
+            return None
+        sender, receiver, number = ends
+        start, end = divmod(number, self.count(receiver))
+        if start >= self.count(sender):
+            return None
+        pair = f"{sender}/{self.host(sender, start)}->{receiver}/{self.host(receiver, end)}"
+        single = all(self.count(op) <= len(self.workers) for op in (sender, receiver)) and self._one_each(sender, receiver)
+        return pair if single else f"{pair}#{number}"
+
+    def _one_each(self, *operators: str) -> bool:
+        """Whether no worker hosts two partitions of an operator."""
+        for operator in operators:
+            hosts = [self.host(operator, p) for p in range(self.count(operator))]
+            if len(set(hosts)) < len(hosts):
+                return False
+        return True
+
+
+def deployment_of(snapshots: Iterable[Snapshot], logs: Iterable[SenderLog]) -> Deployment:
+    """What names tell of the job."""
+    snapshots, logs = list(snapshots), list(logs)
+    workers = tuple(sorted({s.worker for s in snapshots} | {log.worker for log in logs}))
+    known = {s.operator for s in snapshots}
+    read = [(log, endings(log.channel, known)) for log in logs]
+    known |= {name for _, ends in read if ends is not None for name in ends[:2]}
+    sent: dict[tuple[str, str], dict[int, set[int]]] = {}
+    for log, ends in read:
+        if ends is not None:
+            sent.setdefault(ends[:2], {}).setdefault(log.worker, set()).add(ends[2])
+    partitions: dict[str, int] = {}
+    hosts: dict[tuple[str, int], int] = {}
+    for (sender, receiver), by_worker in sorted(sent.items()):
+        count = _block(by_worker, len(workers))
+        if count is None or partitions.setdefault(receiver, count) != count:
+            continue
+        for worker, numbers in sorted(by_worker.items()):
+            for number in numbers:
+                hosts.setdefault((sender, number // count), worker)
+    for sender, partition in hosts:
+        partitions.setdefault(sender, 0)
+        partitions[sender] = max(partitions[sender], partition + 1)
+    return Deployment(tuple(sorted(known)), workers, partitions, hosts)
+
+
+def _block(by_worker: Mapping[int, set[int]], workers: int) -> int | None:
+    """Partitions of a receiver, if every worker's channels to it are one partition's: a run of that many numbers."""
+    sizes = {len(numbers) for numbers in by_worker.values()}
+    if len(sizes) != 1 or len(by_worker) != workers:
+        return None
+    size = sizes.pop()
+    runs = [min(numbers) % size == 0 and max(numbers) - min(numbers) == size - 1 for numbers in by_worker.values()]
+    return size if all(runs) else None

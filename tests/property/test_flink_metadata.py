@@ -1,0 +1,201 @@
+"""What is written as `_metadata` is what is read, however it is nested; and nothing is read of a part of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cklog.engine import Damage
+from cklog.parsers.flink_metadata import rows
+from cklog.parsers.flink_uid import operator_id
+from tests import flink_builder as fb
+from tests.flink_builder import Built
+from tests.flink_reading import said, scanned, split_of
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+uris = st.builds("file:/mnt/{}/{}".format, st.sampled_from(["shared", "job/taskowned/x", "b"]), texts)
+sizes = st.integers(0, 2**62)
+streams = st.one_of(
+    st.builds(fb.null),
+    st.builds(fb.empty),
+    st.builds(fb.inline, st.binary(max_size=30), texts),
+    st.builds(fb.absolute, uris, sizes),
+    st.builds(fb.relative, st.uuids().map(str), sizes),
+    st.builds(fb.segment, uris, sizes, sizes, st.integers(0, 1)),
+)
+handles = streams | st.builds(fb.wrapped, streams)
+files = st.lists(handles, max_size=4)
+lists = st.dictionaries(texts, st.tuples(st.integers(0, 2), st.lists(st.integers(0, 99), max_size=3)), max_size=3)
+operator_states = st.none() | st.builds(fb.states, handles, lists, st.booleans())
+plain_keyed = st.one_of(
+    st.builds(fb.null),
+    st.builds(fb.key_groups, st.sampled_from([3, 7, 12]), handles, st.lists(sizes, max_size=3)),
+    st.builds(fb.incremental, handles, files, files, texts, st.booleans()),
+    st.builds(fb.changes_inlined, st.lists(st.binary(max_size=9), max_size=3)),
+    st.builds(fb.changes, files, st.booleans()),
+)
+keyed = st.recursive(
+    plain_keyed,
+    lambda inner: st.builds(fb.changelog, st.lists(inner, max_size=2), st.lists(inner, max_size=2), st.booleans()),
+    max_leaves=6,
+)
+numbers = st.integers(0, 2**31 - 1)
+
+
+def channels(version: int, side: int) -> st.SearchStrategy[list[Built]]:
+    """Handles of channels: `side` 1 input, 2 output."""
+    single = st.builds(fb.channel, st.just(side if version >= 6 else None), numbers, numbers, sizes, handles)
+    if version < 6:
+        return st.lists(single, max_size=3)
+    several = st.lists(st.tuples(numbers, numbers, st.integers(0, 2**60)), max_size=3)
+    return st.lists(single | st.builds(fb.merged_channels, st.just(side + 2), several, handles), max_size=3)
+
+
+@st.composite
+def operators(draw: st.DrawFn, version: int) -> Built:
+    parallelism = draw(st.integers(1, 4))
+    made: list[Built] | None = []
+    for index in draw(st.permutations(range(parallelism))):
+        kind = draw(st.sampled_from(["absent", "finished", "there"]))
+        if kind == "finished" and version >= 3:
+            made.append(fb.finished(index))
+        elif kind == "there":
+            made.append(
+                fb.subtask(
+                    version,
+                    index,
+                    managed=draw(operator_states),
+                    raw=draw(operator_states),
+                    keyed=draw(keyed),
+                    raw_keyed=draw(keyed),
+                    inputs=draw(channels(version, 1)) if version >= 3 else (),
+                    outputs=draw(channels(version, 2)) if version >= 3 else (),
+                    older=draw(st.none() | sizes),
+                )
+            )
+    if version >= 3 and draw(st.integers(0, 9)) == 0:
+        made = None
+    id = draw(st.binary(min_size=16, max_size=16))
+    return fb.operator(version, made, id, draw(texts), draw(texts), parallelism)
+
+
+@st.composite
+def files_of_metadata(draw: st.DrawFn) -> Built:
+    version = draw(st.integers(2, 7))
+    settings_on = draw(st.sets(st.sampled_from(fb.SETTINGS)))
+    properties = draw(
+        st.none()
+        | st.builds(
+            fb.properties,
+            st.just(sorted(settings_on)),
+            st.sampled_from(["Checkpoint", "Savepoint", "Suspend Savepoint"]),
+            st.sampled_from(["NATIVE", "CANONICAL", "FORWARD_BACKWARD"]),
+        )
+    )
+    return fb.metadata(
+        version,
+        draw(st.lists(operators(version), max_size=3)),
+        draw(st.lists(st.builds(fb.master, texts, st.binary(max_size=9)), max_size=2)),
+        draw(sizes),
+        properties,
+    )
+
+
+def read_back(built: Built) -> list[dict[str, Any]]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "_metadata"
+        path.write_bytes(built.data)
+        return said(path)
+
+
+@given(files_of_metadata())
+@settings(max_examples=300)
+def test_what_is_written_is_what_is_read(built: Built) -> None:
+    found = read_back(built)
+    for one in found:
+        if one["entry"] == "unread":
+            one.pop("detail")
+        if one["entry"] == "snapshot":
+            one.pop("file", None)
+    expected = [{name: cell for name, cell in one.items() if cell not in (None, "")} for one in built.says]
+    assert [{name: cell for name, cell in one.items() if cell != ""} for one in found] == expected
+
+
+@given(files_of_metadata(), st.data())
+@settings(max_examples=100)
+def test_a_part_of_a_file_is_damage_and_no_row(built: Built, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(built.data) - 1))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "_metadata"
+        path.write_bytes(built.data[:cut])
+        found, damage = scanned(path)
+        assert not found
+        assert [d.id for d in damage] == ["corrupt-metadata"]
+        path.write_bytes(built.data + b"\0")
+        found, damage = scanned(path)
+        assert (found, [d.offset for d in damage]) == ([], [len(built.data)])
+
+
+@given(files_of_metadata(), st.data())
+@settings(max_examples=150)
+def test_wrong_bytes_are_rows_or_damage_and_never_an_error(built: Built, data: st.DataObject) -> None:
+    wrong = bytearray(built.data)
+    for _ in range(data.draw(st.integers(1, 4))):
+        wrong[data.draw(st.integers(0, len(wrong) - 1))] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "_metadata"
+        path.write_bytes(wrong)
+        found, damage = scanned(path)
+        assert bool(found) != bool(damage)
+        assert all(d.offset is not None and 0 <= d.offset <= len(wrong) for d in damage)
+
+
+@given(files_of_metadata())
+@settings(max_examples=50)
+def test_every_row_is_where_it_says(built: Built) -> None:
+    """A reader that is started at the offset of a row's operator finds its id there, behind its names."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "_metadata"
+        path.write_bytes(built.data)
+        found, _ = scanned(path)
+    places = [one["_offset"] for one in found[:-1]]
+    assert all(0 <= place < len(built.data) for place in places)
+    for one in found:
+        if one["entry"] == "operator":
+            names = b"".join(map(fb.utf, (one.get("name", ""), one.get("uid", ""))))
+            skipped = len(names) if built.data[7] >= 5 else 0
+            start = one["_offset"] + skipped
+            assert built.data[start : start + 16].hex() == one["operator"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_an_operator_id_is_murmur3_of_its_uid(uid: str) -> None:
+    import pytest
+
+    mmh3 = pytest.importorskip("mmh3", reason="mmh3 is not installed: the second opinion on MurmurHash3")
+    assert operator_id(uid) == mmh3.hash_bytes(uid.encode(), 0, True).hex()
+
+
+def test_rows_that_are_smaller_than_usual_are_not_held(tmp_path: Path) -> None:
+    """Four bytes a row: the file is decoded twice, and comes in several batches."""
+    count = 30_000
+    one = fb.operator(6, [fb.finished(i) for i in range(count)], parallelism=count)
+    built = fb.metadata(6, [Built(one.data.replace(fb.i32(count, 128), fb.i32(count, count)), one.says)])
+    path = tmp_path / "_metadata"
+    path.write_bytes(built.data)
+    found, damage = scanned(path)
+    assert not damage
+    assert [one["subtask"] for one in found if one["entry"] == "finished"] == list(range(count))
+    path.write_bytes(built.data[:-1])
+    found, damage = scanned(path)
+    assert (found, len(damage)) == ([], 1)
+
+
+def test_a_reader_needs_no_more_than_the_bytes() -> None:
+    built = fb.metadata(6)
+    split = split_of(Path(__file__))
+    assert [isinstance(one, Damage) for one in rows(split, built.data)] == [False]
