@@ -31,7 +31,7 @@ _MOST = 40
 def detail_sections(details: Mapping[str, Any], command: str) -> list[Section]:
     """A section for every list of rows that has a title here, in the order of the titles, but those of `_NOT_FOR`."""
     return [
-        rows_section(title, details[name])
+        rows_section(title, details[name], list | tuple | dict)
         for name, title in _TITLES.items()
         if name not in _NOT_FOR.get(command, ())
         and isinstance(details.get(name), list)
@@ -40,9 +40,9 @@ def detail_sections(details: Mapping[str, Any], command: str) -> list[Section]:
     ]
 
 
-def rows_section(title: str, rows: list[dict[str, Any]]) -> Section:
-    """Rows of one shape as a section; members that are lists or objects stay in the JSON."""
-    columns = tuple(name for name, value in rows[0].items() if not isinstance(value, list | dict | tuple))
+def rows_section(title: str, rows: list[dict[str, Any]], left_out: Any = list | tuple) -> Section:
+    """Rows of one shape as a section; members of the types `left_out` stay in the JSON."""
+    columns = tuple(name for name in rows[0] if not any(isinstance(row[name], left_out) for row in rows))
     cells = [tuple(cell(name, row[name]) for name in columns) for row in rows[:_MOST]]
     note = f"and {len(rows) - _MOST} more rows: --json has them all" if len(rows) > _MOST else ""
     return section(title, columns, cells, note)

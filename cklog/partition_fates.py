@@ -28,9 +28,14 @@ class _Fates:
     def data(self, run: Run) -> None:
         """More data of a transaction, or the first of one."""
         known = self.running.get(run.producer)
-        first = known or Transaction(run.producer, run.first, None, "open", 0, 0, run.first_time)
+        found = known or Transaction(run.producer, run.first, None, "open", 0, 0, run.first_time)
+        times = [time for time in (found.time, run.first_time) if time is not None]
         self.running[run.producer] = replace(
-            first, records=first.records + run.records, bytes=first.bytes + run.bytes, first=min(first.first, run.first)
+            found,
+            first=min(found.first, run.first),
+            records=found.records + run.records,
+            bytes=found.bytes + run.bytes,
+            time=min(times, default=None),
         )
 
     def marker(self, run: Run) -> None:

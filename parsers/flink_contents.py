@@ -47,18 +47,19 @@ class Contents:
             return Cursor(data, piece.at, piece.at + (piece.bytes or 0))
         if piece.file is None:
             return Cursor(b"")
-        size = self._left + 1 if piece.bytes is None else piece.bytes
-        if size > self._left and piece.bytes is not None:
-            return f"{size} bytes of state, more than is read"
         for uri in candidates(self._split, piece.file):
             try:
                 with open_file(uri) as file:
-                    file.seek(piece.start or 0)
-                    found: bytes = file.read(size)
+                    start = piece.start or 0
+                    size = max(file.size() - start, 0)
+                    size = size if piece.bytes is None else min(size, piece.bytes)
+                    if size > self._left:
+                        return f"{size} bytes of state, more than is read"
+                    self._left -= size
+                    file.seek(start)
+                    return Cursor(file.read(size))
             except (OSError, ValueError, pa.ArrowException):
                 continue
-            self._left -= len(found)
-            return Cursor(found) if self._left >= 0 else f"{len(found)} bytes of state or more, more than is read"
         return f"{piece.file} is not beside the metadata, nor in the job's folder above it"
 
 

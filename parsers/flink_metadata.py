@@ -63,7 +63,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         return
     try:
         with open_file(split.uri) as file:
-            data: bytes = file.read(_FILE_LIMIT)
+            data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read: {str(error).splitlines()[0]}")
         return

@@ -59,7 +59,7 @@ def listed_state(
 
 def _compressed(state: Cursor) -> bool:
     head = state.data[state.at : min(state.at + 5, state.end)]
-    return len(head) == 5 and int.from_bytes(head[:4], "big", signed=True) >= _COMPRESSIBLE and head[4] == 1
+    return len(head) == 5 and int.from_bytes(head[:4], "big", signed=True) >= _COMPRESSIBLE and head[4] != 0
 
 
 def _elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any]) -> Iterator[Row]:

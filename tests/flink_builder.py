@@ -6,7 +6,7 @@ Each function gives bytes and what a reader should say of them: cells of rows, i
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,7 +114,7 @@ def _with_detail(said: Cells, detail: str) -> Cells:
 # STATES and KEYED
 
 
-def states(stream: Built, lists: dict[str, tuple[int, Sequence[int]]] | None = None, merged: bool = False) -> Built:
+def states(stream: Built, lists: Mapping[str, tuple[int, Sequence[int]]] | None = None, merged: bool = False) -> Built:
     found = [utf(name) + bytes([mode]) + offsets(at) for name, (mode, at) in (lists or {}).items()]
     head = bytes([17 if merged else 4]) + i32(len(found)) + b"".join(found)
     return Built(head + (utf("") + utf("") + b"\0" if merged else b"")) + stream
@@ -148,7 +148,9 @@ def changes_inlined(changes: Sequence[bytes]) -> Built:
 
 def changes(increments: Sequence[Built], second: bool = True) -> Built:
     parts = [Built(i64(0)) + _labelled(one, "changelog") for one in increments]
-    parts = [replace(one, says=tuple(s | ({"at_least": True} if "file" in s else {}) for s in one.says)) for one in parts]
+    parts = [
+        replace(one, says=tuple(s | ({"at_least": True} if "file" in s else {}) for s in one.says)) for one in parts
+    ]
     body = Built(bytes([13 if second else 10]) + i32(0, 8)) + counted(parts) + i64(1, 1) + utf("id")
     return body + (utf("filesystem") if second else b"")
 
@@ -344,7 +346,9 @@ def committable(name: str, producer: int, epoch: int) -> bytes:
     return struct.pack(">h", epoch) + i64(producer) + utf(name)
 
 
-def collector(checkpoint: int, committables: Sequence[bytes], versions: tuple[int, int] = (1, 2), fate: int = 0) -> bytes:
+def collector(
+    checkpoint: int, committables: Sequence[bytes], versions: tuple[int, int] = (1, 2), fate: int = 0
+) -> bytes:
     """A committer's state, version 2; `versions` of the serializers of checkpoints and subtasks."""
     requests = [versioned(1, one) + i32(0, fate) for one in committables]
     per_subtask = (i32(0) if versions[1] else b"") + listed(0, requests) + i32(len(requests))

@@ -32,9 +32,9 @@ def scanned(path: Path, shown: str | None = None) -> tuple[list[Cells], list[Dam
     return rows, damage
 
 
-def said(path: Path) -> list[Cells]:
-    """The rows of an undamaged file, without their offsets."""
-    rows, damage = scanned(path)
+def said(path: Path, shown: str | None = None) -> list[Cells]:
+    """The rows of an undamaged file, without their offsets; `shown`: its path below PATH."""
+    rows, damage = scanned(path, shown)
     assert not damage
     return [{name: cell for name, cell in one.items() if name != "_offset"} for one in rows]
 

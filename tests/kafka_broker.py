@@ -34,12 +34,16 @@ class Record:
 
 @dataclass
 class TopicLog:
-    """A log in the making: the bytes of its segments by base offset, and every record in it."""
+    """A log in the making: the bytes of its segments by base offset, and every record in it.
+
+    `running`: the offset at which each producer's transaction began, be it that compaction took the record there.
+    """
 
     end: int = 0
     segments: dict[int, bytearray] = field(default_factory=lambda: {0: bytearray()})
     records: list[Record] = field(default_factory=list)
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    running: dict[int, int] = field(default_factory=dict)
 
     def roll(self) -> None:
         self.segments[self.end] = bytearray()
@@ -57,11 +61,14 @@ class TopicLog:
         rows = [Row(b"v%d" % i, time=time + i, delta=i) for i in range(count) if i not in holes]
         flags = TRANSACTIONAL if producer >= 0 else 0
         made = batch(self.end, rows, flags=flags, producer=producer, last_delta=count - 1, max_time=time + count)
+        if producer >= 0:
+            self.running.setdefault(producer, self.end)
         offsets = [self.end + (row.delta or 0) for row in rows]
         self.add(made, offsets, self.end + count, "open" if producer >= 0 else "data", producer)
 
     def end_transaction(self, producer: int, kind: int) -> None:
         """A marker; it decides what the producer wrote since its last one."""
+        self.running.pop(producer, None)
         for record in self.records:
             if record.producer == producer and record.kind == "open":
                 record.kind = "data" if kind == COMMIT else "aborted"

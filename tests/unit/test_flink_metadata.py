@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from collections import Counter
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 
 from cklog.engine import Damage, Scan, Split
 from cklog.engine.local import LocalEngine
-from cklog.parsers import flink_contents, flink_java, flink_metadata, flink_rows, flink_uid
-from cklog.parsers.flink_java import Cursor, Malformed, Unknown, serialized
+from cklog.parsers import flink_metadata
+from cklog.parsers.flink_java import Malformed
 from cklog.parsers.flink_metadata import READER, read
 from cklog.parsers.flink_uid import operator_id
 from cklog.snapshots import COLUMNS, SNAPSHOTS
@@ -41,7 +40,9 @@ def why(folder: Path, data: Built | bytes) -> tuple[str, int | None, str]:
 
 
 def real(shared_data: Path) -> list[Path]:
-    found = sorted([*shared_data.glob("flink-checkpoints/**/_metadata"), *shared_data.glob("flink-metadata/**/_metadata")])
+    found = sorted(
+        [*shared_data.glob("flink-checkpoints/**/_metadata"), *shared_data.glob("flink-metadata/**/_metadata")]
+    )
     assert len(found) >= 40
     return found
 
@@ -56,7 +57,7 @@ def run(shared_data: Path, name: str) -> Path:
 
 def test_every_real_file_is_read(shared_data: Path) -> None:
     for path in real(shared_data):
-        rows = said(path)
+        rows = said(path, str(path.relative_to(shared_data)))
         snapshot = rows[-1]
         assert (snapshot["entry"], snapshot["bytes"]) == ("snapshot", path.stat().st_size)
         chk = re.fullmatch("chk-([0-9]+)", path.parent.name)
@@ -102,7 +103,9 @@ def test_kafka_sources_resume_where_they_should(shared_data: Path) -> None:
     }  # fmt: skip
     assert all("stop" not in s for s in splits)
     known = of(rows, "enumerator", operator=kafka)
-    assert {e["name"]: e["kind"] for e in known} == dict.fromkeys(["orders-0", "orders-1", "orders-2", "orders-3"], "assigned")
+    assert {e["name"]: e["kind"] for e in known} == dict.fromkeys(
+        ["orders-0", "orders-1", "orders-2", "orders-3"], "assigned"
+    )
 
 
 @pytest.mark.parametrize("chk", [8])
@@ -117,13 +120,13 @@ def test_in_flight_bytes_of_merged_channels(shared_data: Path, chk: int) -> None
 
 
 def test_in_flight_bytes_of_single_channels(shared_data: Path) -> None:
-    """Flink 1.20 writes one file a subtask: what its channels say is not more than the file holds."""
+    """Flink 1.20 lets several subtasks share a file, too, and says of each channel where its part of it is."""
     for path in run(shared_data, "f120-unaligned").glob("chk-*/_metadata"):
         rows = said(path)
         files = {h["file"]: h["bytes"] for h in of(rows, "handle") if h["kind"].endswith("-channel")}
-        total = sum(c["bytes"] for c in of(rows, "channel"))
-        assert 0 < total <= sum(files.values())
-        assert len([h for h in of(rows, "handle") if h["kind"].endswith("-channel")]) == len(files)
+        channels = of(rows, "channel")
+        assert (len(files), len(channels)) == (1, 7)
+        assert 0.95 * sum(files.values()) < sum(c["bytes"] for c in channels) < sum(files.values())
 
 
 def test_the_files_of_an_incremental_chain(shared_data: Path) -> None:
@@ -136,7 +139,7 @@ def test_the_files_of_an_incremental_chain(shared_data: Path) -> None:
                 count += 1
                 by_file.setdefault(handle["file"], set()).add(path.parent.name)
     shared = sum(len(checkpoints) > 1 for checkpoints in by_file.values())
-    assert (len(paths), count, len(by_file), shared) == (3, 68, 46, 14)
+    assert (len(paths), count, len(by_file), shared) == (3, 72, 46, 14)
 
 
 def test_finished_operators_and_settings(shared_data: Path) -> None:
@@ -270,7 +273,8 @@ def test_state_that_cannot_be(tmp_path: Path, built: Built, reason: str) -> None
     id, at, told = why(tmp_path, built)
     assert id == "corrupt-metadata"
     assert reason in told
-    assert at is not None and 24 <= at < len(built.data)
+    assert at is not None
+    assert 24 <= at < len(built.data)
 
 
 def test_a_flag_of_more_than_one_bit(tmp_path: Path) -> None:
@@ -310,14 +314,18 @@ def test_files_of_unknown_size(tmp_path: Path) -> None:
 
 def test_version_7_says_whose_state_it_is(tmp_path: Path) -> None:
     rows = said(written(tmp_path, of_subtask(version=7, index=2, older=5)))
-    assert of(rows, "reference") == [{"entry": "reference", "operator": bytes(range(16)).hex(), "subtask": 2, "checkpoint": 5}]
+    assert of(rows, "reference") == [
+        {"entry": "reference", "operator": bytes(range(16)).hex(), "subtask": 2, "checkpoint": 5}
+    ]
     assert [u["kind"] for u in of(rows, "unread")] == ["unreleased-version"]
 
 
 def test_a_file_shared_by_channels_is_told_once_a_subtask(tmp_path: Path) -> None:
     file = fb.relative("aa-bb", 90)
     subtasks = [
-        fb.subtask(6, i, outputs=[fb.channel(2, 0, n, 5, file) for n in range(3)], inputs=[fb.channel(1, 0, 0, 2, file)])
+        fb.subtask(
+            6, i, outputs=[fb.channel(2, 0, n, 5, file) for n in range(3)], inputs=[fb.channel(1, 0, 0, 2, file)]
+        )
         for i in range(2)
     ]
     rows = said(written(tmp_path, fb.metadata(6, [fb.operator(6, subtasks)])))
@@ -330,60 +338,8 @@ def test_a_file_shared_by_channels_is_told_once_a_subtask(tmp_path: Path) -> Non
 def test_merged_channels_fill_their_bytes(tmp_path: Path) -> None:
     good = of_subtask(inputs=[fb.merged_channels(3, [(0, 1, 7)], fb.null())]).data
     at = good.index(fb.i32(1, 0, 1) + fb.i64(7)) - 4
-    wrong = good[:at] + fb.i32(45) + good[at + 4 : at + 48] + b"\0" + good[at + 48 :]
+    wrong = good[:at] + fb.i32(41) + good[at + 4 : at + 44] + b"\0" + good[at + 44 :]
     assert why(tmp_path, wrong)[2] == "1 bytes behind merged channels"
-
-
-@pytest.mark.parametrize("text", ["", "a\0b", "naïve", "日本", "😀", "\ud7ff\ue000\U0010ffff"])
-def test_strings_are_modified_utf_8(tmp_path: Path, text: str) -> None:
-    rows = said(written(tmp_path, fb.metadata(6, [fb.operator(6, name=text, uid="x")])))
-    assert rows[0].get("name", "") == text
-
-
-@pytest.mark.parametrize("raw", [b"\0", b"\xc0\xaf", b"\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\x80", b"a\xe3\x81", b"\xff"])
-def test_other_strings_are_corrupt(tmp_path: Path, raw: bytes) -> None:
-    """A bare zero, an overlong form, four bytes, half a surrogate pair, a stray byte, a cut one."""
-    good = fb.metadata(6, [fb.operator(6, name="?" * len(raw))]).data
-    assert "modified UTF-8" in why(tmp_path, good.replace(b"?" * len(raw), raw))[2]
-
-
-# Properties
-
-
-def test_properties_of_another_shape_are_unread(tmp_path: Path) -> None:
-    bare = fb.metadata(6).data[:-5]
-    for content in (b"t" + fb.utf("a string"), b"u\0\0", b"s" + fb._described("Other", 2, 0, b"") + b"p"):
-        rows = said(written(tmp_path, bare + bytes.fromhex("aced0005") + content))
-        assert [u["kind"] for u in of(rows, "unread")] == ["unknown-properties"]
-        assert rows[-1] == {"entry": "snapshot", "checkpoint": 8, "version": 6, "bytes": len(bare) + 4 + len(content)}
-
-
-@pytest.mark.parametrize("length", [604, 742])
-def test_real_properties_are_understood_to_the_last_byte(shared_data: Path, length: int) -> None:
-    """Two of the lengths that Flink writes: a checkpoint's and a native savepoint's."""
-    lengths = Counter[int]()
-    for path in real(shared_data):
-        data = path.read_bytes()
-        at = data.rfind(bytes.fromhex("aced0005"))
-        if data[7] >= 4:
-            serialized(Cursor(data, at))
-            lengths[len(data) - at] += 1
-            for cut in range(at, len(data)):
-                with pytest.raises((Malformed, Unknown)):
-                    serialized(Cursor(data, at, cut))
-    assert lengths[length]
-
-
-def test_object_streams_cannot_bite(tmp_path: Path) -> None:
-    """Handles of nothing, of themselves, of another kind; and classes without end."""
-    start = bytes.fromhex("aced0005")
-    itself = b"s" + b"r" + fb.utf("A") + fb.i64(0) + b"\2\0\0x" + b"q" + fb.i32(0x7E0000)
-    for content in (b"q" + fb.i32(0x7E0000), b"sp", b"~p", itself, b"sq" + fb.i32(-1)):
-        with pytest.raises(Malformed):
-            serialized(Cursor(start + content))
-    deep = (b"r" + fb.utf("A") + fb.i64(0) + b"\2\0\0x") * 2000
-    with pytest.raises(Unknown):
-        serialized(Cursor(start + b"s" + deep + b"p"))
 
 
 def test_a_file_that_cannot_be_opened_is_damage(tmp_path: Path) -> None:
@@ -403,8 +359,3 @@ def test_only_the_columns_that_are_asked_for(tmp_path: Path) -> None:
         assert batch.schema.names == list(columns)
         typed = {f.name: f.type for f in batch.schema if f.name in SNAPSHOTS.names}
         assert all(kind == SNAPSHOTS.field(name).type for name, kind in typed.items())
-
-
-@pytest.mark.parametrize("module", [flink_contents, flink_java, flink_metadata, flink_rows, flink_uid])
-def test_examples_are_right(module: Any) -> None:
-    assert doctest.testmod(module).failed == 0

@@ -1,0 +1,153 @@
+"""Every parser with tables as a PySpark Python Data Source: `spark.read.format("cklog.native").load(path)`.
+
+    from cklog.spark_source import register
+    register(spark)
+    spark.read.format("cklog.native").option("table", "events").load("run")
+
+A thin shell: partitions are the parser's splits, and a task reads its split by the parser's own reader, as in a scan
+of cklog's (`cklog.engine`). So cklog has to be installed where the tasks run. Rows are as the reader gives them:
+nothing is put in order, no copy is dropped.
+
+Options, beside `path`:
+
+table        which of the parser's tables; the first that it lists, if none is named
+places       true: columns `_path` and `_offset` too, where each row was read
+damage       skip (default): what cannot be read is left out and logged; fail: it fails the query
+map          OLD=NEW, as `--map` on the command line
+split_bytes  bytes of a file per task
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cklog.engine import DAMAGE_LISTED, Damage, Split, reader_of
+from cklog.errors import CorruptInput, NotFound, UsageError
+from cklog.parsers.records import PSEUDO
+from cklog.run import PARSERS, SPLIT_BYTES, load_parser, registered_parsers
+from cklog.storage import Root, parse_map
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+_DAMAGE = ("skip", "fail")
+
+
+def register(spark: SparkSession) -> tuple[str, ...]:
+    """Register a data source for each parser that has tables; their names, sorted."""
+    found = {**registered_parsers(), **PARSERS}
+    parsers = {f"cklog.{name}": load_parser(value) for name, value in found.items()}
+    with_tables = {name: parser for name, parser in sorted(parsers.items()) if getattr(parser, "tables", None)}
+    for name, parser in with_tables.items():
+        spark.dataSource.register(_data_source(name, parser))
+    return tuple(with_tables)
+
+
+class Table:
+    """One table of one parser below a path, as the options of a data source say it."""
+
+    def __init__(self, parser: Any, options: Mapping[str, str]) -> None:
+        tables: Mapping[str, pa.Schema] = parser.tables
+        self.name = options.get("table", next(iter(tables)))
+        if self.name not in tables:
+            raise UsageError(f"table {self.name}: not one of {', '.join(tables)}")
+        self.fails = options.get("damage", _DAMAGE[0]) == "fail"
+        if options.get("damage", _DAMAGE[0]) not in _DAMAGE:
+            raise UsageError(f"damage {options['damage']}: not one of {', '.join(_DAMAGE)}")
+        if not options.get("path"):
+            raise UsageError("there is no path to load")
+        maps = (parse_map(options["map"]),) if "map" in options else ()
+        self._root = Root(options["path"], maps)
+        self._split_bytes = _count(options.get("split_bytes", str(SPLIT_BYTES)))
+        places = PSEUDO if options.get("places", "false").lower() == "true" else {}
+        fields = [pa.field(f.name, f.type) for f in tables[self.name]]
+        self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in places.items())])
+        self._parser = parser
+
+    def splits(self) -> tuple[Split, ...]:
+        """What the tasks read; faults of whole files are told, or end it, here."""
+        self._root.require()
+        if not self._parser.recognises(self._root):
+            raise NotFound(f"{self._root.path}: nothing here that {self._parser.name} reads")
+        parser = self._parser(self._root)
+        for finding in parser.findings(self.name) if hasattr(parser, "findings") else ():
+            if finding.severity == "error" and self.fails:
+                raise CorruptInput(finding.message)
+            _LOG.warning("%s: [%s] %s", finding.severity, finding.id, finding.message)
+        columns = tuple(self.schema.names)
+        found: tuple[Split, ...] = parser.scan(
+            self.name, columns, _as_it_is, self.schema, None, split_bytes=self._split_bytes
+        ).splits
+        return found
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The rows of a split, of the types of `schema`; damage as the options say."""
+        skipped = 0
+        for item in reader_of(split)(split, self.name, tuple(self.schema.names)):
+            if not isinstance(item, Damage):
+                yield _plain(item, self.schema)
+                continue
+            if self.fails:
+                raise CorruptInput(_told(item))
+            skipped += item.count
+            if skipped <= DAMAGE_LISTED:
+                _LOG.warning("%s", _told(item))
+        if skipped:
+            _LOG.warning("%s: %d records skipped in bytes [%d, %d)", split.path, skipped, split.start, split.end)
+
+
+def _data_source(name: str, parser: Any) -> Any:
+    """The class that Spark wants; made here, for importing cklog must not import pyspark."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    class Reader(DataSourceReader):  # type: ignore[misc]
+        def __init__(self, table: Table) -> None:
+            self.table = table
+
+        def partitions(self) -> list[Any]:
+            return [InputPartition(split) for split in self.table.splits()]
+
+        def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+            split = partition.value  # None: Spark makes one partition of none at all
+            return self.table.read(split) if split is not None else iter(())
+
+    class Source(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> Any:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            return from_arrow_schema(Table(parser, self.options).schema)
+
+        def reader(self, schema: Any) -> Reader:
+            return Reader(Table(parser, self.options))
+
+    return Source
+
+
+def _as_it_is(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Columns in the schema's own types: readers may leave strings dictionary-encoded."""
+    columns = [batch.column(f.name).cast(f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _told(damage: Damage) -> str:
+    at = "" if damage.offset is None else f" at {damage.offset}"
+    return f"{damage.path}{at}: [{damage.id}] {damage.detail}"
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:20])):
+        raise UsageError(f"split_bytes {text}: not a number of bytes")
+    return int(text[:20])
