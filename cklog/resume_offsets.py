@@ -61,7 +61,8 @@ def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
     ------
     UsageError : nothing is known to be committed, or by several groups; says which
     """
-    rows: list[dict[str, Any]] = line.details.get("committed") or []
+    found_there = line.details.get("committed")
+    rows: list[dict[str, Any]] = found_there if isinstance(found_there, list) else []  # a batch number, of a query
     groups = sorted({str(row["group"]) for row in rows})
     if not groups:
         raise UsageError(

@@ -91,7 +91,9 @@ def operators(judged: Judged, table: pa.Table) -> list[dict[str, Any]]:
             "parallelism": row["parallelism"],
             "max_parallelism": row["max_parallelism"],
             "finished": row["parallelism"] if row["kind"] == "finished" else finished.get(row["operator"], 0),
-            **{f"{kind.replace('-', '_')}_bytes": bytes_of.get((row["operator"], kind), 0) for kind in _KINDS},
+            "state_bytes": {
+                kind: bytes_of[row["operator"], kind] for kind in _KINDS if (row["operator"], kind) in bytes_of
+            },
         }
         for row in rows_of(table, "operator")
     ]

@@ -91,17 +91,19 @@ class SnapshotLog:
         trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
         chosen = {group.job: _newest(group, trusted) for group in groups}
         findings = snapshot_findings(found, chosen, groups)
+        refused: list[str] = []
         for name, number in question.at:
             group = self._group(groups, name)
             chosen[group.job], more = _asked_for(group, name, number, trusted)
             findings += more
+            refused += [finding.message.partition(":")[0] for finding in more]
         rows = dependencies(found.judged, owners, self._parser.job_id)
         findings += moved_findings(found, [j for j in chosen.values() if j is not None])
         findings += dependency_findings(rows)
         if not question.check_files:
             findings = [f for f in findings if f.id != "files-outside"]
             findings.append(not_checked(found.judged))
-        return _Plan(found, groups, chosen, findings, rows, trusted)
+        return _Plan(found, groups, chosen, findings, rows, refused)
 
     def _group(self, groups: Sequence[Candidates], name: str) -> Candidates:
         """The job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
@@ -224,10 +226,7 @@ class SnapshotLog:
         if not total:
             return "No snapshot is here that a job could restart from."
         if not restored:
-            unsure = any(_is_unsure(group, None) for group in plan.groups)
-            word = "can be shown to be whole" if unsure else "can be restored"
-            count = plural(len(plan.survey.judged), "snapshot")
-            return f"None of {count} {word}: there is no recovery point but the initial state."
+            return self._nothing(plan)
         back = sum(j is not _first(g) for g, j in restored)
         if total == 1:
             group, judged = restored[0]
@@ -236,6 +235,20 @@ class SnapshotLog:
             return f"Restore {self._called(judged)}{older}."
         past = f"; {back} of them not from their newest one" if back else ""
         return f"{len(restored)} of {total} jobs can be restored{past}."
+
+    def _nothing(self, plan: _Plan) -> str:
+        """Why no job can be restored, for all that is known."""
+        if plan.refused:
+            return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
+        unsure = [j for group in plan.groups for j in group.snapshots if j.verdict == "unchecked"]
+        if unsure:
+            also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""
+            named = f"{self._called(unsure[0])}{also}"
+            return (
+                f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
+            )
+        count = plural(len(plan.survey.judged), "snapshot")
+        return f"None of {count} can be restored: there is no recovery point but the initial state."
 
 
 class _Plan:
@@ -248,10 +261,10 @@ class _Plan:
         chosen: dict[str, Judged | None],
         findings: list[Finding],
         rows: list[dict[str, Any]],
-        trusted: tuple[str, ...],
+        refused: list[str],
     ) -> None:
         self.survey, self.groups, self.chosen = survey, groups, chosen
-        self.findings, self.rows, self.trusted = findings, rows, trusted
+        self.findings, self.rows, self.refused = findings, rows, refused
 
 
 def _refuse(question: Question) -> None:

@@ -21,27 +21,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.parsers.records import PSEUDO
-from cklog.run import PARSERS, SPLIT_BYTES, load_parser, registered_parsers
+from cklog.run import PARSERS, SPLIT_BYTES
 from cklog.storage import Root, parse_map
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
+_GROUP = "cklog.parsers"
 _DAMAGE = ("skip", "fail")
+_PLACES = {"_path": pa.string(), "_offset": pa.int64()}
 
 
 def register(spark: SparkSession) -> tuple[str, ...]:
     """Register a data source for each parser that has tables; their names, sorted."""
-    found = {**registered_parsers(), **PARSERS}
-    parsers = {f"cklog.{name}": load_parser(value) for name, value in found.items()}
+    found = {entry.name: entry for entry in entry_points(group=_GROUP)}
+    found |= {name: EntryPoint(name, value, _GROUP) for name, value in PARSERS.items()}
+    parsers = {f"cklog.{name}": entry.load() for name, entry in found.items()}
     with_tables = {name: parser for name, parser in sorted(parsers.items()) if getattr(parser, "tables", None)}
     for name, parser in with_tables.items():
         spark.dataSource.register(_data_source(name, parser))
@@ -64,7 +67,7 @@ class Table:
         maps = (parse_map(options["map"]),) if "map" in options else ()
         self._root = Root(options["path"], maps)
         self._split_bytes = _count(options.get("split_bytes", str(SPLIT_BYTES)))
-        places = PSEUDO if options.get("places", "false").lower() == "true" else {}
+        places = _PLACES if options.get("places", "false").lower() == "true" else {}
         fields = [pa.field(f.name, f.type) for f in tables[self.name]]
         self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in places.items())])
         self._parser = parser
@@ -148,6 +151,6 @@ def _told(damage: Damage) -> str:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:20])):
+    if not (text.isascii() and text.isdigit() and int(text[:20]) > 0):
         raise UsageError(f"split_bytes {text}: not a number of bytes")
     return int(text[:20])

@@ -130,7 +130,7 @@ def _missing(dump: Dump) -> Iterable[Finding]:
             yield Finding("unfinished-upload", "info", subject, told)
             continue
         told = (
-            f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is not known"
+            f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
         )
         yield Finding("missing-file", "error", subject, told)
 

@@ -36,6 +36,10 @@ _SAVEPOINT = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 _JOB = re.compile(r"[0-9a-f]{32}")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
+_IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_OF_A_NAME = 100
+"""Files of one name that are looked at: the names are random, and two of one name are copies."""
 
 
 class _Folder(NamedTuple):
@@ -48,7 +52,10 @@ class _Folder(NamedTuple):
 
 
 class Flink:
-    """Snapshots below a folder, listed once; `snapshots` tells them, `place` finds what they name."""
+    """Snapshots below a folder, listed once; `snapshots` tells them, `place` finds what they name.
+
+    `only` is the name of the one checkpoint that PATH is; the folder of its job is what is listed then.
+    """
 
     name = "flink"
     tables: ClassVar = {"snapshots": SNAPSHOTS}
@@ -60,19 +67,21 @@ class Flink:
         name = root.parent()[1]
         if any(_CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_above(f, name)) for f in folders):
             return True
+        if _is_checkpoint(root):
+            return True
         found = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
         return any(root.read(path, len(MAGIC)) == MAGIC for path in found[:8])
 
     def __init__(self, root: Root) -> None:
-        self._only: str | None = None
-        above, name = root.parent()
-        if _CHECKPOINT.fullmatch(name) and _JOB.fullmatch(above.parent()[1]):
-            root, self._only = above, name  # one checkpoint of a job: its shared files lie beside it
+        self.only: str | None = None
+        if _is_checkpoint(root):
+            root, self.only = root.parent()  # one checkpoint of a job: its shared files lie beside it
         self._root = root
         self._name = root.parent()[1]
         entries, self._folders = root.tree()
         self._sizes = {entry.path: entry.size for entry in entries}
-        self._resolved: dict[str, _Folder] = {}
+        self._known = frozenset(self._folders)
+        self._resolved: dict[tuple[str, str], _Folder] = {}
         self._mapped: dict[str, dict[str, int]] = {}
 
     @cached_property
@@ -87,7 +96,7 @@ class Flink:
         return tuple(
             self._snapshot(path, path in complete, held.get(path, []))
             for path in sorted(complete | begun)
-            if self._only in (None, path)
+            if self.only in (None, path)
         )
 
     def _snapshot(self, path: str, complete: bool, sizes: list[int]) -> SnapshotFolder:
@@ -114,8 +123,9 @@ class Flink:
 
     def original(self, path: str) -> str:
         """What a folder below PATH is called where the job runs: by the maps, else by PATH as it was given."""
-        here = self._root.uri(path) if path else self._root.path
-        return self._root.original(here) or (posixpath.join(self._root.path, path) if path else self._root.path)
+        root, mark, _ = self._root.path.partition("?") if "://" in self._root.path else (self._root.path, "", "")
+        here = posixpath.join(root, path) if path else root
+        return self._root.original(here) or here
 
     def id_of_uid(self, uid: str) -> str:
         """The operator id that Flink makes of a uid."""
@@ -152,27 +162,28 @@ class Flink:
         """Where a file is that a snapshot in folder `snapshot` names, and its size."""
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
-            if path.startswith(".."):
+            if path == ".." or path.startswith("../"):
                 return Place(stored, None, outside=True)
             return Place(path, self._sizes.get(path))
         above, _, name = stored.rpartition("/")
-        if above not in self._resolved:
-            self._resolved[above] = self._folder(above)
-        folder = self._resolved[above]
+        key = (above, posixpath.dirname(snapshot))
+        if key not in self._resolved:
+            self._resolved[key] = self._folder(*key)
+        folder = self._resolved[key]
         if folder.outside:
             return Place(stored, None, outside=True)
         path = posixpath.join(folder.path, name)
         return Place(path, folder.sizes.get(path), moved=folder.moved)
 
-    def _folder(self, stored: str) -> _Folder:
-        """By the maps, then below PATH, then below the folder of the same job."""
+    def _folder(self, stored: str, job: str) -> _Folder:
+        """By the maps, then below PATH, then below the folder of the same job; `job` is the snapshot's own."""
         found = self._root.resolve(stored)
         if found is not None:
             inside = self._root.inside(found)
             if inside is not None:
                 return _Folder(inside, self._sizes, False, False)
             return _Folder(found, self._listed(found), False, False)
-        moved = self._by_job(stored)
+        moved = self._by_job(stored, job)
         return _Folder(stored if moved is None else moved, self._sizes, moved is None, True)
 
     def _listed(self, folder: str) -> dict[str, int]:
@@ -182,25 +193,39 @@ class Flink:
             self._mapped[folder] = {posixpath.join(folder, entry.path): entry.size for entry in entries}
         return self._mapped[folder]
 
-    def _by_job(self, stored: str) -> str | None:
-        """The folder below PATH that stands for a stored one: same job id, same way on from there."""
+    def _by_job(self, stored: str, own: str) -> str | None:
+        """The folder below PATH that stands for a stored one: same job id, same way on from there.
+
+        Of several copies of a job the snapshot's own. What is by layout in a job's folder is there or is missing;
+        anything else (the changelog has a root of its own) may as well be where nobody looked: None.
+        """
         parts = stored.split("/")
         at = next((i for i in range(len(parts) - 1, -1, -1) if _JOB.fullmatch(parts[i])), None)
-        if at is None:
+        if at is None or any(part in ("", ".", "..") for part in parts[at:]):
             return None
-        jobs = [f for f in self._folders if posixpath.basename(f) == parts[at]]
-        jobs += [""] if self._name == parts[at] else []
         inner = "/".join(parts[at + 1 :])
-        known = set(self._folders)
-        there = [job for job in jobs if posixpath.join(job, inner) in known or not inner] or jobs
+        jobs = self._jobs.get(parts[at], [])
+        there = [job for job in jobs if not inner or posixpath.join(job, inner) in self._known]
+        if not there and at + 1 < len(parts) and _IN_JOB.fullmatch(parts[at + 1]):
+            there = jobs
         if not there:
             return None
-        best = max(sorted(there), key=lambda job: _common_end(job.split("/")[:-1], parts[:at]))
+        best = max(there, key=lambda job: (job == own, _common_end(job.split("/")[:-1], parts[:at])))
         return posixpath.join(best, inner) if inner else best
 
+    @cached_property
+    def _jobs(self) -> dict[str, list[str]]:
+        """The folders of each job id, sorted."""
+        found: dict[str, list[str]] = {}
+        for folder in ["", *self._folders]:
+            name = posixpath.basename(folder) if folder else self._name
+            if _JOB.fullmatch(name):
+                found.setdefault(name, []).append(folder)
+        return found
+
     def named(self, name: str) -> list[Place]:
-        """Every file below PATH with this name, sorted by path."""
-        return [Place(path, self._sizes[path]) for path in self._by_name.get(name, [])]
+        """Files below PATH with this name, sorted by path; the first hundred."""
+        return [Place(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_OF_A_NAME]]
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
@@ -210,12 +235,17 @@ class Flink:
         return found
 
     def state_files(self) -> list[StateFile]:
-        """Every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's."""
+        """Every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's.
+
+        Nor are those with control characters in their paths, which no list of paths could name for sure.
+        """
         owners = {s.path: s.job for s in self.snapshots}
         found = (self._state_file(path, size, owners) for path, size in self._sizes.items())
         return [file for file in found if file is not None]
 
     def _state_file(self, path: str, size: int, owners: dict[str, str]) -> StateFile | None:
+        if _CONTROL.search(path):
+            return None
         folder = posixpath.dirname(path)
         if folder in owners:
             return StateFile(path, size, owners[folder], "exclusive")
@@ -226,6 +256,12 @@ class Flink:
             if is_job and part in _AREAS:
                 return StateFile(path, size, owner, _AREAS[part])
         return None
+
+
+def _is_checkpoint(root: Root) -> bool:
+    """Whether a folder is one checkpoint in the folder of its job, by their names."""
+    above, name = root.parent()
+    return bool(_CHECKPOINT.fullmatch(name) and _JOB.fullmatch(above.parent()[1]))
 
 
 def _above(folder: str, root: str) -> str:

@@ -19,6 +19,9 @@ from cklog.storage import open_file
 
 _JOB = re.compile(r"[0-9a-f]{32}")
 
+_BEYOND_A_PATH = re.compile("[?#]")
+"""A stored name must not become a part of a remote URI that says with whom to speak."""
+
 BYTES_IN_ALL = 256 << 20
 """Bytes of state files that are read for one snapshot at the most; sources and sinks keep a few kB."""
 
@@ -79,7 +82,8 @@ def candidates(split: Split, stored: str) -> list[str]:
     else:
         found.append(posixpath.join(folder, posixpath.basename(stored)))
         found += _below_job(split.path, bare, stored)
-    return [one + mark + query for one in found]
+    safe = [one for one in found if "://" not in one or not _BEYOND_A_PATH.search(one.removeprefix(folder))]
+    return [one + mark + query for one in safe]
 
 
 def _below_job(path: str, bare: str, stored: str) -> list[str]:

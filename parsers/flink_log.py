@@ -1,12 +1,15 @@
 """What a Flink job manager's log (INFO) says of checkpoints, by its checkpoint coordinator's own sentences.
 
-    Triggering checkpoint 5 (type=…) @ 1795226310693 for job <32 hex>.
+    Triggering checkpoint 5 (type=…) @ 1795226310693 for job <32 hex>.            older: without (type=…)
     Completed checkpoint 5 for job <32 hex> (12345 bytes, checkpointDuration=87 ms, finalizationTime=3 ms).
+    Completed checkpoint 5 for job <32 hex> (12345 bytes in 87 ms).              older
     Checkpoint 5 of job <32 hex> expired before completing.
-    Decline checkpoint 5 by task …     Received late message for now expired checkpoint attempt 5 from …
-    Restoring job <32 hex> from Checkpoint 4 @ …
+    Decline checkpoint 5 by task … of job <32 hex> at …
+    Failed to trigger or complete checkpoint 5 for job <32 hex>. (…)
+    Received late message for now expired checkpoint attempt 5 from task … of job <32 hex> at …
+    Restoring job <32 hex> from Checkpoint 4 @ …                                older: from latest valid checkpoint: …
 
-Other lines are passed over; a log may be cut anywhere.
+Other lines are passed over; a log may be cut anywhere, and of a very long line only the beginning is looked at.
 """
 
 from __future__ import annotations
@@ -18,21 +21,26 @@ from typing import Any
 from cklog.storage import open_file
 
 _JOB = rb"(?: (?:for|of) job (?P<job>[0-9a-f]{32}))?"
+_TASK_OF_JOB = rb"(?: .* of job (?P<job>[0-9a-f]{32}))?"
 _SENTENCES: dict[str, re.Pattern[bytes]] = {
     "triggered": re.compile(
-        rb"Triggering checkpoint (?P<id>[0-9]{1,18})\b.*?(?:@ (?P<time>[0-9]{1,18}))?" + _JOB + rb"\."
+        rb"Triggering checkpoint (?P<id>[0-9]{1,18})\b(?:.* @ (?P<time>[0-9]{1,18})(?: for job (?P<job>[0-9a-f]{32}))?)?"
     ),
     "completed": re.compile(
-        rb"Completed checkpoint (?P<id>[0-9]{1,18})" + _JOB + rb"(?: \((?P<bytes>[0-9]{1,18}) bytes)?"
-        rb"(?:.*checkpointDuration=(?P<ms>[0-9]{1,18}) ms)?"
+        rb"Completed checkpoint (?P<id>[0-9]{1,18})\b" + _JOB + rb"(?: \((?P<bytes>[0-9]{1,18}) bytes"
+        rb"(?:(?: in|, checkpointDuration=| \(.*\), checkpointDuration=) ?(?P<ms>[0-9]{1,18}) ms)?)?"
     ),
     "expired": re.compile(rb"Checkpoint (?P<id>[0-9]{1,18})" + _JOB + rb" expired before completing"),
-    "declined": re.compile(rb"Decline checkpoint (?P<id>[0-9]{1,18}) "),
-    "late": re.compile(rb"late message for now expired checkpoint attempt (?P<id>[0-9]{1,18})"),
-    "restored": re.compile(rb"Restoring job (?P<job>[0-9a-f]{32}) from (?:Checkpoint|Savepoint) (?P<id>[0-9]{1,18})"),
+    "declined": re.compile(rb"Decline checkpoint (?P<id>[0-9]{1,18}) by task" + _TASK_OF_JOB),
+    "failed": re.compile(rb"Failed to trigger or complete checkpoint (?P<id>[0-9]{1,18})\b" + _JOB),
+    "late": re.compile(rb"late message for now expired checkpoint attempt (?P<id>[0-9]{1,18})\b" + _TASK_OF_JOB),
+    "restored": re.compile(
+        rb"Restoring job (?P<job>[0-9a-f]{32}) from (?:latest valid checkpoint: )?(?:[A-Z][a-z]+ )?"
+        rb"(?:Check|Save)point (?P<id>[0-9]{1,18})\b"
+    ),
 }
-_RANK = ("triggered", "late", "declined", "expired", "completed")
-_LINE_LIMIT = 1 << 16
+_RANK = ("triggered", "failed", "declined", "expired", "completed")
+_LINE_LIMIT = 1 << 12
 
 
 def job_log(path: str) -> list[dict[str, Any]]:

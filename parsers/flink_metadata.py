@@ -47,9 +47,9 @@ _BYTES_OF_ROW = 32
 _PROPERTIES_LIMIT = 16 << 10
 """Bytes of properties that are decoded; real ones take less than one thousand."""
 
-_OWN = re.compile(r"(.*/chk-([0-9]+))(?:/|$)")
-_SAVEPOINT = re.compile(r"(.*/savepoint-[0-9a-f]{6}-[0-9a-f]{12})(?:/|$)")
-_JOB = re.compile(r"(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|$)")
+_OWN = re.compile(r"(.*/chk-([0-9]{1,19}))(?:/|\Z)")
+_SAVEPOINT = re.compile(r"(.*/savepoint-[0-9a-f]{6}-[0-9a-f]{12})(?:/|\Z)")
+_JOB = re.compile(r"(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
 
 
 class UnknownVersion(Exception):
@@ -65,7 +65,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         with open_file(split.uri) as file:
             data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {str(error).splitlines()[0]}")
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {error}".splitlines()[0])
         return
     try:
         yield from _batches(split, data, columns)

@@ -26,6 +26,7 @@ STATES = frozenset({*LAYOUTS, _LEGACY})
 
 _OFFSET = struct.Struct(">q")
 _COMPRESSIBLE = 6
+_VERSIONS_TOLD = 8
 
 
 class StateList(NamedTuple):
@@ -65,7 +66,7 @@ def _compressed(state: Cursor) -> bool:
 def _elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any]) -> Iterator[Row]:
     """Rows of the elements of one list; `at` is their place if they are not in the metadata itself."""
     layouts, unknown = LAYOUTS[one.name]
-    odd: dict[int, int] = {}
+    odd: dict[int | None, int] = {}
     broken: list[str] = []
     lowest = state.at
     for (offset,) in _OFFSET.iter_unpack(memoryview(data)[one.at : one.at + 8 * one.elements]):
@@ -76,14 +77,16 @@ def _elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose:
             continue
         found = fitting(layouts, version, element)
         if found is None:
+            version = version if version in odd or len(odd) < _VERSIONS_TOLD else None
             odd[version] = odd.get(version, 0) + 1
         else:
             for place, entry, cells in found:
                 yield row(place if at is None else at, entry, **(whose | cells))
     for detail in broken:
         yield row(one.at, "unread", kind="corrupt-source-state", detail=detail, **whose)
-    for version, count in sorted(odd.items()):
-        detail = f"{count} elements of {one.name}, of serializer version {version}, are laid out in no known way"
+    for version, count in odd.items():
+        of_version = "other serializer versions" if version is None else f"serializer version {version}"
+        detail = f"{count} elements of {one.name}, of {of_version}, are laid out in no known way"
         yield row(one.at, "unread", kind=unknown, detail=detail, **whose)
 
 

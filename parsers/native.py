@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
-from cklog.model import Finding, InputUsed, Subtask, Where
+from cklog.model import TABLES, Finding, InputUsed, Subtask, Where
 from cklog.parsers import jsonl, records
 from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
 from cklog.parsers.output_queues import OutputQueue, output_queues, suffix_of
@@ -33,6 +33,7 @@ class Native:
     """A native run folder; see the module's head for its layout."""
 
     name = "native"
+    tables: ClassVar = TABLES
 
     @staticmethod
     def recognises(root: Root) -> bool:

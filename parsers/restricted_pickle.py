@@ -15,11 +15,10 @@ from __future__ import annotations
 import io
 import pickletools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 _NESTED = 1_000
-"""Marks and containers that may stand open at once: more than Python's own pickler can write by recursion."""
+"""Marks that may stand open at once: more than Python's own pickler can write by recursion."""
 
 _TUPLES_NESTED = 100
 """Tuples in tuples: their hash, which a dict asks for, is computed by recursion."""
@@ -57,7 +56,7 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
     Parameters
     ----------
-    keys : of a dict, containers under other keys are `SKIPPED`; None keeps everything
+    keys : containers under other keys of dicts are `SKIPPED`, and some in tuples; None keeps everything
 
     Raises
     ------
@@ -127,19 +126,11 @@ def _named(opcode: str, argument: Any, stack: list[Any]) -> str:
     return f"{opcode} {shown}".rstrip()
 
 
-@dataclass(slots=True)
-class _Kept:
-    """A container on the stack that waits for its items; `skipped` if nothing of it is kept."""
-
-    place: int
-    skipped: bool
-
-
 class _Machine:
     """The pickle machine for plain values.
 
-    `stack` holds values, `marks` the heights of it at which a mark stands, `open` the unfinished containers among
-    them, `memo` what may be fetched again, `tall` how deep tuples nest, by identity (`held` keeps those alive).
+    `stack` holds values, `marks` the heights of it at which a mark stands, `memo` what may be fetched again, `tall`
+    how deep tuples nest, by identity (`held` keeps those alive).
     """
 
     def __init__(self, size: int, keys: frozenset[str] | None) -> None:
@@ -147,7 +138,6 @@ class _Machine:
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self._keys = keys
-        self._open: list[_Kept] = []
         self._tall: dict[int, int] = {}
         self._held: list[Any] = []
         self._left = _FEW_CONTAINERS + size // _BYTES_A_CONTAINER
@@ -181,37 +171,39 @@ class _Machine:
         del self.stack[at:]
         return items
 
-    def begin(self, make: Callable[[], Any]) -> None:
+    def begin(self, make: type[list[Any]] | type[dict[Any, Any]] | type[set[Any]]) -> None:
         """An empty container, which waits for items; `SKIPPED` if nobody asked for it."""
-        self._finished()
-        if len(self._open) >= _NESTED:
-            raise _Stop("nested more than 1000 deep")
-        skipped = bool(self._open and self._open[-1].skipped) or self._unwanted()
-        self._open.append(_Kept(len(self.stack), skipped))
-        self.stack.append(SKIPPED if skipped else self._counted(make()))
-
-    def _finished(self) -> None:
-        """Forget containers that are no longer on the stack."""
-        while self._open and self._open[-1].place >= len(self.stack):
-            self._open.pop()
+        self.stack.append(SKIPPED if self._unwanted() else self._counted(make()))
 
     def _unwanted(self) -> bool:
-        """Whether the value below is a key of the open dict, and not one of those asked for."""
-        if self._keys is None or not self._open:
+        """Whether the next container is under a key that nobody asked for, or in something skipped.
+
+        Items wait on the stack behind their container and a mark; a single one, without a mark.
+        """
+        if self._keys is None or not self.stack:
             return False
-        key = self.stack[-1]
-        return isinstance(self.stack[self._open[-1].place], dict) and not (isinstance(key, str) and key in self._keys)
+        below, holder = self.stack[-1], self._holder()
+        if holder is SKIPPED or below is SKIPPED:
+            return True
+        if not isinstance(holder, dict) or isinstance(below, list | dict | set):
+            return False
+        return not (isinstance(below, str) and below in self._keys)
+
+    def _holder(self) -> Any:
+        """What the items behind the last mark are for; None for a tuple's."""
+        at = self.marks[-1] - 1 if self.marks else 0
+        return self.stack[at] if 0 <= at < len(self.stack) else None
 
     def _counted(self, container: Any) -> Any:
-        self._left -= 1
+        """A container, if there are bytes enough for one more."""
+        self._left -= 3 if isinstance(container, dict | set | frozenset) else 1
         if self._left < 0:
             raise _Stop("more containers than its bytes can mean")
         return container
 
     def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
         """A tuple or a frozenset, which never changes."""
-        self._finished()
-        if (self._open and self._open[-1].skipped) or any(item is SKIPPED for item in items):
+        if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
             self.stack.append(SKIPPED)
             return
         height = 1 + max((self._tall.get(id(item), 0) for item in items), default=0)
@@ -250,7 +242,7 @@ class _Machine:
         elif top is not SKIPPED:
             raise _Stop("members for what is no set")
 
-    def whole(self, make: Callable[[], Any], add: Callable[[_Machine, list[Any]], None]) -> None:
+    def whole(self, make: type[list[Any]] | type[dict[Any, Any]], add: Callable[[_Machine, list[Any]], None]) -> None:
         """A container with what stands behind the mark, which still waits for more (protocol 0)."""
         items = self.popped()
         self.begin(make)

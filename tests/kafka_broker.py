@@ -36,13 +36,15 @@ class Record:
 class TopicLog:
     """A log in the making: the bytes of its segments by base offset, and every record in it.
 
-    `running`: the offset at which each producer's transaction began, be it that compaction took the record there.
+    `sizes` and `ends` (the next offset) of each batch, by segment and byte. `running`: the offset at which each
+    producer's transaction began, be it that compaction took the record there.
     """
 
     end: int = 0
     segments: dict[int, bytearray] = field(default_factory=lambda: {0: bytearray()})
     records: list[Record] = field(default_factory=list)
     sizes: dict[tuple[int, int], int] = field(default_factory=dict)
+    ends: dict[tuple[int, int], int] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
 
     def roll(self) -> None:
@@ -52,7 +54,7 @@ class TopicLog:
         base = max(self.segments)
         at = len(self.segments[base])
         self.segments[base] += written
-        self.sizes[base, at] = len(written)
+        self.sizes[base, at], self.ends[base, at] = len(written), next_offset
         self.records += [Record(offset, base, at, kind, producer) for offset in offsets]
         self.end = next_offset
 

@@ -13,7 +13,18 @@ from tests.conftest import REPOSITORY
 
 HERE = Path("tests/golden")
 MAP = "--map file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
+FLINK = "sample_logs/flink-orders --map file:///srv/cklog-sample/flink-orders=sample_logs/flink-orders"
 CASES = {
+    "sample_logs/flink-orders/expected.json": f"recovery-line {FLINK} --json",
+    "flink.txt": f"recovery-line {FLINK}",
+    "flink-moved.txt": "recovery-line sample_logs/flink-orders/125c88b9401f9252baa1b39e412cc4b8/chk-13",
+    "flink-at.txt": f"recovery-line {FLINK} --at 125c=5",
+    "flink-replay.json": f"replay {FLINK} --against chk-11 --json",
+    "flink-replay.csv": f"replay {FLINK} --format kafka-csv",
+    "flink-inspect.txt": f"inspect {FLINK} --uid orders --job-log sample_logs/flink-orders/jobmanager.log",
+    "flink-retention.txt": f"retention {FLINK}",
+    "flink-retention.json": f"retention {FLINK} --json",
+    "flink-retention.sh": f"retention {FLINK} --jobs-stopped --format script",
     "sample_logs/domino-cycle/expected.json": "recovery-line sample_logs/domino-cycle --explain --json",
     "sample_logs/uncoordinated-join/expected.json": "recovery-line sample_logs/uncoordinated-join --explain --json",
     "sample_logs/raw-events/expected.json": "recovery-line sample_logs/raw-events --explain --json",
@@ -86,7 +97,7 @@ CASES = {
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
-EXITS = {"join-unreachable.txt": 4} | dict.fromkeys(
+EXITS = {"join-unreachable.txt": 4, "flink-at.txt": 4, "flink-moved.txt": 5} | dict.fromkeys(
     ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Damage
-from cklog.parsers.flink_metadata import rows
+from cklog.engine import Damage, reader_of
 from cklog.parsers.flink_uid import operator_id
+from cklog.snapshots import COLUMNS
 from tests import flink_builder as fb
 from tests.flink_builder import Built
 from tests.flink_reading import said, scanned, split_of
@@ -193,7 +194,53 @@ def test_rows_that_are_smaller_than_usual_are_not_held(tmp_path: Path) -> None:
     assert (found, len(damage)) == ([], 1)
 
 
-def test_a_reader_needs_no_more_than_the_bytes() -> None:
-    built = fb.metadata(6)
-    split = split_of(Path(__file__))
-    assert [isinstance(one, Damage) for one in rows(split, built.data)] == [False]
+def small_things() -> dict[str, Built]:
+    """Files of a megabyte that consist of the smallest of everything."""
+    count, size = 1 << 18, 1 << 20
+    ends = fb.operator(6, [Built(fb.i32(-i - 1)) for i in range(count)])
+    ends = Built(ends.data.replace(fb.i32(4, 128), fb.i32(count, count)))
+    empties = Built(b"\0\0\x10" * (size // 3))
+    tree = fb.incremental(fb.null(), [fb.null()]).data.replace(fb.i32(1) + fb.utf("000000.sst") + b"\0", b"?")
+    tree = tree.replace(b"?", fb.i32(size // 3) + empties.data)
+    folders = b"".join(b"\0\0\2" + fb.i64(5) + fb.utf(f"{i:x}/") for i in range(size // 18))
+    many = fb.versioned(2, fb.utf("p") + fb.i32(0, 0, 0, size // 11) + (fb.utf("t") + fb.i64(1)) * (size // 11))
+    known = (fb.utf("q") + fb.i32(0, 0)) * (size // 11)
+    channels = [(0, 0, 0)] * (size // 36)
+    return {
+        "finished instances": fb.metadata(6, [ends]),
+        "empty files": of_keyed(Built(tree)),
+        "folders": of_keyed(Built(tree.replace(fb.i32(size // 3) + empties.data, fb.i32(size // 18) + folders))),
+        "versions": listing("SourceReaderState", [fb.versioned(i, b"") for i in range(size // 20)]),
+        "transactions": listing("writer_raw_states", [many]),
+        "partitions": fb.metadata(
+            6, [fb.operator(6, coordinator=fb.coordinator(2, fb.i32(size // 11) + known + b"\1"))]
+        ),
+        "channels": fb.metadata(
+            6, [fb.operator(6, [fb.subtask(6, inputs=[fb.merged_channels(3, channels, fb.null())])])]
+        ),
+    }
+
+
+def of_keyed(keyed: Built) -> Built:
+    return fb.metadata(6, [fb.operator(6, [fb.subtask(6, keyed=keyed)])])
+
+
+def listing(name: str, elements: list[bytes]) -> Built:
+    data, places = fb.operator_state({name: elements})
+    return fb.metadata(6, [fb.operator(6, [fb.subtask(6, managed=fb.states(fb.inline(data), places))])])
+
+
+def test_small_things_in_great_number_do_not_fill_the_memory(tmp_path: Path) -> None:
+    read_back(fb.metadata(6))  # what is imported at the first use is not counted
+    path = tmp_path / "_metadata"
+    for name, built in small_things().items():
+        path.write_bytes(built.data)
+        split, count = split_of(path), 0
+        tracemalloc.start()
+        for batch in reader_of(split)(split, "snapshots", (*COLUMNS, "_path", "_offset")):
+            assert not isinstance(batch, Damage), name
+            count += batch.num_rows
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 20 * len(built.data) + (4 << 20), name
+        assert count > 10_000 or name == "versions"

@@ -23,7 +23,7 @@ from cklog.model import Answer, RecoveryLine, SourceOffset
 Offsets = dict[tuple[str, int], int]
 
 
-def answer(*sources: tuple[Any, ...], committed: list[dict[str, Any]] | None = None) -> Answer:
+def answer(*sources: tuple[Any, ...], committed: Any = None) -> Answer:
     """Sources as (name, offset, operator) or (name, offset, operator, end)."""
     rows = tuple(SourceOffset(s[0], s[1], s[2], 0, *s[3:]) for s in sources)
     details = {} if committed is None else {"committed": committed}
@@ -252,7 +252,7 @@ def test_each_group_needs_a_rollback_of_its_own() -> None:
         exports("g3", rollback=True)["kafka-csv"](two)
 
 
-@pytest.mark.parametrize("found", [PLAIN, committed()])
+@pytest.mark.parametrize("found", [PLAIN, committed(), answer(("t-0", 5, "s"), committed=6)])
 def test_rollback_without_committed_offsets_says_what_is_missing(found: Answer) -> None:
     with pytest.raises(UsageError, match="no committed offset was found"):
         exports(rollback=True)["kafka-csv"](found)

@@ -124,6 +124,12 @@ def test_unknown_splits_are_counted_beside_the_known(tmp_path: Path) -> None:
     assert ["1 elements" in f["detail"] for f in found[1:]] == [True, False]
 
 
+def test_versions_without_end_are_told_as_others(tmp_path: Path) -> None:
+    found = kept(tmp_path, {READERS: [fb.versioned(i, b"") for i in range(100)]})
+    assert len(found) == 9
+    assert "92 elements of SourceReaderState, of other serializer versions" in found[-1]["detail"]
+
+
 topics = st.text("abz09._-", min_size=1, max_size=20).filter(lambda t: t not in (".", ".."))
 positions = st.integers(-3, 2**63 - 1) | st.just(fb.NONE)
 
@@ -209,6 +215,13 @@ JOB = "0123456789abcdef" * 2
 )
 def test_a_stored_name_never_leads_out_of_the_job_s_folder(path: str, stored: str, expected: list[str]) -> None:
     assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored) == expected
+
+
+@pytest.mark.parametrize("stored", ["77?endpoint_override=http://elsewhere", "s3://b/7?7", "7#7", f"s3://b/{JOB}/7?7"])
+def test_a_stored_name_never_says_with_whom_to_speak(stored: str) -> None:
+    path = f"{JOB}/chk-1/_metadata"
+    assert candidates(Split(f"s3://b/r/{path}?region=x", path, READER, 0, 9, 9), stored) == []
+    assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored) != []
 
 
 def test_compressed_state_is_unread(tmp_path: Path) -> None:

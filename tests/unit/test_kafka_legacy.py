@@ -110,7 +110,7 @@ def test_a_message_that_its_fields_do_not_fill() -> None:
 
 def test_bytes_that_do_not_match_their_crc() -> None:
     data = message(0, ROWS[0], 1)
-    with pytest.raises(BadBatch, match="crc is .*, the message's bytes give"):
+    with pytest.raises(BadBatch, match="the message's bytes give"):
         verify(data[:-1] + b"?")
 
 

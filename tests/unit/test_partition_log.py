@@ -120,7 +120,7 @@ def broken(tmp_path: Path, at_batch: int = 2, segments: int = 1, **checkpoints: 
     at = sorted(place for place in log.sizes if place[0] == 0)[at_batch][1]
     log.segments[0][at + 70] ^= 1
     log.write(tmp_path / "t-0")
-    broker_files(tmp_path, **checkpoints)
+    broker_files(tmp_path, False, **checkpoints)
     return log
 
 
@@ -138,6 +138,23 @@ def test_a_restart_cuts_at_the_first_bad_batch_and_deletes_later_segments(tmp_pa
     assert "BEFORE" in told
     assert "from offset 20 on" in told
     assert "12 whole batches with 120 records" in told
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 1 << 32))
+def test_one_changed_byte_cuts_before_its_batch(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    chance = random.Random(seed)
+    log = random_log(chance)
+    places = sorted(log.sizes)
+    k = chance.randrange(len(places))
+    base, at = places[k]
+    log.segments[base][at + chance.randrange(21, log.sizes[base, at])] ^= 1 << chance.randrange(8)
+    behind = set(places[k + 1 :])
+    p = one(log.write(tmp_path_factory.mktemp("log") / "t-0"))
+    assert p.cut is not None
+    assert (p.cut.path, p.cut.at) == (f"{base:020}.log", at)
+    assert p.restart_end == max([base, *(end for place, end in log.ends.items() if place < places[k])])
+    assert (p.cut.batches, p.cut.records) == (len(behind), sum((r.segment, r.at) in behind for r in log.records))
 
 
 def test_damage_below_the_recovery_point_is_not_seen_by_a_restart(tmp_path: Path) -> None:

@@ -40,6 +40,15 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and repr(a) == repr(b) if not isinstance(a, set | frozenset) else a == b
 
 
+def refused_at(data: bytes, keys: frozenset[str] | None = None) -> int:
+    """The offset at which reading stopped, by a refusal or because all was read."""
+    try:
+        load(data, keys)
+    except Refused as refused:
+        return refused.offset
+    return len(data)
+
+
 @given(OLD, st.integers(0, 5))
 def test_what_every_protocol_can_write_is_read_as_python_reads_it(value: Any, protocol: int) -> None:
     data = pickle.dumps(value, protocol)
@@ -70,10 +79,7 @@ def test_a_cut_pickle_is_cut_short(value: Any, data: st.DataObject) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    try:
-        load(data)
-    except Refused as refused:
-        assert 0 <= refused.offset <= len(data)
+    assert 0 <= refused_at(data) <= len(data)
 
 
 @given(NEW, st.integers(0, 5), st.data())
@@ -81,17 +87,15 @@ def test_changed_bytes_are_read_or_refused(value: Any, protocol: int, data: st.D
     broken = bytearray(pickle.dumps([value, {"a": {1, 2}}], protocol))
     for _ in range(data.draw(st.integers(1, 4))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        load(bytes(broken), data.draw(st.sampled_from([None, frozenset({"a"})])))
-    except Refused as refused:
-        assert 0 <= refused.offset <= len(broken)
+    keys = data.draw(st.sampled_from([None, frozenset({"a"})]))
+    assert 0 <= refused_at(bytes(broken), keys) <= len(broken)
 
 
 def test_skipped_containers_are_read_and_not_kept() -> None:
-    value = {"state": {"k": [1, {"a": {2}}]}, "a": {"b": 1, "c": [2]}, "n": 5, "t": (1, [2])}
+    value = {"state": {"k": [1, {"a": {2}}]}, "a": {"b": 1, "c": [2]}, "n": 5, "t": (1, 2)}
     for protocol in range(4, 6):
         found = load(pickle.dumps(value, protocol), frozenset({"a"}))
-        assert found == {"state": SKIPPED, "a": {"b": 1, "c": SKIPPED}, "n": 5, "t": (1, [2])}
+        assert found == {"state": SKIPPED, "a": {"b": 1, "c": SKIPPED}, "n": 5, "t": (1, 2)}
     assert load(pickle.dumps({"s": {"k": {1: 2}}, "a": {"b": 1}}, 0), frozenset({"a"})) == {"s": SKIPPED, "a": {"b": 1}}
 
 

@@ -1,0 +1,191 @@
+"""Mutated segments of Kafka's: `fuzz_kafka.py [--count N] [--seed S] [FOLDER]`; one line of what came of them.
+
+FOLDER is searched for `.log` files of segments; without it, seeds are made by the builder of the tests: every format
+with every codec, markers, gaps, headers. A mutation flips bits, cuts, repeats or swaps stretches, puts in a stretch of
+another seed, or writes a large number where a length may be; one file has up to four. Half of the files get the right
+checksums again, as a hostile writer would give them. Headers, headers without checksums, records, and the reader of
+output queues must all read each file without an error, within a second together, and in memory of 20 times its size
+and 8 MB, that of Arrow included. Exits with 1, naming the first cases, if one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import struct
+import sys
+import time
+import traceback
+import tracemalloc
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import crc32c
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from cklog.engine import Damage, Split
+from cklog.model import OUTPUTS
+from cklog.parsers import kafka_headers, kafka_log
+from cklog.parsers.kafka_decode import read_records
+from cklog.record_batches import BATCHES
+from tests import kafka_builder as kb
+from tests.kafka_builder import Row
+
+SECONDS, BYTES_TIMES, BYTES_MORE = 1.0, 20, 8 << 20
+MEASURED_EVERY = 10
+"""Tracing allocations takes time, and would itself make files slow."""
+
+NAME = f"{0:020}.log"
+NUMBERS = (-(2**63), -(2**31), -1, 0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**40, 2**63 - 1)
+
+
+def seeds_made() -> list[bytes]:
+    """A segment for each format and codec, one of transactions, and one of everything behind each other."""
+    dice = random.Random(0)
+    rows = [
+        Row(dice.randbytes(dice.randrange(90)), b"key %d" % i, 1_700_000_000_000 + 40 * i, [("h", b"x")] * (i % 3))
+        for i in range(60)
+    ]
+    rows[7:9] = [Row(None, b"gone", 5), Row(b"", None, 6)]
+    made = [
+        b"".join(kb.batch(base, rows[base % 7 :][:size], codec) for base, size in ((0, 9), (20, 40), (90, 1)))
+        for codec in kb.CODECS
+    ]
+    made += [
+        b"".join(kb.messages(base, rows[base % 7 :][:size], magic, codec) for base, size in ((0, 9), (9, 30)))
+        for magic in (0, 1)
+        for codec in ("none", "gzip", "snappy", "xerial", "lz4")
+    ]
+    sent = [kb.batch(10 * i, rows[:4], flags=kb.TRANSACTIONAL, producer=i % 2) for i in range(4)]
+    ended = [kb.marker(10 * i + 5, i % 3, i % 2) for i in range(4)]
+    made.append(b"".join(one + end for one, end in zip(sent, ended, strict=True)) + kb.batch(50, [], last_delta=9))
+    made.append(b"".join(kb.batch(i, [kb.cec(i, i)]) for i in range(40)))
+    return [*made, b"".join(made)]
+
+
+def mutated(seeds: list[bytes], dice: random.Random) -> bytes:
+    """A seed with up to four things wrong."""
+    data = bytearray(dice.choice(seeds))
+    for _ in range(dice.choice((1, 1, 1, 2, 4))):
+        at, length = dice.randrange(len(data)), dice.choice((1, 2, 4, 8, 16, 64, 400))
+        kind = dice.randrange(6)
+        if kind == 0:
+            data[at] ^= 1 << dice.randrange(8)
+        elif kind == 1:
+            del data[at : at + length]
+        elif kind == 2:
+            data[at:at] = data[at : at + length] * dice.choice((1, 2, 50))
+        elif kind == 3:
+            other = dice.choice(seeds)
+            place = dice.randrange(len(other))
+            data[at : at + dice.choice((0, length))] = other[place : place + length]
+        elif kind == 4:
+            width = dice.choice((1, 2, 4, 8))
+            number = dice.choice(NUMBERS) & ((1 << 8 * width) - 1)
+            data[at : at + width] = struct.pack(">Q", number)[8 - width :]
+        else:
+            data[at:] = bytes(length) if dice.random() < 0.2 else data[at:]
+        if not data:
+            return b""
+    return bytes(signed(data)) if dice.random() < 0.5 else bytes(data)
+
+
+def signed(data: bytearray) -> bytearray:
+    """The same with the right checksum in each batch that its length leads to."""
+    at = 0
+    while at + 26 <= len(data):
+        end = at + 12 + struct.unpack_from(">i", data, at + 8)[0]
+        if not at + 26 <= end <= len(data):
+            break
+        if data[at + 16] == 2:
+            struct.pack_into(">I", data, at + 17, crc32c.crc32c(bytes(data[at + 21 : end])))
+        else:
+            struct.pack_into(">I", data, at + 12, zlib.crc32(data[at + 16 : end]))
+        at = end
+    return data
+
+
+def found_by(split: Split) -> Iterator[object]:
+    """What every reader finds, damage among it."""
+    columns = (*BATCHES.names, "_path", "_offset")
+    yield from kafka_headers.read(split, "batches", columns)
+    yield from kafka_headers.read_unchecked(split, "batches", columns)
+    yield from (one if isinstance(one, Damage) else one.records.to_table() for one in read_records(split))
+    yield from kafka_log.read(split, "outputs", (*OUTPUTS.names, "_path", "_offset"))
+
+
+def outcome(split: Split) -> str:
+    """What came of a file: batches, damage, or both; nothing is held."""
+    rows, damage = 0, 0
+    for found in found_by(split):
+        if isinstance(found, Damage):
+            assert found.offset is None or 0 <= found.offset < split.size
+            assert found.count > 0
+            damage += 1
+        else:
+            rows += 1
+    assert rows or damage or not split.size, "neither batches nor damage"
+    return " and ".join(word for word, n in (("batches", rows), ("damage", damage)) if n) or "nothing"
+
+
+def tried(split: Split, measure: bool) -> tuple[str, str]:
+    """What came of a file, and what is wrong with that."""
+    began = time.perf_counter()
+    pool = pa.proxy_memory_pool(pa.system_memory_pool())
+    if measure:
+        tracemalloc.start()
+        pa.set_memory_pool(pool)
+    try:
+        came, wrong = outcome(split), ""
+        took = time.perf_counter() - began
+        peak = tracemalloc.get_traced_memory()[1] + (pool.max_memory() or 0) if measure else 0
+        if took > SECONDS:
+            wrong = f"{took:.2f} s"
+        if peak > BYTES_TIMES * split.size + BYTES_MORE:
+            wrong = f"{peak} bytes of memory for {split.size}"
+        return came, wrong
+    except Exception:
+        return "error", traceback.format_exc()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
+def main() -> None:
+    """One line; the first cases that went wrong behind it."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", nargs="?", type=Path)
+    options.add_argument("--count", type=int, default=50_000)
+    options.add_argument("--first", type=int, default=0, help="number of the first case")
+    options.add_argument("--seed", type=int, default=1)
+    chosen = options.parse_args()
+    logs = sorted(chosen.folder.rglob("[0-9]*.log")) if chosen.folder else []
+    seeds = [data for path in logs if (data := path.read_bytes())] if chosen.folder else seeds_made()
+    if not seeds:
+        sys.exit(f"{chosen.folder}: no segment with a batch in it")
+    came: Counter[str] = Counter()
+    wrong: list[str] = []
+    slowest = 0.0
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / NAME
+        for number in range(chosen.first, chosen.first + chosen.count):
+            data = mutated(seeds, random.Random(f"{chosen.seed}/{number}"))
+            path.write_bytes(data)
+            began = time.perf_counter()
+            said, complaint = tried(Split(str(path), NAME, "", 0, len(data), len(data)), number % MEASURED_EVERY == 0)
+            slowest = max(slowest, time.perf_counter() - began)
+            came[said] += 1
+            wrong += [f"case {chosen.seed}/{number}: {complaint}"] if complaint else []
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(came.items()))
+    print(f"{chosen.count} files of {len(seeds)} seeds: {told}; the slowest {slowest:.3f} s; {len(wrong)} wrong")
+    print(*wrong[:5], sep="\n", end="\n" if wrong else "")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

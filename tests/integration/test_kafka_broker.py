@@ -1,0 +1,160 @@
+"""The data folder of a real broker that was killed, beside what Kafka's own tool prints of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cklog.engine import Engine
+from cklog.exports import exports
+from cklog.parsers.kafka_snapshots import producers
+from cklog.partition_logs import PartitionLogs
+from cklog.partitions import Range
+from cklog.question import Question
+from tests.kafka_broker import log_of, logs_of
+
+DUMPED = ("ck-compact", "ck-gzip", "ck-lat", "ck-lz4", "ck-none", "ck-snappy", "ck-txn", "ck-zstd")
+BATCH = re.compile(
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* producerId: (-?\d+) .*isControl: (\w+) .*size: (\d+)"
+)
+MARKER = re.compile(r"\| offset: (\d+) .* endTxnMarker: (\w+)")
+ABORTED = re.compile(r"version: 0 producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)")
+COMMIT = re.compile(r"\| offset: (\d+) .* key: (\{.*?\}\}) payload: (.*)$")
+
+
+@pytest.fixture(scope="module")
+def broker(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a broker that was killed."""
+    folder = tmp_path_factory.mktemp("broker")
+    subprocess.run(["tar", "-xzSf", str(shared_data / "kafka" / "broker-crash.tar.gz"), "-C", str(folder)], check=True)
+    return folder / "crash"
+
+
+@pytest.fixture(scope="module")
+def logs(broker: Path) -> PartitionLogs:
+    return logs_of(broker)
+
+
+def dump(shared_data: Path, name: str) -> list[str]:
+    path = shared_data / "kafka" / "dump-log" / name
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+@pytest.mark.parametrize("topic", DUMPED)
+def test_partitions_equal_the_dump(shared_data: Path, logs: PartitionLogs, topic: str) -> None:
+    p = logs.partitions()[f"{topic}-0"]
+    lines = dump(shared_data, f"{topic}-0.dump.txt.gz")
+    batches = [match.groups() for line in lines if (match := BATCH.match(line))]
+    assert p.batches == len(batches)
+    assert p.records == sum(int(count) for _, _, count, *_ in batches)
+    assert p.control == sum(int(count) for _, _, count, _, control, _ in batches if control == "true")
+    assert p.bytes == sum(int(size) for *_, size in batches)
+    assert p.log_end == p.restart_end == p.folder.high_watermark == int(batches[-1][1]) + 1
+    assert (p.cut, p.damage) == (None, ())
+
+
+def test_transactions_equal_the_dump(shared_data: Path, logs: PartitionLogs) -> None:
+    lines = dump(shared_data, "ck-txn-0.dump.txt.gz")
+    p = logs.partitions()["ck-txn-0"]
+    printed = [tuple(map(int, match.groups())) for line in lines if (match := ABORTED.match(line))]
+    assert [tuple(span) for span in p.folder.aborted] == printed
+    assert [(t.producer, t.first, (t.end or 0) - 1) for t in p.transactions.aborted] == [span[:3] for span in printed]
+    markers = [match.groups() for line in lines if (match := MARKER.match(line))]
+    assert p.transactions.committed == sum(kind == "COMMIT" for _, kind in markers)
+    assert [(t.producer, t.first, t.records) for t in p.transactions.open] == [(4, 51, 4)]
+    assert (p.last_stable, p.log_end) == (51, 55)
+    count = logs.count("ck-txn", 0, 0)
+    assert (count.data + count.aborted + count.open, count.control) == (49, 6)
+    assert (count.data, count.aborted, count.open) == (35, 10, 4)
+
+
+def test_counts_equal_the_offsets_of_the_dump(shared_data: Path, logs: PartitionLogs) -> None:
+    for name in ("ck-compact-0", "ck-zstd-0", "ck-none-0"):
+        offsets = [
+            int(o) for o in re.findall(r"^\| offset: (\d+)", "\n".join(dump(shared_data, f"{name}.dump.txt.gz")), re.M)
+        ]
+        topic, start = name[:-2], logs.partitions()[name].log_start
+        ranges = [Range(topic, 0, a, b) for a in (0, 49, 601, 733) for b in (740, 751, 1499) if b <= offsets[-1]]
+        for wanted, count in zip(ranges, logs.counts(ranges), strict=True):
+            assert count.exact
+            assert count.data == sum(max(wanted.start, start) <= o < (wanted.end or 0) for o in offsets)
+
+
+def test_committed_offsets_equal_the_dump(shared_data: Path, logs: PartitionLogs) -> None:
+    printed: dict[tuple[str, str, int], int] = {}
+    for line in dump(shared_data, "consumer_offsets.txt.gz"):
+        match = COMMIT.match(line)
+        if match and json.loads(match[2])["type"] == "1":
+            key = json.loads(match[2])["data"]
+            printed[key["group"], key["topic"], key["partition"]] = json.loads(match[3])["data"]["offset"]
+    commits, damage = logs.commits
+    assert {(c.group, c.topic, c.partition): c.offset for c in commits} == printed
+    assert {c.group for c in commits} == {"brandnew", "g1", "g2", "g3"}
+    assert not any(c.misplaced or c.pending is not None for c in commits)
+    assert damage == ()
+
+
+def test_producer_snapshots_equal_the_dump(shared_data: Path, broker: Path) -> None:
+    names = [line.removeprefix("Dumping ") for line in dump(shared_data, "snapshots.txt.gz")]
+    assert sorted(names) == sorted(str(path.relative_to(broker)) for path in broker.glob("*/*.snapshot"))
+    assert all(producers((broker / name).read_bytes()) == () for name in names)  # the tool prints no producer either
+
+
+def test_a_restart_of_this_broker_loses_nothing(broker: Path) -> None:
+    answer = log_of(broker).replay(Question())
+    assert answer.exit_code == 0
+    assert {f.id for f in answer.findings} == {"offset-gap", "open-transaction"}
+    assert exports("g3")["kafka-csv"](answer) == "ck-gzip,1,1030\nck-none,0,700\nck-none,1,1300\n"
+    rows = {(row["group"], row["log"]): row for row in answer.result.details["ranges"]}
+    found = rows["g2", "ck-txn-0"]
+    assert (found["data"], found["control"], found["aborted"], found["open"]) == (31, 6, 9, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "restart_end", "lost", "ids"),
+    [
+        ("bad_crc_middle-0", 60, 20, 30, ["corrupt-batch"]),
+        ("torn_mid_batch-0", 50, 50, 0, ["torn-tail"]),
+        ("zero_tail-0", 60, 60, 0, ["torn-tail"]),
+        ("codec_none-0", 1164, 1164, None, []),
+        ("legacy_v0_gzip-0", 25, 25, None, []),
+        ("legacy_v1_none-0", 25, 25, None, []),
+        ("compacted-0", 110, 110, None, []),
+        ("txn-0", 19, 19, None, []),
+    ],
+)
+def test_segments_of_another_encoder(
+    shared_data: Path, name: str, end: int, restart_end: int, lost: int | None, ids: list[str]
+) -> None:
+    (p,) = logs_of(shared_data / "kafka" / "segments" / name).partitions().values()
+    assert (p.name, p.log_end, p.restart_end) == (name, end, restart_end)
+    assert (p.cut and p.cut.records) == lost
+    assert [d.id for d in p.damage] == ids
+
+
+def test_a_bad_byte_in_the_real_log(broker: Path, tmp_path: Path) -> None:
+    """What the real broker did with such a folder: 1500 records became 750, at its own cost."""
+    folder = tmp_path / "ck-none-0"
+    folder.mkdir()
+    for path in (broker / "ck-none-0").glob("*.log"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    second = folder / f"{700:020}.log"
+    data = bytearray(second.read_bytes())
+    bad = int.from_bytes(data[8:12], "big") + 12 + 100  # in the batch that follows the first one
+    data[bad] ^= 1
+    second.write_bytes(data)
+    (p,) = logs_of(folder).partitions().values()
+    assert (p.log_end, p.restart_end) == (1500, 750)
+    assert p.cut is not None
+    assert p.cut.records == 1500 - 800
+
+
+def test_both_engines_read_the_broker_alike(broker: Path, logs: PartitionLogs, spark: Engine) -> None:
+    there = logs_of(broker, 10_000, spark)
+    assert there.partitions() == logs.partitions()
+    assert there.commits == logs.commits
