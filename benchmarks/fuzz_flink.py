@@ -142,12 +142,14 @@ def main() -> None:
     slowest = 0.0
     with TemporaryDirectory() as folder:
         path = Path(folder) / "_metadata"
-        for number in range(chosen.count):
-            data = mutated(seeds, random.Random(f"{chosen.seed}/{number}"))
+        for number in range(-1, chosen.count):  # -1: a good file, since the first one pays for imports
+            data = mutated(seeds, random.Random(f"{chosen.seed}/{number}")) if number >= 0 else seeds[0]
             path.write_bytes(data)
             began = time.perf_counter()
             split = Split(str(path), "_metadata", READER, 0, len(data), len(data))
             said, complaint = tried(split, number % MEASURED_EVERY == 0)
+            if number < 0:
+                continue
             slowest = max(slowest, time.perf_counter() - began)
             came[said] += 1
             wrong += [f"case {chosen.seed}/{number}: {complaint}"] if complaint else []

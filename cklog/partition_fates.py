@@ -7,53 +7,65 @@ a transaction ends. A transaction without a marker is open, and a reader of comm
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cklog.partition_runs import Run
-from cklog.partitions import Transaction, Transactions
+from cklog.partitions import Fate, Transaction, Transactions
 
 Place = tuple[int, int]
 """A segment's number in its log, and a byte in it."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A transaction that has not ended yet."""
+
+    first: int
+    time: int | None
+    records: int = 0
+    bytes: int = 0
+    doubt: bool = False
+
+    def told(self, producer: int, end: int | None, fate: Fate) -> Transaction:
+        return Transaction(producer, self.first, end, fate, self.records, self.bytes, self.time, self.doubt)
 
 
 @dataclass
 class _Fates:
     """The transactions of a log, run by run."""
 
-    running: dict[int, Transaction] = field(default_factory=dict)
+    running: dict[int, _Running] = field(default_factory=dict)
     committed: int = 0
     aborted: list[Transaction] = field(default_factory=list)
     doubtful: list[Transaction] = field(default_factory=list)
 
     def data(self, run: Run) -> None:
         """More data of a transaction, or the first of one."""
-        known = self.running.get(run.producer)
-        found = known or Transaction(run.producer, run.first, None, "open", 0, 0, run.first_time)
-        times = [time for time in (found.time, run.first_time) if time is not None]
-        self.running[run.producer] = replace(
-            found,
-            first=min(found.first, run.first),
-            records=found.records + run.records,
-            bytes=found.bytes + run.bytes,
-            time=min(times, default=None),
-        )
+        found = self.running.get(run.producer)
+        if found is None:
+            found = self.running[run.producer] = _Running(run.first, run.first_time)
+        found.first = min(found.first, run.first)
+        found.records += run.records
+        found.bytes += run.bytes
+        if found.time is None or (run.first_time is not None and run.first_time < found.time):
+            found.time = run.first_time
 
     def marker(self, run: Run) -> None:
         """The end of a transaction; one without data in this log, or whose data is gone, is none."""
-        known = self.running.pop(run.producer, None)
-        if known is None:
+        found = self.running.pop(run.producer, None)
+        if found is None:
             return
-        ended = replace(known, end=run.next, fate="commit" if run.ends == "commit" else "abort")
-        if ended.doubt:
-            self.doubtful.append(ended)
-        if ended.fate == "abort":
-            self.aborted.append(ended)
-        else:
+        if run.ends == "commit":
             self.committed += 1
+        else:
+            self.aborted.append(found.told(run.producer, run.next, "abort"))
+        if found.doubt:
+            self.doubtful.append(found.told(run.producer, run.next, "commit" if run.ends == "commit" else "abort"))
 
     def damage(self) -> None:
         """Bytes that cannot be read may have held a marker of any producer."""
-        self.running = {producer: replace(found, doubt=True) for producer, found in self.running.items()}
+        for found in self.running.values():
+            found.doubt = True
 
 
 def transactions(runs: Sequence[tuple[Place, Run]], damage: Iterable[Place]) -> Transactions:
@@ -79,7 +91,12 @@ def transactions(runs: Sequence[tuple[Place, Run]], damage: Iterable[Place]) -> 
             fates.data(run)
         elif run.ends:
             fates.marker(run)
-    open_ = sorted(fates.running.values(), key=lambda found: (found.first, found.producer))
-    doubtful = [*fates.doubtful, *(found for found in open_ if found.doubt)]
-    by_first = sorted(fates.aborted, key=lambda found: (found.first, found.producer))
-    return Transactions(fates.committed, tuple(by_first), tuple(open_), tuple(doubtful))
+    running = [found.told(producer, None, "open") for producer, found in fates.running.items()]
+    running.sort(key=_by_first)
+    doubtful = [*fates.doubtful, *(found for found in running if found.doubt)]
+    aborted = sorted(fates.aborted, key=_by_first)
+    return Transactions(fates.committed, tuple(aborted), tuple(running), tuple(doubtful))
+
+
+def _by_first(found: Transaction) -> tuple[int, int]:
+    return found.first, found.producer

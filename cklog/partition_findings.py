@@ -106,8 +106,8 @@ def _open(p: Partition) -> Iterator[Finding]:
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     message = (
         f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
-        f"{first.records} records){others}: readers of committed data stop at {p.last_stable} of {p.restart_end} "
-        "until its producer comes back or the broker times it out"
+        f"{_many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
+        f"{p.restart_end} until its producer comes back or the broker times it out"
     )
     yield Finding("open-transaction", "warning", p.name, message, (Where(p.folder.path or "."),))
 
@@ -178,9 +178,10 @@ def _out_of_range(commit: Commit, p: Partition) -> Iterator[Finding]:
         )
         yield Finding("committed-beyond-log-end", "error", subject, message, (Where(p.folder.path or "."),))
     elif commit.offset < p.log_start:
+        gone = p.log_start - commit.offset
         message = (
             f"{subject} would resume {p.name} at offset {commit.offset}, but the log begins at {p.log_start}: "
-            f"{p.log_start - commit.offset} offsets are gone, and auto.offset.reset decides where it goes on"
+            f"{gone} {'offset is' if gone == 1 else 'offsets are'} gone, and auto.offset.reset decides where it goes on"
         )
         yield Finding("retention-hole", "error", subject, message, (Where(p.folder.path or "."),))
 
@@ -210,16 +211,16 @@ def _of_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     name = f"{c.topic}-{c.partition}"
     where = (Where(name),)
     if c.missing:
-        message = f"{subject}: {c.missing} offsets from {c.start} on are below the log start of {name}: they are gone"
+        message = f"{subject}: {_many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
         yield Finding("retention-hole", "error", subject, message, where)
     if c.beyond:
-        salvage = f"; {c.cut} records of it can be salvaged before a restart" if c.cut else ""
-        message = f"{subject}: {c.beyond} offsets lie beyond the end that the log of {name} has or will have{salvage}"
+        salvage = f"; {_many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
+        message = f"{subject}: {_many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
         yield Finding("beyond-log-end", "error", subject, message, where)
     if c.open:
         message = (
-            f"{subject}: {c.open} records of {name} are of open transactions; readers of committed data stop "
-            f"{c.unstable} offsets before the end"
+            f"{subject}: {_many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
+            f"{_many(c.unstable, 'offset')} before the end"
         )
         yield Finding("open-transaction", "warning", subject, message, where)
     if c.starts_in:

@@ -18,7 +18,7 @@ from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, Sou
 from cklog.partition_findings import commit_findings, partition_findings
 from cklog.partition_inspection import inspection
 from cklog.partition_logs import PartitionLogs
-from cklog.partitions import Commit, Logs, Partition, Range
+from cklog.partitions import Commit, Logs, Partition, Range, RangeCount
 from cklog.question import Question
 from cklog.verify import Check, summary
 
@@ -44,10 +44,8 @@ class PartitionLog:
         here = [commit for commit in self._commits if commit.name in self._partitions]
         resume = [_resume(commit, self._partitions[commit.name]) for commit in here]
         ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
-        rows = [
-            {"group": commit.group, "log": commit.name, **asdict(count), "records": count.records}
-            for commit, count in zip(here, self.logs.counts(ranges), strict=True)
-        ]
+        counts = self.logs.counts(ranges)
+        rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
         return self._answer("replay", replace(line, details=line.details | {"ranges": rows}))
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
@@ -95,6 +93,11 @@ class PartitionLog:
                 "headline": _headline(self._partitions.values(), self._commits),
                 "partitions": [_row(p) for p in listed],
                 "groups": [_group_row(commit, p) for commit, p in commits],
+                "cuts": [
+                    {"partition": p.name, "offset": p.restart_end, **asdict(p.cut)}
+                    for p in self._partitions.values()
+                    if p.cut is not None
+                ],
             },
         )
 
@@ -168,7 +171,6 @@ def _row(p: Partition) -> dict[str, Any]:
         "log_end": p.log_end,
         "high_watermark": p.folder.high_watermark,
         "recovery_point": p.folder.recovery_point,
-        "cut": None if p.cut is None else asdict(p.cut),
     }
 
 
@@ -184,6 +186,24 @@ def _group_row(commit: Commit, p: Partition | None) -> dict[str, Any]:
         "lag": None if p is None else p.restart_end - resume,
         "pending": commit.pending,
         "committed_time": commit.time,
+    }
+
+
+def _range_row(commit: Commit, count: RangeCount) -> dict[str, Any]:
+    """What a group reads from where it goes on: records by kind, and the bytes of the batches that hold them."""
+    return {
+        "group": commit.group,
+        "log": commit.name,
+        "from": count.start,
+        "to": count.end,
+        "records": count.records,
+        "data": count.data,
+        "control": count.control,
+        "aborted": count.aborted,
+        "open": count.open,
+        "bytes": count.bytes,
+        "exact": count.exact,
+        "cut": count.cut,
     }
 
 

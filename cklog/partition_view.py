@@ -15,7 +15,7 @@ def partition_view(answer: Answer) -> View:
     sections = [_logs(details["partitions"]), _groups(details["groups"])]
     if details.get("ranges"):
         sections.insert(0, _ranges(details["ranges"]))
-    sections.append(_cuts(details["partitions"]))
+    sections.append(_cuts(details["cuts"]))
     return View(details["headline"], tuple(s for s in sections if s.rows), tuple(line.notes))
 
 
@@ -34,7 +34,7 @@ def _groups(rows: list[dict[str, Any]]) -> Section:
 
 
 def _ranges(rows: list[dict[str, Any]]) -> Section:
-    names = ("group", "log", "start", "end", "data", "control", "aborted", "open", "bytes", "cut")
+    names = ("group", "log", "from", "to", "data", "control", "aborted", "open", "bytes", "cut")
     cells = [tuple(_cell(row[name]) for name in names) for row in rows]
     titles = ("group", "partition", "from", "to", "data", "control", "aborted", "open", "bytes", "cut off")
     note = "records; control records and aborted ones never reach an application, open ones not yet"
@@ -44,8 +44,8 @@ def _ranges(rows: list[dict[str, Any]]) -> Section:
 
 
 def _cuts(rows: list[dict[str, Any]]) -> Section:
-    cuts = [(row["partition"], row["restart_end"], row["cut"]) for row in rows if row["cut"]]
-    cells = [(name, end, c["path"], c["at"], c["batches"], c["records"], c["why"]) for name, end, c in cuts]
+    names = ("partition", "offset", "path", "at", "batches", "records", "why")
+    cells = [tuple(row[name] for name in names) for row in rows]
     titles = ("partition", "cut at offset", "file", "byte", "batches lost", "records lost", "because")
     return section(
         "A restart cuts", titles, cells, "copy the folder first: what is lost can be salvaged from the copy only"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,13 +13,15 @@ Fate = Literal["VALID", "KEEP", "OBSOLETE"]
 
 RULES: Mapping[str, str] = {
     "restorable": "a snapshot that can be restored needs it",
-    "unchecked": "a snapshot of which not every file was looked at names it",
+    "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
     "broken": "only snapshots that cannot be restored name it",
     "last": "only snapshots that cannot be restored name it, and nothing else of the job can be restored",
-    "unfinished": "no snapshot names it, but a checkpoint in progress may",
-    "task-owned": "no snapshot names it, but running tasks may own it",
-    "unreadable": "no snapshot names it, but one whose metadata cannot be read may",
+    "unfinished": "no snapshot that can be restored names it, but a checkpoint in progress may",
+    "task-owned": "no snapshot that can be restored names it, but running tasks may own it",
+    "unreadable": "no snapshot that can be restored names it, but one whose metadata cannot be read may",
+    "other-jobs": "nothing below PATH needs it, but PATH is one job's folder: another job may",
+    "copied-job": "a snapshot names a file of this name at another place; of its job there are several copies",
     "orphan": "no snapshot names it, and none can that is still to come",
 }
 
@@ -49,27 +51,36 @@ class RetentionPlan:
     jobs_stopped: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What may still need a file that nothing restorable names.
+
+    `lost`: folders of jobs of which nothing can be restored, nor of their heirs; `copied`: folders of jobs of which
+    there are several, where files were found by a job's id alone; `jobs_stopped`: no job runs, so that nothing is in
+    progress and no task owns a file.
+    """
+
+    lost: Set[str]
+    copied: Set[str]
+    jobs_stopped: bool
+
+
 def plan_retention(
-    judged: Sequence[Judged],
-    files: Iterable[StateFile],
-    owners: Mapping[str, str],
-    lost: Set[str],
-    jobs_stopped: bool,
+    judged: Sequence[Judged], files: Iterable[StateFile], owners: Mapping[str, str], doubt: Doubt
 ) -> RetentionPlan:
     """The fate of every file, over all jobs at once: a file of one job may be what another one needs.
 
-    Parameters
-    ----------
-    owners : the job's or savepoint's folder of each file
-    lost : folders of jobs of which nothing can be restored, their heirs' snapshots included
-    jobs_stopped : no job runs, so that nothing is in progress and no task owns a file
+    `owners` gives the job's or savepoint's folder of each file.
     """
-    named = _named_by(judged, lost)
+    named = _named_by(judged, doubt.lost)
+    torn = {j.folder.path for j in judged if j.verdict == "no-metadata"}
     unfinished = _unfinished(judged)
     unreadable = any(j.verdict in ("corrupt", "unknown-version") for j in judged)
     rows = []
     for file in sorted(files, key=lambda f: f.path):
-        rule, by = named.get(file.path) or (_unnamed(file, unfinished, unreadable, jobs_stopped), None)
+        rule, by = named.get(file.path, ("orphan", None))
+        if rule in _LET_GO:
+            rule = "unreadable" if unreadable else _doubted(file, torn, unfinished, doubt) or rule
         rows.append(RetentionRow(file.path, file.bytes, _fate(rule), rule, by))
     totals: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -80,12 +91,13 @@ def plan_retention(
     return RetentionPlan(
         tuple(rows),
         dict(sorted(totals.items())),
-        _folders(rows, judged, owners, lost),
+        _folders(rows, judged, owners, doubt.lost),
         {r: RULES[r] for r in used},
-        jobs_stopped,
+        doubt.jobs_stopped,
     )
 
 
+_LET_GO = ("broken", "orphan")
 _STRENGTH = ("restorable", "unchecked", "repairable", "last", "broken")
 
 
@@ -94,19 +106,22 @@ def _named_by(judged: Sequence[Judged], lost: Set[str]) -> dict[str, tuple[str, 
     found: dict[str, tuple[str, str | None]] = {}
     for rule in reversed(_STRENGTH):
         for j in sorted((j for j in judged if _standing(j, lost) == rule), key=lambda j: (j.id or 0, j.folder.path)):
-            names = {*j.uses, *(path for flaw in j.flaws for path in flaw.found)} if rule == "repairable" else j.uses
-            found.update(dict.fromkeys(names, (rule, j.folder.path or ".")))
+            found.update(dict.fromkeys(_names(j), (rule, j.folder.path or ".")))
     return found
+
+
+def _names(j: Judged) -> set[str]:
+    """Files that a snapshot names, and those that may be what it names."""
+    return {*j.uses, *(path for flaw in j.flaws for path in flaw.found if j.wanted)}
 
 
 def _standing(j: Judged, lost: Set[str]) -> str | None:
     """The rule under which a snapshot's files stand; None: its metadata names nothing that can be read."""
     if j.verdict in ("restorable", "unchecked"):
         return j.verdict
-    if j.verdict == "missing-state-file":
-        if all(flaw.found for flaw in j.flaws):
-            return "repairable"
-    elif j.verdict != "size-mismatch":
+    if j.repairable:
+        return "repairable"
+    if j.verdict not in ("missing-state-file", "size-mismatch"):
         return None
     return "last" if j.folder.job in lost else "broken"
 
@@ -124,23 +139,34 @@ def _unfinished(judged: Sequence[Judged]) -> set[str]:
     }
 
 
-def _unnamed(file: StateFile, unfinished: set[str], unreadable: bool, jobs_stopped: bool) -> str:
-    """Why a file stays that no snapshot names, or that it is an orphan file."""
-    if unreadable:
-        return "unreadable"
-    if jobs_stopped:
-        return "orphan"
+def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: Doubt) -> str | None:
+    """Why a file stays that nothing restorable names, if there is a reason."""
+    folder = file.path.rpartition("/")[0]
+    if not file.owner and not (file.area == "exclusive" and folder in torn):
+        return "other-jobs"
+    if file.owner in doubt.copied:
+        return "copied-job"
+    if doubt.jobs_stopped:
+        return None
     if file.area in ("task-owned", "changelog"):
         return "task-owned"
-    if file.area == "shared" or file.path.rpartition("/")[0] in unfinished:
-        return "unfinished"
-    return "orphan"
+    return "unfinished" if file.area == "shared" or folder in unfinished else None
+
+
+def copied_jobs(judged: Sequence[Judged], files: Iterable[StateFile], job_id: Callable[[str], str]) -> set[str]:
+    """Folders of one job id that hold files of the same area, if any file was found by its job's id alone."""
+    if not any(j.moved for j in judged):
+        return set()
+    folders: dict[tuple[str, str], set[str]] = {}
+    for file in files:
+        folders.setdefault((job_id(file.owner), file.area), set()).add(file.owner)
+    return {folder for copies in folders.values() if len(copies) > 1 for folder in copies}
 
 
 def _fate(rule: str) -> Fate:
     if rule in ("restorable", "unchecked"):
         return "VALID"
-    return "OBSOLETE" if rule in ("broken", "orphan") else "KEEP"
+    return "OBSOLETE" if rule in _LET_GO else "KEEP"
 
 
 def _folders(
@@ -167,7 +193,7 @@ def _folders(
     for j in judged:
         if _standing(j, lost) in (None, "broken"):
             continue
-        for path in j.uses:
+        for path in _names(j):
             of = owners.get(path)
             if of is not None and of != j.folder.job:
                 found[of]["needed_by"].add(j.folder.path or ".")

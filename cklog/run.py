@@ -20,6 +20,8 @@ PARSERS: Mapping[str, str] = {
     "native": "cklog.parsers.native:Native",
     "spark-checkpoint": "cklog.parsers.spark_checkpoint:SparkCheckpoint",
     "flink": "cklog.parsers.flink:Flink",
+    "kafka-streams": "cklog.parsers.kafka_streams:KafkaStreams",
+    "checkmate": "cklog.parsers.checkmate:CheckMate",
     "kafka": "cklog.parsers.kafka:Kafka",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
@@ -72,7 +74,8 @@ class Run(AbstractContextManager["Run"]):
                 return parser(self._root)
         raise NotFound(
             f"{self._root.path}: nothing here that cklog knows",
-            "a run folder holds checkpoints/, a Spark checkpoint holds offsets/ and commits/",
+            "a run folder holds checkpoints/, a Spark checkpoint offsets/ and commits/, a Flink one chk-<n>/_metadata, "
+            "a Kafka log segments of 20 digits",
         )
 
     @cached_property

@@ -116,7 +116,7 @@ def _unchecked(j: Judged, severity: Severity) -> Finding:
 
 def not_checked(judged: Iterable[Judged]) -> Finding:
     """That nobody looked at files, because that was asked for."""
-    count = sum(j.verdict == "restorable" for j in judged)
+    count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
     message = f"no file was looked at: {plural(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
 
@@ -139,7 +139,10 @@ def moved_findings(survey: Survey, chosen: Iterable[Judged]) -> list[Finding]:
 def dependencies(
     judged: Sequence[Judged], owners: Mapping[str, str], job_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """Files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id."""
+    """Files outside its own job's folder that a snapshot names, per snapshot and folder.
+
+    `other_job`: by its id; `wanted`: whether the snapshot can be restored, or may be.
+    """
     rows: list[dict[str, Any]] = []
     for j in judged:
         counts: dict[str, int] = {}
@@ -149,7 +152,8 @@ def dependencies(
                 counts[owner] = counts.get(owner, 0) + 1
         for owner, count in sorted(counts.items()):
             other = job_id(owner) != job_id(j.folder.job)
-            rows.append({"snapshot": name_of(j), "needs": owner or ".", "files": count, "other_job": other})
+            row = {"snapshot": name_of(j), "needs": owner or ".", "files": count, "other_job": other}
+            rows.append(row | {"wanted": j.wanted})
     return rows
 
 
@@ -157,7 +161,7 @@ def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
     """That a folder must stay, because the snapshots of another job need its files."""
     by_folder: dict[str, list[str]] = {}
     for row in rows:
-        if row["other_job"]:
+        if row["other_job"] and row["wanted"]:
             by_folder.setdefault(row["needs"], []).append(row["snapshot"])
     return [
         Finding(

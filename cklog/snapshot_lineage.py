@@ -6,6 +6,7 @@ written in its snapshots; when it needs nothing any more, nothing tells whose he
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,61 +33,83 @@ def owners_of(parser: Snapshots) -> dict[str, str]:
 
 
 def forebears_of(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> dict[str, set[str]]:
-    """Folders that each job, or savepoint, goes on from directly."""
+    """Folders that each job, or savepoint, goes on from directly. Copies of one job do not go on from each other."""
     jobs = {j.folder.job: parser.job_id(j.folder.job) for j in judged}
     parents: dict[str, set[str]] = {job: set() for job in jobs}
     for j in judged:
-        wanted = {*j.uses, *(path for flaw in j.flaws for path in flaw.found)}
-        wanted |= {flaw.path for flaw in j.flaws if not flaw.outside}
-        named = {owners[path] for path in wanted if path in owners}
-        named |= {_owner_by_folder(flaw.path, jobs) for flaw in j.flaws if not flaw.outside}
-        parents[j.folder.job] |= {owner for owner in named if owner in jobs} - {j.folder.job}
+        missing = {flaw.path for flaw in j.flaws if not flaw.outside}
+        named = {owners.get(path, "\0") for path in {*j.uses, *(path for f in j.flaws for path in f.found), *missing}}
+        named |= {_owner_by_folder(folder, jobs) for folder in {posixpath.dirname(path) for path in missing}}
         prefix = parser.taken_from(j.folder.job) if j.folder.savepoint else None
         if prefix is not None:
-            parents[j.folder.job] |= {job for job, id in jobs.items() if len(id) == 32 and id.startswith(prefix)}
+            named |= {job for job, id in jobs.items() if len(id) == 32 and id.startswith(prefix)}
+        parents[j.folder.job] |= {one for one in named if one in jobs and jobs[one] != jobs[j.folder.job]}
     return _without_cycles(parents, judged)
 
 
-def _owner_by_folder(path: str, jobs: Mapping[str, str]) -> str:
-    """The longest job folder that a path lies in, whether its file is there or not."""
-    inside = [job for job in jobs if not job or path.startswith(job + "/")]
-    return max(inside, key=len, default="\0")
+def _owner_by_folder(folder: str, jobs: Mapping[str, str]) -> str:
+    """The innermost job that a folder is of or lies in, whether it is there or not."""
+    parts = folder.split("/")
+    above = ("/".join(parts[:count]) for count in range(len(parts), -1, -1))
+    return next((one for one in above if one in jobs), "\0")
 
 
 def _without_cycles(parents: dict[str, set[str]], judged: Sequence[Judged]) -> dict[str, set[str]]:
-    """Two folders that name files of each other: the one with the older snapshots came first."""
+    """Folders that name files of each other, directly or not: the one with the older snapshots came first."""
     first: dict[str, int] = {}
     for j in judged:
-        if j.id is not None:
-            first[j.folder.job] = min(j.id, first.get(j.folder.job, j.id))
-    order = {job: (first.get(job, 1 << 63), job) for job in parents}
-    return {
-        job: {p for p in mine if job not in parents.get(p, ()) or order[p] < order[job]}
-        for job, mine in parents.items()
-    }
+        first[j.folder.job] = min(_number(j), first.get(j.folder.job, 1 << 63))
+    order = {job: (first[job], job) for job in parents}
+    above = {job: _closure(job, parents) for job in parents}
+    return {job: {p for p in mine if job not in above[p] or order[p] < order[job]} for job, mine in parents.items()}
 
 
 def candidates(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> list[Candidates]:
-    """What each job that nothing goes on from may restart from; sorted by folder.
+    """What each job that no other goes on from may restart from; sorted by folder.
 
-    A savepoint stands for itself only if neither the job that it was taken of nor one that goes on from it is there.
+    A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
+    only if it belongs to no job here.
     """
     parents = forebears_of(parser, judged, owners)
     savepoints = {j.folder.job for j in judged if j.folder.number is None}
-    above = {job: _closure(job, parents) for job in parents}
-    jobs = [job for job in parents if job not in savepoints]
-    superseded = {old for job in jobs for old in above[job]}
+    above = {job: _closure(job, parents) for job in parents if job not in savepoints}
+    own = {job: {job} | {s for s in savepoints if job in parents[s]} for job in above}
+    fork, newest = _ends(judged, own)
+    superseded = {old for job in above for old in above[job] if old in own and newest[old] <= fork[job]}
     found = []
-    for job in sorted(parents):
-        if job in superseded or (job in savepoints and above[job]):
-            continue
-        taken = {s for s in savepoints if job in parents[s]}
-        own = {job} | taken
-        fork = min((_number(j) for j in judged if j.folder.job == job), default=1 << 63)
-        chosen = [j for j in judged if j.folder.job in own or (j.folder.job in above[job] and _number(j) <= fork)]
-        chosen.sort(key=lambda j: (_number(j), j.folder.job in own, j.folder.path), reverse=True)
-        found.append(Candidates(job, tuple(sorted(above[job])), tuple(chosen), frozenset(own)))
-    return found
+    for job in sorted(set(above) - superseded):
+        older = above[job] | {s for s in savepoints if parents[s] & above[job]}
+        chosen = [j for j in judged if j.folder.job in own[job] or (j.folder.job in older and _number(j) <= fork[job])]
+        found.append(_in_order(job, above[job], chosen, own[job]))
+    told = {j.folder.path for group in found for j in group.snapshots}
+    for job in savepoints - told:
+        found.append(_in_order(job, _closure(job, parents), [j for j in judged if j.folder.job == job], {job}))
+    return sorted(found, key=lambda group: group.job)
+
+
+def _ends(judged: Sequence[Judged], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:
+    """The number of each job's oldest snapshot, and of the newest complete one, savepoints taken of it included."""
+    oldest: dict[str, int] = {}
+    newest: dict[str, int] = {}
+    for j in judged:
+        oldest[j.folder.job] = min(_number(j), oldest.get(j.folder.job, 1 << 63))
+        if j.folder.metadata is not None:
+            newest[j.folder.job] = max(_number(j), newest.get(j.folder.job, -1))
+    return oldest, {job: max(newest.get(one, -1) for one in folders) for job, folders in own.items()}
+
+
+def _in_order(job: str, above: set[str], chosen: list[Judged], own: set[str]) -> Candidates:
+    chosen.sort(key=lambda j: (_number(j), j.folder.job in own, j.folder.path), reverse=True)
+    return Candidates(job, tuple(sorted(above)), tuple(chosen), frozenset(own))
+
+
+def lost(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> set[str]:
+    """Folders of jobs and savepoints that hold nothing that can be restored, nor does one that goes on from them."""
+    parents = forebears_of(parser, judged, owners)
+    whole = {j.folder.job for j in judged if j.verdict == "restorable"}
+    saved = whole | {old for job in whole for old in _closure(job, parents)}
+    saved |= {j.folder.job for j in judged if j.folder.number is None and parents[j.folder.job] & saved}
+    return set(parents) - saved
 
 
 def _number(judged: Judged) -> int:

@@ -6,6 +6,7 @@ which job goes on from which, where its sources resume and what was in flight.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
-from cklog.retention import plan_retention
+from cklog.retention import Doubt, copied_jobs, plan_retention
 from cklog.snapshot_findings import (
     dependencies,
     dependency_findings,
@@ -25,7 +26,7 @@ from cklog.snapshot_findings import (
     snapshot_findings,
 )
 from cklog.snapshot_inspection import inspection
-from cklog.snapshot_lineage import Candidates, candidates, owners_of
+from cklog.snapshot_lineage import Candidates, candidates, lost, owners_of
 from cklog.snapshot_state import in_flight, in_flight_sums, read_again, source_findings, source_offsets, transactions
 from cklog.snapshot_verdicts import VERDICTS, Judged, Snapshots, Survey, survey
 from cklog.verify import Check, summary
@@ -59,8 +60,8 @@ class SnapshotLog:
         checks: list[Check] = []
         for name, number in line.items():
             group = self._group(plan.groups, name)
-            judged = next((j for j in group.snapshots if j.id == number), None)
-            checks += _checks(name, number, judged, plan.chosen[group.job], maximal)
+            judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
+            checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
         refuted = [c for c in checks if c.holds is False]
         findings = [
             Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
@@ -73,12 +74,15 @@ class SnapshotLog:
 
     def retention(self, jobs_stopped: bool) -> Answer:
         """Which files nothing needs, over all jobs below PATH."""
+        if self._parser.only is not None:
+            raise UsageError(f"{self._parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
         found = survey(self._parser, self._engine_for)
-        owners = owners_of(self._parser)
+        files = self._parser.state_files()
+        owners = {file.path: file.owner for file in files}
         groups = candidates(self._parser, found.judged, owners)
-        saved = {job for g in groups if _newest(g) is not None for job in (g.job, *g.forebears, *g.own)}
-        lost = {job for g in groups for job in (g.job, *g.forebears, *g.own)} - saved
-        plan = plan_retention(found.judged, self._parser.state_files(), owners, lost, jobs_stopped)
+        copied = copied_jobs(found.judged, files, self._parser.job_id)
+        doubt = Doubt(lost(self._parser, found.judged, owners), copied, jobs_stopped)
+        plan = plan_retention(found.judged, files, owners, doubt)
         findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
         findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
         return answer("retention", plan, findings, found.inputs, strict=self._strict)
@@ -143,7 +147,7 @@ class SnapshotLog:
             steps=(),
             domino=False,
             notes=tuple(self._notes(plan, restored)),
-            details=self._details(plan, restored, sources, question),
+            details=self._details(plan, restored, question),
         )
         unsure = any(_is_unsure(group, judged) for group, judged in picks) and question.check_files
         return answer(
@@ -178,8 +182,8 @@ class SnapshotLog:
         )
 
     def _past(self, group: Candidates, judged: Judged | None) -> list[CheckpointId]:
-        """Complete snapshots, by their metadata's word, that are newer than what is restored."""
-        newer = [] if judged is None else group.snapshots[: group.snapshots.index(judged)]
+        """Snapshots with metadata that are newer than what is restored."""
+        newer = [j for j in _newer(group, judged) if j.folder.metadata is not None]
         return [CheckpointId(self._label(group), 0, j.id) for j in newer if j.id is not None]
 
     def _notes(self, plan: _Plan, restored: Sequence[tuple[Candidates, Judged]]) -> list[str]:
@@ -198,14 +202,15 @@ class SnapshotLog:
         self,
         plan: _Plan,
         restored: Sequence[tuple[Candidates, Judged]],
-        sources: Sequence[SourceOffset],
         question: Question,
     ) -> dict[str, Any]:
         tables = plan.survey.tables
         flying = [{"snapshot": name_of(j), **row} for _, j in restored for row in in_flight(tables[j.folder.path])]
         details = {
             "headline": self._headline(plan, restored),
-            "restore": [{"job": self._label(g), "command": f"flink run -s {self._where(j)}"} for g, j in restored],
+            "restore": [
+                {"job": self._label(g), "command": f"flink run -s {shlex.quote(self._where(j))}"} for g, j in restored
+            ],
             "snapshots": [_row(j) for j in plan.survey.judged],
             "needs": plan.rows,
             "in_flight": in_flight_sums(flying),
@@ -216,7 +221,7 @@ class SnapshotLog:
         }
         if question.against:
             other = _named(plan.survey, question.against)
-            mine = [s for s in sources if s.source]
+            mine = [s for j in _to_compare(restored, other) for s in source_offsets(tables[j.folder.path])]
             details["against_snapshot"] = name_of(other)
             details["against"] = read_again(mine, source_offsets(tables[other.folder.path]))
         return details
@@ -302,8 +307,12 @@ def _asked_for(
 
 def _is_unsure(group: Candidates, judged: Judged | None) -> bool:
     """Whether a snapshot newer than the chosen one may be whole, for all that is known."""
-    newer = group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
-    return any(j.verdict == "unchecked" for j in newer)
+    return any(j.verdict == "unchecked" for j in _newer(group, judged))
+
+
+def _newer(group: Candidates, judged: Judged | None) -> Sequence[Judged]:
+    """What is newer than one of the snapshots of a job; all of them, if that is None."""
+    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
 
 
 def _named(survey: Survey, name: str) -> Judged:
@@ -316,6 +325,14 @@ def _named(survey: Survey, name: str) -> Judged:
         why = "no snapshot" if not found else "none that can be read" if not readable else "more than one"
         raise NotFound(f"--against {name}: {why} of that name", "name its folder, as in --against chk-7")
     return readable[0]
+
+
+def _to_compare(restored: Sequence[tuple[Candidates, Judged]], other: Judged) -> list[Judged]:
+    """What is restored of the job that a snapshot is of; if there is but one job, of that."""
+    found = [j for g, j in restored if len(restored) == 1 or any(one is other for one in g.snapshots)]
+    if restored and not found:
+        raise NotFound(f"--against {name_of(other)}: of no job that can be restored", "give the folder of one job")
+    return found
 
 
 def _row(j: Judged) -> dict[str, Any]:
@@ -336,15 +353,18 @@ def _reason(flaw: Any) -> dict[str, Any]:
     return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}
 
 
-def _checks(name: str, number: int | None, judged: Judged | None, best: Judged | None, maximal: bool) -> list[Check]:
-    if judged is None:
+def _checks(
+    name: str, number: int | None, judged: Judged | None, group: Candidates, best: Judged | None, maximal: bool
+) -> list[Check]:
+    if judged is None and number is not None:
         return [Check("restorable", False, f"{name} has no snapshot {number}")]
-    holds = None if judged.verdict == "unchecked" else judged.verdict == "restorable"
-    checks = [
-        Check("restorable", holds, f"{name_of(judged)} is {judged.verdict}: {VERDICTS[judged.verdict]}"),
-    ]
+    if judged is None:
+        checks = [Check("restorable", True, f"{name} starts anew")]
+    else:
+        holds = None if judged.verdict == "unchecked" else judged.verdict == "restorable"
+        checks = [Check("restorable", holds, f"{name_of(judged)} is {judged.verdict}: {VERDICTS[judged.verdict]}")]
     if maximal:
-        newest = best is judged or best is None
         told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
-        checks.append(Check("maximal", newest, told))
+        newest = best is judged or best is None
+        checks.append(Check("maximal", None if newest and _is_unsure(group, judged) else newest, told))
     return checks

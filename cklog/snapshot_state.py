@@ -66,10 +66,10 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
     """Markers where offsets should be, splits that no reader or two readers have, and what was not decoded."""
     place = (Where(f"{snapshot}/_metadata" if snapshot else "_metadata"),)
     found = []
-    readers: dict[tuple[str, str], list[int]] = {}
+    readers: dict[tuple[str, str, str], list[int]] = {}
     for row in rows_of(table, "source"):
         if row["subtask"] is not None:
-            readers.setdefault((row["operator"], row["name"]), []).append(row["subtask"])
+            readers.setdefault((row["operator"], row["name"], row["detail"] or ""), []).append(row["subtask"])
         if row["offset"] in _MARKERS and row["kind"] != "number-sequence":
             severity, id, means = _MARKERS[row["offset"]]
             message = f"{row['name']} has no offset in {snapshot or 'the checkpoint'}: {means}"
@@ -83,19 +83,20 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
 
 
 def _assignments(
-    snapshot: str, table: pa.Table, readers: Mapping[tuple[str, str], Sequence[int]], place: tuple[Where, ...]
+    snapshot: str, table: pa.Table, readers: Mapping[tuple[str, str, str], Sequence[int]], place: tuple[Where, ...]
 ) -> list[Finding]:
-    """The coordinator's list of partitions beside what the readers hold."""
+    """The coordinator's list of partitions beside what the readers hold, by operator, split and cluster."""
     found = []
-    for (_, name), subtasks in sorted(readers.items()):
+    for (_, name, _), subtasks in sorted(readers.items()):
         if len(subtasks) > 1:
             told = ", ".join(map(str, sorted(subtasks)))
             message = f"{snapshot}: split {name} is held by several readers ({told}): it is read more than once"
             found.append(Finding("split-held-twice", "error", name, message, place))
-    sources = {operator for operator, _ in readers}
+    sources = {operator for operator, *_ in readers}
+    held = {(operator, name) for operator, name, _ in readers}
     for row in rows_of(table, "enumerator"):
         key = (row["operator"], row["name"])
-        if row["kind"] == "assigned" and row["name"] and key not in readers and row["operator"] in sources:
+        if row["kind"] == "assigned" and row["name"] and key not in held and row["operator"] in sources:
             message = (
                 f"{snapshot}: the coordinator has given {row['name']} to a reader, and no reader holds it: unless it "
                 "was bounded and is done, it will not be read after a restore"
@@ -155,14 +156,17 @@ def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> l
 
     None where one of the two has no offset.
     """
-    theirs = {s.source: s.offset for s in other}
+    theirs: dict[tuple[str, str], Any] = {(s.operator, s.source): s.offset for s in other}
+    alone = _of_one_operator(mine).keys() & _of_one_operator(other).keys()
+    by_name = {s.source: s.offset for s in other if s.source in alone}
     rows = []
     for source in mine:
-        there = theirs.get(source.source)
+        there = theirs.get((source.operator, source.source), by_name.get(source.source))
         known = _is_offset(source.offset) and _is_offset(there)
         rows.append(
             {
                 "source": source.source,
+                "reader": source.operator,
                 "offset": source.offset,
                 "other": there,
                 "read_again": max(there - source.offset, 0) if known else None,
@@ -174,3 +178,11 @@ def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> l
 
 def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and value >= 0
+
+
+def _of_one_operator(sources: Sequence[SourceOffset]) -> dict[str, str]:
+    """The operator of each source of which one operator alone has it: an operator may be called otherwise elsewhere."""
+    found: dict[str, set[str]] = {}
+    for source in sources:
+        found.setdefault(source.source, set()).add(source.operator)
+    return {name: next(iter(operators)) for name, operators in found.items() if len(operators) == 1}

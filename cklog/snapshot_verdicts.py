@@ -46,6 +46,7 @@ class Snapshots(Protocol):
     """A parser of snapshots (`cklog.parsers.flink` is one)."""
 
     name: str
+    only: str | None
     snapshots: tuple[SnapshotFolder, ...]
 
     def job_id(self, job: str) -> str: ...
@@ -63,7 +64,10 @@ class Snapshots(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """A file that keeps a snapshot from being restored. `found`: files of that name and size elsewhere below PATH."""
+    """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
+
+    `found`: files of that name and size elsewhere below PATH.
+    """
 
     file: str
     path: str
@@ -96,6 +100,16 @@ class Judged:
     moved: int = 0
     backends: frozenset[str] = frozenset()
     damage: Damage | None = None
+
+    @property
+    def repairable(self) -> bool:
+        """Whether it lacks nothing but files that are all found elsewhere."""
+        return self.verdict == "missing-state-file" and all(flaw.found for flaw in self.flaws)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it can be restored, may be for all that is known, or can be mended."""
+        return self.verdict in ("restorable", "unchecked") or self.repairable
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +194,15 @@ def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
     return found
 
 
+_MOST = 1 << 61
+"""Bytes of a file at the most, so that two numbers of a wrong file can be added."""
+
+
 def _named_files(handles: pa.Table) -> list[dict[str, Any]]:
     """Each file that handles name, with the ends that they need: `end` the largest, `low` the smallest."""
     handles = handles.filter(pc.is_valid(handles["file"]))
-    end = pc.add(pc.fill_null(handles["start"], 0), pc.fill_null(handles["bytes"], 0))
+    start, size = (pc.min_element_wise(pc.fill_null(handles[name], 0), _MOST) for name in ("start", "bytes"))
+    end = pc.add(start, size)
     loose = pc.or_(pc.fill_null(handles["at_least"], False), pc.equal(handles["name"], "segment"))
     table = pa.table({"file": handles["file"], "end": end, "loose": loose})
     grouped = table.group_by("file", use_threads=False).aggregate([("end", "max"), ("end", "min"), ("loose", "max")])
@@ -204,14 +223,21 @@ def _state_bytes(handles: pa.Table) -> int:
 
 def _flaw(parser: Snapshots, row: dict[str, Any], place: Place, check: bool) -> Flaw | None:
     """What is wrong with a file, if anything is."""
-    if place.outside or not check:
+    if not check:
         return Flaw(row["file"], place.path, row["end"], None, True)
-    if place.size is None:
-        name = posixpath.basename(place.path)
-        found = tuple(p.path for p in parser.named(name) if p.size == row["end"] and p.path != place.path)
-        return Flaw(row["file"], place.path, row["end"], None, False, found)
-    fits = place.size >= row["end"] if row["loose"] else place.size == row["end"] == row["low"]
-    return None if fits else Flaw(row["file"], place.path, row["end"], place.size, False)
+    if place.outside or place.size is None:
+        named = parser.named(posixpath.basename(place.path))
+        found = tuple(p.path for p in named if _fits(p.size, row) and p.path != place.path)
+        return Flaw(row["file"], place.path, row["end"], None, place.outside, found)
+    needed = row["low"] if place.size == row["end"] else row["end"]
+    return None if _fits(place.size, row) else Flaw(row["file"], place.path, needed, place.size, False)
+
+
+def _fits(size: int | None, row: dict[str, Any]) -> bool:
+    """Whether a file of a size is what a snapshot names."""
+    if size is None or row["loose"]:
+        return size is not None and size >= row["end"]
+    return bool(size == row["end"] == row["low"])
 
 
 def _verdict(flaws: Iterable[Flaw]) -> Verdict:

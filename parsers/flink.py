@@ -123,7 +123,7 @@ class Flink:
 
     def original(self, path: str) -> str:
         """What a folder below PATH is called where the job runs: by the maps, else by PATH as it was given."""
-        root, mark, _ = self._root.path.partition("?") if "://" in self._root.path else (self._root.path, "", "")
+        root = self._root.path.partition("?")[0] if "://" in self._root.path else self._root.path
         here = posixpath.join(root, path) if path else root
         return self._root.original(here) or here
 

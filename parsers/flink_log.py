@@ -24,7 +24,8 @@ _JOB = rb"(?: (?:for|of) job (?P<job>[0-9a-f]{32}))?"
 _TASK_OF_JOB = rb"(?: .* of job (?P<job>[0-9a-f]{32}))?"
 _SENTENCES: dict[str, re.Pattern[bytes]] = {
     "triggered": re.compile(
-        rb"Triggering checkpoint (?P<id>[0-9]{1,18})\b(?:.* @ (?P<time>[0-9]{1,18})(?: for job (?P<job>[0-9a-f]{32}))?)?"
+        rb"Triggering checkpoint (?P<id>[0-9]{1,18})\b"
+        rb"(?:.* @ (?P<time>[0-9]{1,18})(?: for job (?P<job>[0-9a-f]{32}))?)?"
     ),
     "completed": re.compile(
         rb"Completed checkpoint (?P<id>[0-9]{1,18})\b" + _JOB + rb"(?: \((?P<bytes>[0-9]{1,18}) bytes"

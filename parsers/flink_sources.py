@@ -77,15 +77,15 @@ def _elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose:
             continue
         found = fitting(layouts, version, element)
         if found is None:
-            version = version if version in odd or len(odd) < _VERSIONS_TOLD else None
-            odd[version] = odd.get(version, 0) + 1
+            told = version if version in odd or len(odd) < _VERSIONS_TOLD else None
+            odd[told] = odd.get(told, 0) + 1
         else:
             for place, entry, cells in found:
                 yield row(place if at is None else at, entry, **(whose | cells))
     for detail in broken:
         yield row(one.at, "unread", kind="corrupt-source-state", detail=detail, **whose)
-    for version, count in odd.items():
-        of_version = "other serializer versions" if version is None else f"serializer version {version}"
+    for told, count in odd.items():
+        of_version = "other serializer versions" if told is None else f"serializer version {told}"
         detail = f"{count} elements of {one.name}, of {of_version}, are laid out in no known way"
         yield row(one.at, "unread", kind=unknown, detail=detail, **whose)
 

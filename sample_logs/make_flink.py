@@ -6,7 +6,8 @@
 Needs a JDK 17 and pip; Flink's own jars come from PyPI (some 420 MB), the job is flink/Orders.java, the broker is
 noida-db on loopback. The jobs run under `HOME`, a neutral path, because Flink stores absolute paths; the result is
 copied beside this script and `HOME` is removed. Ids, names and times differ from run to run, so a new run gives a
-new folder, not the same bytes; README.md of the sample tells what must be the same.
+new folder, not the same bytes, and README.md of the sample has to be written anew. RocksDB writes the host's name into
+its files: look before you commit them.
 
 At the end Flink itself tries each retained checkpoint, in job folders of its own, and the script prints what it did.
 """

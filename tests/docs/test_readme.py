@@ -35,7 +35,7 @@ def test_the_readme_shows_what_the_command_prints(command: str, output: str, mon
 
 
 COMMANDS = [
-    *("recovery-line", "verify", "replay", "inspect", "graph", "z-cycles", "compare"),
+    *("recovery-line", "verify", "replay", "inspect", "graph", "z-cycles", "compare", "retention"),
     *("extent", "eventual-checkpoint", "advise", "simulate"),
 ]
 
