@@ -25,8 +25,8 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka_decode import read_records
 from cklog.parsers.kafka_headers import read, read_unchecked
+from cklog.parsers.kafka_records import read_records
 from cklog.record_batches import BATCHES
 from tests.kafka_builder import Row, batch
 

@@ -6,9 +6,10 @@ open is told beside the commit that holds until then.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -49,24 +50,29 @@ def _last_by_key(
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=LAST)
     folder = posixpath.dirname(batch["_path"][0].as_py())
-    fates = [
-        _fate(spans.get((folder, producer), ()), at) if transactional else 0
-        for at, producer, transactional in zip(
-            batch["at"].to_pylist(), batch["producer"].to_pylist(), batch["transactional"].to_pylist(), strict=True
-        )
-    ]
-    columns = [pa.array([fate == 1 for fate in fates]), *(batch[name] for name in COLUMNS)]
-    table = pa.table(columns, schema=LAST)
+    table = pa.Table.from_batches([batch.select(list(COLUMNS))])
+    fates = _fates(table, spans, folder) if pc.any(table["transactional"]).as_py() else [0] * table.num_rows
+    columns = [pa.array([fate == 1 for fate in fates]), *table.columns]
     counted = pa.array([fate is not None for fate in fates])
-    return _newest(table.filter(pc.and_(counted, pc.less(table["at"], cuts[folder]))))
+    kept = pc.and_(counted, pc.less(table["at"], cuts[folder]))
+    return _newest(pa.table(columns, schema=LAST).filter(kept))
 
 
-def _fate(spans: Iterable[Span], at: int) -> int | None:
-    """0: the commit at `at` counts, 1: it is pending, None: it counts for nothing."""
-    for first, end, pending in spans:
-        if first <= at < end:
-            return 1 if pending else None
-    return 0
+def _fates(table: pa.Table, spans: Mapping[tuple[str, int], list[Span]], folder: str) -> list[int | None]:
+    """The fate of each commit, shape (n,)."""
+    columns = (table[name].to_pylist() for name in ("at", "producer", "transactional"))
+    return [
+        _fate(spans.get((folder, producer), ()), at) if transactional else 0
+        for at, producer, transactional in zip(*columns, strict=True)
+    ]
+
+
+def _fate(spans: Sequence[Span], at: int) -> int | None:
+    """0: the commit at `at` counts, 1: it is pending, None: it counts for nothing; `spans` of its producer ascend."""
+    before = bisect.bisect_left(spans, (at + 1, 0, 0)) - 1
+    if before < 0 or at >= spans[before][1]:
+        return 0
+    return 1 if spans[before][2] else None
 
 
 def trimmed(table: pa.Table) -> pa.Table:
@@ -75,13 +81,11 @@ def trimmed(table: pa.Table) -> pa.Table:
 
 
 def _newest(table: pa.Table) -> pa.RecordBatch:
-    order = pc.sort_indices(table, [("at", "ascending")])
-    last: dict[tuple[Any, ...], int] = {}
-    keys = zip(*(table[name].to_pylist() for name in _KEYS), strict=True)
-    named = dict(enumerate(keys))
-    for row in order.to_pylist():
-        last[named[row]] = row
-    kept = table.take(pa.array(sorted(last.values()), pa.int64())).combine_chunks()
+    """The row with the largest `at` per key."""
+    ordered = table.sort_by("at")
+    numbered = ordered.append_column("row", pa.array(range(len(ordered)), pa.int64()))
+    last = numbered.group_by(_KEYS, use_threads=False).aggregate([("row", "max")])["row_max"]
+    kept = ordered.take(last.sort()).combine_chunks()
     return kept.to_batches()[0] if kept.num_rows else pa.RecordBatch.from_pylist([], schema=LAST)
 
 

@@ -42,20 +42,23 @@ snapshot     checkpoint, version (of the format), name (Checkpoint / Savepoint /
 operator     operator, name, uid (null where the format has none), parallelism, max_parallelism, kind ("finished" if the
              whole operator is), detail (coordinator state: its size in bytes, null if none)
 finished     operator, subtask: that instance had finished
+reference    operator, subtask: the state of that instance is the one of the older `checkpoint` (version 7)
 handle       operator, subtask (null: the operator's coordinator, or a master hook), name (inline / absolute /
              relative / segment / empty), kind (coordinator / master / managed-operator / raw-operator /
              managed-keyed / raw-keyed / input-channel / output-channel), file (as stored: a URI, or a path
-             relative to the metadata; null if inline), start (first byte used), bytes (used), at_least (the file
-             may be longer than start + bytes), uid (the keyed backend's uuid), detail (exclusive / shared /
-             private / task-owned / changelog, or null)
+             relative to the metadata; null if inline), start (first byte used), bytes (used; null: the writer did not
+             know), at_least (the file may be longer than start + bytes; null if inline), uid (the keyed backend's
+             uuid), detail (exclusive / shared / private / task-owned / changelog, or null; of a master hook: its
+             name). A file of in-flight data is told once per subtask and side, though others may share it
 channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or
              subpartition), bytes
 source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind
-             (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (null: none), detail (its cluster)
-enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned / discovering),
-             offset
-transaction  operator, subtask, name (transactional id), kind (open / pending), checkpoint, detail
-             ("producer 7 epoch 0")
+             (kafka / dynamic-kafka / number-sequence), offset (next to read), stop (exclusive; null: none), detail (its
+             cluster)
+enumerator   a partition that the coordinator knows: operator, name, kind (assigned / unassigned), offset; or, without a
+             name, kind discovering: it had not yet looked for partitions
+transaction  operator, subtask, name (transactional id), kind (open: of a writer; pending / failed / committed: of a
+             committer), checkpoint, detail ("producer 7 epoch 0"); or, kind prefix, what a writer's ids begin with
 unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence)
 """
 

@@ -14,7 +14,7 @@ with its reason, or stays. Messages of formats 0 and 1 are decoded by `kafka_leg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,15 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Damage, Split
 from cklog.parsers import kafka_legacy as legacy
 from cklog.parsers.kafka_batches import HEADER, BadBatch, Header, Record, decompress, headers_at, records, varint
-from cklog.parsers.kafka_headers import Heads, heads
-from cklog.parsers.kafka_segment import BLOCK_BYTES, Segment
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
+from cklog.parsers.kafka_varints import Bytes, Flags, Ints, varints
 
 Batch = tuple[Header, "bytes | memoryview"]
 """A header and the bytes of the whole batch."""
@@ -44,12 +38,6 @@ _SIDE_BY_SIDE = 32
 
 _HEADERS = 64
 """Headers of one record that are followed at once; records with more are given to the careful decoder."""
-
-_PART_BATCHES, _PART_BYTES = 2000, 16 << 20
-"""Decoded at once from a segment, before decompression."""
-
-_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], np.int64)
-"""The number that a zig-zag varint of one byte is."""
 
 _SMALLEST = 7
 """Bytes of a record at least: its length and six fields."""
@@ -124,42 +112,6 @@ class _Payloads(NamedTuple):
     counts: Ints
     old: list[npt.NDArray[np.int64]]
     faults: list[Fault]
-
-
-class Part(NamedTuple):
-    """Some batches of a segment: their byte positions, their headers, and their records."""
-
-    at: Ints
-    heads: list[Header]
-    records: Decoded
-
-
-def read_records(split: Split, check: bool = True) -> Iterator[Part | Damage]:
-    """The records of a split's batches, part by part, and the damage; with `check` every CRC is verified."""
-    with Segment(split.uri, split.path, split.size, BLOCK_BYTES, mapped=True) as segment:
-        for found in heads(split, check):
-            if isinstance(found, Damage):
-                yield found
-                continue
-            for at, some in _measured(found):
-                batches = [(head, segment.data(i, head.size)) for i, head in zip(at.tolist(), some, strict=True)]
-                part = Part(at, some, decode(batches))
-                yield part
-                for i, reason in part.records.faults:
-                    detail = f"offsets {some[i].base} to {some[i].last}: {reason}"
-                    yield Damage(split.path, "corrupt-batch", int(at[i]), detail, some[i].count)
-
-
-def _measured(found: Heads) -> Iterator[tuple[Ints, list[Header]]]:
-    """The same in parts of `_PART_BATCHES` and about `_PART_BYTES` at the most."""
-    every = found.headers()
-    end = np.cumsum([head.size for head in every])
-    start = 0
-    while start < len(every):
-        before = int(end[start - 1]) if start else 0
-        stop = min(max(int(np.searchsorted(end, before + _PART_BYTES)), start + 1), start + _PART_BATCHES)
-        yield found.at[start:stop], every[start:stop]
-        start = stop
 
 
 def decode(batches: Sequence[Batch]) -> Decoded:
@@ -296,36 +248,6 @@ def _follow_one(data: bytes, at: int, end: int, count: int) -> list[int]:
             return places
     places[count] = at
     return places
-
-
-def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
-    """Zig-zag varints of at most `bits`: the numbers, where each ends, and which are longer; shapes (n,).
-
-    `data` goes on for 10 bytes behind every place.
-    """
-    byte = data[at]
-    found, after = _ONE_BYTE[byte], at + 1
-    bad = np.zeros(len(at), np.bool_)
-    longer = np.flatnonzero(byte >= 0x80)
-    if len(longer):
-        found[longer], after[longer], bad[longer] = _longer(data, at[longer], bits)
-    return found, after, bad
-
-
-def _longer(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
-    """`varints` of more than one byte."""
-    raw, end = (data[at] & 0x7F).astype(np.uint64), at + 1
-    bad, more = np.zeros(len(at), np.bool_), np.arange(len(at))
-    for shift in range(7, bits, 7):
-        byte = data[end[more]]
-        bad[more] |= (byte & 0x7F) >> min(bits - shift, 7) != 0
-        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-        end[more] += 1
-        more = more[byte >= 0x80]
-        if not len(more):
-            break
-    bad[more] = True
-    return (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64), end, bad
 
 
 def _fields(

@@ -21,15 +21,16 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka_batches import BadBatch, Header, Record, records
-from cklog.parsers.kafka_segment import BLOCK_BYTES, Segment, walk
+from cklog.parsers.kafka_records import Part, read_records
 from cklog.parsers.records import PSEUDO
 from cklog.partitions import COMMITS
 
 TOPIC = "__consumer_offsets"
 READER = "cklog.parsers.kafka_groups:read"
 
-_ROWS_AT_ONCE = 1 << 14
+_KEYS_KEPT = 1 << 18
+"""Keys that are kept understood at a time."""
+
 _FLEXIBLE = 4
 
 
@@ -43,49 +44,63 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     Damage of whole batches is not told here: the scan of the headers has told it.
     """
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else COMMITS.field(n) for n in columns])
-    rows: list[dict[str, Any]] = []
+    keys: dict[bytes, tuple[str, str, int] | None] = {}
     try:
-        for found in _rows(split):
-            if isinstance(found, Damage):
-                yield found
+        for part in read_records(split):
+            if isinstance(part, Damage):
                 continue
-            rows.append(found)
-            if len(rows) >= _ROWS_AT_ONCE:
-                yield pa.RecordBatch.from_pylist(rows, schema=shape)
-                rows = []
+            for fault in part.records.faults:
+                head = part.heads[fault.batch]
+                detail = f"offsets {head.base} to {head.last}: {fault.reason}"
+                yield Damage(split.path, "bad-record", int(part.at[fault.batch]), detail, max(head.count, 1))
+            found = _Commits(split.path, part, keys)
+            yield from found.damage
+            yield found.batch(shape)
+            if len(keys) > _KEYS_KEPT:
+                keys.clear()
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=shape)
 
 
-def _rows(split: Split) -> Iterator[dict[str, Any] | Damage]:
-    """A row per committed offset of the split's batches."""
-    with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
-        for found in walk(segment, split.start, min(split.end, split.size), ordinary=True):
-            if isinstance(found, Damage) or found[1].control or found[1].magic != 2:
-                continue
-            at, head = found
-            try:
-                for record in records(head, segment.bytes(at, head.size)):
-                    yield from _row(split.path, at, head, record)
-            except BadBatch as reason:
-                detail = f"offsets {head.base} to {head.last}: {reason}"
-                yield Damage(split.path, "bad-record", at, detail, max(head.count, 1))
+class _Commits:
+    """The committed offsets of some batches, column by column.
 
+    `keys` are those understood before: a group commits under the same ones all its life.
+    """
 
-def _row(path: str, at: int, head: Header, record: Record) -> Iterator[dict[str, Any] | Damage]:
-    try:
-        key = commit_key(record.key or b"")
-        if key is None:
-            return
-        value = commit_value(record.value)
-    except NotACommit as reason:
-        yield Damage(path, "bad-record", at, f"Kafka offset {record.offset}: {reason}")
-        return
-    names = dict(zip(("group", "topic", "partition", "offset", "time", "leader_epoch"), (*key, *value), strict=True))
-    mine = {"at": record.offset, "producer": head.producer, "transactional": head.transactional}
-    yield names | mine | {"_path": path, "_offset": at}
+    def __init__(self, path: str, part: Part, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
+        self._path, self._part, self._keys = path, part, keys
+        self.damage: list[Damage] = []
+        self._rows: list[tuple[Any, ...]] = []
+        table = part.records.to_table()
+        columns = (table[name].to_pylist() for name in ("batch", "offset", "key", "value"))
+        passed_over = [head.control or head.magic != 2 for head in part.heads]
+        for batch, offset, key, value in zip(*columns, strict=True):
+            if not passed_over[batch]:
+                self._add(batch, offset, key or b"", value)
+
+    def _add(self, batch: int, offset: int, key: bytes, value: bytes | None) -> None:
+        try:
+            if key not in self._keys:
+                self._keys[key] = commit_key(key)
+            named = self._keys[key]
+            if named is not None:
+                self._rows.append((batch, offset, *named, *commit_value(value)))
+        except NotACommit as reason:
+            at = int(self._part.at[batch])
+            self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
+
+    def batch(self, shape: pa.Schema) -> pa.RecordBatch:
+        """The rows, as the columns of `shape`."""
+        names = ("batch", "at", "group", "topic", "partition", "offset", "time", "leader_epoch")
+        lists = zip(*self._rows, strict=True) if self._rows else ((),) * len(names)
+        columns: dict[str, Any] = dict(zip(names, lists, strict=True))
+        heads, at = self._part.heads, self._part.at.tolist()
+        columns["producer"] = [heads[i].producer for i in columns["batch"]]
+        columns["transactional"] = [heads[i].transactional for i in columns["batch"]]
+        columns["_offset"] = [at[i] for i in columns["batch"]]
+        columns["_path"] = [self._path] * len(self._rows)
+        return pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in shape], schema=shape)
 
 
 def commit_key(key: bytes) -> tuple[str, str, int] | None:

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from cklog.model import Finding, InputUsed, Where
 from cklog.storage import READ_LIMIT, Root
-from cklog.store_restores import Entry, StoreLayout, Task
+from cklog.stores import GLOBAL, Entry, StoreLayout, Task
 
-CHECKPOINT, ROCKSDB, GLOBAL, PROCESS = ".checkpoint", "rocksdb", "global", "kafka-streams-process-metadata"
+CHECKPOINT, ROCKSDB, PROCESS = ".checkpoint", "rocksdb", "kafka-streams-process-metadata"
 UNKNOWN = -4
 _TASK = re.compile(r"(?:(.+)__)?(\d{1,9})_(\d{1,9})")
 _TOPOLOGY = re.compile(r"__(.+)__")
@@ -71,7 +72,9 @@ class KafkaStreams:
             InputUsed(task.path, self.name, sum(size for _, size in task.stores), len(task.entries or ()))
             for task in tasks
         )
-        return StoreLayout(tuple(sorted(tasks, key=lambda t: t.order)), tuple(findings), used)
+        several = len({task.application for task in tasks}) > 1
+        named = sorted((replace(task, several=several) for task in tasks), key=lambda t: t.order)
+        return StoreLayout(tuple(named), tuple(findings), used)
 
     def _name(self, path: str) -> tuple[str, str, str, int]:
         """Application, topology ("" for the unnamed one), subtopology or "global", and partition."""

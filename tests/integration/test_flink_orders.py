@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,8 +26,14 @@ def answer() -> dict[str, Any]:
     return found
 
 
+def snapshots(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Rows by snapshot."""
+    result = answer["result"]
+    return {row["snapshot"]: row for row in {**result.get("details", {}), **result}["snapshots"]}
+
+
 def test_verdicts_are_flinks(answer: dict[str, Any]) -> None:
-    rows = {row["snapshot"]: row for row in answer["result"]["snapshots"]}
+    rows = snapshots(answer)
     assert {name for name, row in rows.items() if row["verdict"] == "restorable"} == RESTORED
     assert {name: row["flawed"] for name, row in rows.items() if row["verdict"] == "missing-state-file"} == FAILS
     assert {name for name, row in rows.items() if row["verdict"] == "no-metadata"} == TORN
@@ -47,3 +55,17 @@ def test_the_first_jobs_folder_must_stay(answer: dict[str, Any]) -> None:
 
 def test_alone_the_first_job_has_nothing_to_restore() -> None:
     assert cklog("recovery-line", SAMPLES / "flink-orders" / FIRST).code == 4
+
+
+def test_without_the_obsolete_files_the_answer_is_the_same(answer: dict[str, Any], tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(SAMPLES / "flink-orders", copy)
+    planned = json.loads(cklog("retention", copy, "--json").out)["result"]["rows"]
+    gone = [row["path"] for row in planned if row["fate"] == "OBSOLETE"]
+    assert any(path.startswith(f"{FIRST}/") for path in gone), "the broken checkpoints may go"
+    for path in gone:
+        (copy / path).unlink()
+    after = json.loads(cklog("recovery-line", copy, "--json").out)
+    assert {name for name, row in snapshots(after).items() if row["verdict"] == "restorable"} == RESTORED
+    assert after["result"]["line"] == answer["result"]["line"]
+    assert after["result"]["sources"] == answer["result"]["sources"]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
+import random
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +20,11 @@ from cklog.parsers.kafka_snapshots import producers
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Range
 from cklog.question import Question
+from tests.conftest import SAMPLES
 from tests.kafka_broker import log_of, logs_of
 
 DUMPED = ("ck-compact", "ck-gzip", "ck-lat", "ck-lz4", "ck-none", "ck-snappy", "ck-txn", "ck-zstd")
+SAMPLE_ENDS = {"orders-0": 37, "orders-1": 50, "__consumer_offsets-0": 6}
 BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* producerId: (-?\d+) .*isControl: (\w+) .*size: (\d+)"
 )
@@ -152,6 +158,63 @@ def test_a_bad_byte_in_the_real_log(broker: Path, tmp_path: Path) -> None:
     assert (p.log_end, p.restart_end) == (1500, 750)
     assert p.cut is not None
     assert p.cut.records == 1500 - 800
+
+
+def test_the_sample_is_what_its_script_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("kafka", reason="kafka-python made the sample")
+    spec = importlib.util.spec_from_file_location("make_kafka", SAMPLES / "make_kafka.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "make_kafka", script)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "HERE", tmp_path)
+    script.main()
+    made = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    sample = SAMPLES / "kafka-broker"
+    there = {str(p.relative_to(sample)): p.read_bytes() for p in sample.rglob("*") if p.is_file()}
+    assert made == {name: data for name, data in there.items() if name not in ("README.md", "expected.json")}
+
+
+def test_the_samples_answer() -> None:
+    """What README.md of the sample says."""
+    answer = log_of(SAMPLES / "kafka-broker").replay(Question())
+    line = answer.result
+    assert {f"{e.operator}/{e.subtask}": e.checkpoint for e in line.line} == {"orders/0": 37, "orders/1": 10}
+    (cut,) = [row for row in line.details["cuts"] if row["batches"]]
+    assert (cut["partition"], cut["records"]) == ("orders-1", 30)
+    assert exports("billing")["kafka-csv"](answer) == "orders,0,12\norders,1,10\n"
+    (row,) = [row for row in line.details["ranges"] if (row["group"], row["log"]) == ("billing", "orders-0")]
+    assert (row["records"], row["data"], row["control"], row["aborted"], row["open"]) == (25, 17, 2, 3, 3)
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    at, length = chance.randrange(len(data)), chance.randrange(1, 40)
+    made = [
+        data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :],
+        data[:at],
+        data[:at] + bytes(length) + data[at + length :],
+        data[:at] + chance.randbytes(length) + data[at + length :],
+        data[:at] + data[at + length :],
+    ]
+    return chance.choice(made)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_folders_are_answered(tmp_path: Path, seed: int) -> None:
+    """Bytes changed, cut off, doubled and zeroed anywhere in a broker's folder: an answer, and never a newer line."""
+    chance = random.Random(seed)
+    for number in range(40):
+        folder = tmp_path / str(number)
+        shutil.copytree(SAMPLES / "kafka-broker", folder)
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".md", ".json"))
+        for path in chance.sample(files, 2):
+            path.write_bytes(mutated(path.read_bytes(), chance))
+        log = log_of(folder)
+        for answer in (log.recovery_line(Question()), log.replay(Question()), log.inspect()):
+            assert answer.exit_code in (0, 3)
+        ends = {name: p.log_end for name, p in log.logs.partitions().items()}
+        assert all(end <= SAMPLE_ENDS.get(name, 0) for name, end in ends.items())
 
 
 def test_both_engines_read_the_broker_alike(broker: Path, logs: PartitionLogs, spark: Engine) -> None:

@@ -367,3 +367,18 @@ def test_folders_of_absurd_names_tell_nothing(tmp_path: Path) -> None:
         assert rows[-1].get("file", "/").startswith("/")
     rows = said(written(tmp_path, of_subtask(keyed=fb.key_groups(3, fb.inline(b"", "s3://b/chk-8/1")))))
     assert rows[-1]["file"] == "s3://b/chk-8"
+
+
+def test_the_folder_is_the_one_with_the_checkpoint_s_number_before_any_job_s(tmp_path: Path) -> None:
+    """Shared files may be another job's; two jobs, and no folder of this checkpoint, tell nothing."""
+    one, other = (fb.absolute(f"file:/r/{job * 16}/shared/1", 1) for job in ("0a", "0b"))
+    own = fb.inline(b"", f"file:/r/{'0b' * 16}/chk-8/2")
+    older = fb.absolute(f"file:/r/{'0a' * 16}/chk-7/3", 1)
+    for files, folder in (
+        ([one, own, older], f"file:/r/{'0b' * 16}/chk-8"),
+        ([one, older], f"file:/r/{'0a' * 16}/chk-8"),
+        ([one, other], None),
+        ([older], None),
+    ):
+        rows = said(written(tmp_path, of_subtask(keyed=fb.incremental(fb.null(), files))))
+        assert rows[-1].get("file") == folder

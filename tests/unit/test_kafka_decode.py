@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from cklog.engine import Damage, Split
-from cklog.parsers import kafka_decode
+from cklog.parsers import kafka_records
 from cklog.parsers.kafka_batches import header
-from cklog.parsers.kafka_decode import Fault, Part, decode, read_records, varints
+from cklog.parsers.kafka_decode import Fault, decode
+from cklog.parsers.kafka_records import Part, read_records
+from cklog.parsers.kafka_varints import varints
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, batch
 from tests.unit.test_kafka_real import dumped
@@ -85,7 +87,7 @@ def test_numbers_of_any_width(raw: str, bits: int, number: int | None, width: in
 
 
 def test_a_segment_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_decode, "_PART_BATCHES", 3)
+    monkeypatch.setattr(kafka_records, "_PART_BATCHES", 3)
     path = tmp_path / f"{0:020}.log"
     made = [batch(2 * i, [Row(b"v" * i), Row(None)]) for i in range(10)]
     made[4] = batch(8, [], payload=b"\x02\0", count=1, last_delta=1)

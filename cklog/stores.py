@@ -1,0 +1,106 @@
+"""Stores of a job as values: tasks with what their files say, and what each store reads again after a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cklog.model import Finding, InputUsed
+
+GLOBAL = "global"
+"""The group of the stores that every instance has in full; it is no subtopology."""
+
+Start = Literal["checkpoint", "beginning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An offset as it was written, None if it was not known then; `at` is its byte in the file."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    at: int
+
+    @property
+    def name(self) -> str:
+        """The partition, as logs are named."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task's folder: `stores` with their bytes, `folders` by name, `entries` None if no list of them can be read.
+
+    `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
+    """
+
+    application: str
+    topology: str
+    group: str
+    partition: int
+    path: str
+    stores: tuple[tuple[str, int], ...]
+    folders: frozenset[str]
+    entries: tuple[Entry, ...] | None
+    several: bool = False
+
+    @property
+    def operator(self) -> str:
+        """The subtopology, with its topology if that has a name, and the application if there are several."""
+        group = f"{self.topology}__{self.group}" if self.topology else self.group
+        return f"{self.application}/{group}" if self.several else group
+
+    @property
+    def name(self) -> str:
+        """The task as a subtask of the line."""
+        return f"{self.operator}/{self.partition}"
+
+    @property
+    def file(self) -> str:
+        """Where the task's entries are, or would be."""
+        return f"{self.path}/.checkpoint" if self.path != "." else ".checkpoint"
+
+    @property
+    def order(self) -> tuple[str, str, bool, int, int, str]:
+        """What tasks are sorted by: subtopologies by number, global stores last."""
+        number = int(self.group) if self.group != GLOBAL else 0
+        return self.application, self.topology, self.group == GLOBAL, number, self.partition, self.path
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLayout:
+    """The tasks below PATH, what is wrong with their files, and those files."""
+
+    tasks: tuple[Task, ...]
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+
+
+class Stores(Protocol):
+    """A parser of state folders."""
+
+    name: str
+
+    def stores(self) -> StoreLayout: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What one store reads again: offsets [restore_from, restore_to) of a changelog partition; None: not known.
+
+    A log that ends before the store's offset gives a `restore_to` below `restore_from`.
+
+    `start`: from its checkpoint, or from the changelog's beginning. `store` None: the entry names no store that is here
+    (a source topic that serves as changelog). `records` and `bytes` are those of the range, if the logs are there.
+    """
+
+    task: str
+    store: str | None
+    changelog: str
+    start: Start
+    restore_from: int | None
+    restore_to: int | None
+    records: int | None
+    bytes: int | None
+    store_bytes: int | None
