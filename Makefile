@@ -16,6 +16,9 @@ samples:
 	python sample_logs/make_native.py
 	python sample_logs/make_raw_events.py
 	python sample_logs/make_simulated.py
+	python sample_logs/make_kafka.py
+	python sample_logs/make_kafka_streams.py
+	python sample_logs/make_checkmate.py
 
 golden:
 	python -m pytest --refresh-golden tests/golden

@@ -19,6 +19,7 @@ _TITLES: Mapping[str, str] = {
     "committed_difference": "What groups have committed beside the checkpoint",
     "ranges": "To read again",
     "partitions": "Partitions",
+    "cuts": "What a restarting broker cuts",
     "stores": "Stores",
 }
 _NOT_FOR = {"recovery-line": ("in_flight_channels", "ranges"), "replay": ("snapshots", "needs", "in_flight")}

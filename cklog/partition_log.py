@@ -93,6 +93,9 @@ class PartitionLog:
                 "headline": _headline(self._partitions.values(), self._commits),
                 "partitions": [_row(p) for p in listed],
                 "groups": [_group_row(commit, p) for commit, p in commits],
+                "committed_offsets": [
+                    {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset} for c, _ in commits
+                ],
                 "cuts": [
                     {"partition": p.name, "offset": p.restart_end, **asdict(p.cut)}
                     for p in self._partitions.values()

@@ -55,19 +55,19 @@ def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
 def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
     """What is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
 
-    `line.details["committed"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty if there is one.
+    `line.details["committed_offsets"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty if there is one.
 
     Raises
     ------
     UsageError : nothing is known to be committed, or by several groups; says which
     """
-    found_there = line.details.get("committed")
+    found_there = line.details.get("committed_offsets")
     rows: list[dict[str, Any]] = found_there if isinstance(found_there, list) else []  # a batch number, of a query
     groups = sorted({str(row["group"]) for row in rows})
     if not groups:
         raise UsageError(
             "--rollback needs the offsets that are committed now, and no committed offset was found",
-            "they are in the broker's topic __consumer_offsets",
+            "they are in the broker's topic __consumer_offsets: give its data folder with --kafka",
         )
     if group not in groups and (group or len(groups) > 1):
         told = f"no group {group} has" if group else f"{len(groups)} groups have"

@@ -80,7 +80,7 @@ class Run(AbstractContextManager["Run"]):
 
     @cached_property
     def analyses(self) -> Any:
-        """The analyses for this kind of run: `EventLog`, `BatchLog` for micro-batches, `SnapshotLog` for snapshots."""
+        """The analyses for this kind of run: by what its parser offers, an `EventLog` if nothing else."""
         if hasattr(self.parser, "plan"):
             from cklog.batch_log import BatchLog
 
@@ -93,6 +93,8 @@ class Run(AbstractContextManager["Run"]):
             from cklog.partition_log import PartitionLog
 
             return PartitionLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
+        if hasattr(self.parser, "stores"):
+            return self._restores(KafkaLogs())
         from cklog.event_log import EventLog
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
@@ -108,6 +110,9 @@ class Run(AbstractContextManager["Run"]):
 
     def recovery_line(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
         """The latest consistent line; `question` is a `cklog.question.Question`."""
+        if hasattr(self.parser, "stores"):
+            answer: Answer = self._restores(kafka).recovery_line(question)
+            return answer
         return self._beside_logs(self.lines.recovery_line(question), kafka)
 
     def failures_over_time(self, question: Any, times: Any) -> Answer:
@@ -118,7 +123,20 @@ class Run(AbstractContextManager["Run"]):
 
     def replay(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
         """Offsets and ranges to replay from the latest consistent line."""
+        if hasattr(self.parser, "stores"):
+            answer: Answer = self._restores(kafka).replay(question)
+            return answer
         return self._beside_logs(self.lines.replay(question), kafka)
+
+    def _restores(self, kafka: KafkaLogs) -> Any:
+        """The analyses of state folders, with the changelogs that `--kafka` or PATH itself holds."""
+        from cklog.store_restores import StoreRestores
+
+        if kafka.channels or kafka.group:
+            raise UsageError("--channel and --group: a store is restored from the changelog that its entry names")
+        here = _load(PARSERS["kafka"]).recognises(self._root)
+        logs = self.logs_in(kafka.folder or self._root.path) if kafka.folder or here else None
+        return StoreRestores(self.parser, logs, self._options.strict)
 
     def _beside_logs(self, answer: Answer, kafka: KafkaLogs) -> Answer:
         """The answer with what the Kafka logs hold of its ranges, if they were given."""

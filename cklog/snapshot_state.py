@@ -38,12 +38,12 @@ def operator_labels(table: pa.Table) -> dict[str, str]:
 
 
 def source_offsets(table: pa.Table, lead: str = "") -> list[SourceOffset]:
-    """Where each split resumes; a marker instead of an offset is kept as it is. `lead` goes before operators' names."""
+    """Where each split resumes; None: at its start. Another marker instead of an offset is kept as it is. `lead` goes before operators' names."""
     labels = operator_labels(table)
     found = [
         SourceOffset(
             row["name"],
-            row["offset"],
+            None if row["offset"] == EARLIEST else row["offset"],
             lead + labels.get(row["operator"], row["operator"]),
             -1 if row["subtask"] is None else row["subtask"],
         )
@@ -147,6 +147,7 @@ def transactions(table: pa.Table) -> list[dict[str, Any]]:
             "producer": row["detail"],
         }
         for row in rows_of(table, "transaction")
+        if row["kind"] in ("open", "pending", "failed")
     ]
     return sorted(rows, key=lambda r: (r["operator"], r["transaction"], r["state"]))
 

@@ -66,7 +66,7 @@ def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: 
     committed = _committed(logs, bindings.group)
     details = line.details | {
         "ranges": [_row(a, count) for a, count in zip(asked, counts, strict=True)],
-        "committed": committed,
+        "committed_offsets": committed,
         "committed_difference": _difference(line, bindings, committed),
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]

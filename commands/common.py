@@ -91,9 +91,15 @@ class Common:
         return open_run(self.path, options)
 
     def answer(
-        self, ask: Callable[[Run], Answer], exports: Mapping[str, Callable[[Answer], str]] | None = None
+        self,
+        ask: Callable[[Run], Answer],
+        exports: Mapping[str, Callable[[Answer], str]] | None = None,
+        steps: Callable[[str], tuple[str, ...]] = lambda form: (),
     ) -> None:
-        """Ask the run, print the answer, and leave with its exit code; `exports` are formats of this command."""
+        """Ask the run, print the answer, and leave with its exit code.
+
+        `exports` are formats of this command, `steps` what to do with what they print, told on stderr.
+        """
         form = "json" if self.as_json else self.form
         own = exports or {}
         if form not in (*FORMATS, *own):
@@ -107,6 +113,8 @@ class Common:
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
                 print(f"{finding.severity}: [{finding.id}] {visible(finding.message)}", file=sys.stderr)
+            for number, step in enumerate(steps(form), 1):
+                print(f"{number}. {step}", file=sys.stderr)
         raise typer.Exit(found.exit_code)
 
     def _rendered(self, answer: Answer, form: str) -> str:

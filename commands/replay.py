@@ -19,7 +19,7 @@ from cklog.commands.options import (
     kafka_logs,
     question,
 )
-from cklog.exports import exports
+from cklog.exports import exports, steps
 
 
 @command
@@ -45,8 +45,9 @@ def replay(
 ) -> None:
     """Offsets and ranges to replay from the line.
 
-    --format also takes what tools accept: kafka-csv, kafka-delete-records, kcat, spark-offsets, flink-offsets.
+    --format also takes what tools accept: kafka-csv, kafka-to-offset, kafka-get-offsets, kafka-delete-records,
+    streams-csv, kcat, spark-offsets, spark-ending-offsets, flink-offsets, flink-sql.
     """
     asked = question(failed, as_of, at, earliest=earliest, against=against, check_files=not no_check_files)
     logs = kafka_logs(kafka, channel, group)
-    common.answer(lambda run: run.replay(asked, logs), exports(operator, topic, rollback))
+    common.answer(lambda run: run.replay(asked, logs), exports(operator, topic, rollback), steps)

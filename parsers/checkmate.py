@@ -14,7 +14,7 @@ and drops failures of uploads: what was undone by an earlier recovery stays, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class CheckMate:
         self._dump = dump_of(root)
         self._turned: tuple[Finding, ...] | None = None
         named = {c for c in map(self._dump.deployment.channel, sorted({log.channel for log in self._dump.logs})) if c}
-        self.manifest: dict[str, Any] = {"channels": [{"channel": name} for name in sorted(named)]}
+        self.manifest: Mapping[str, Any] = {"channels": [{"channel": name} for name in sorted(named)]}
 
     def has(self, table: str) -> bool:
         """Whether there are objects of the table, readable or not."""
@@ -129,9 +129,7 @@ def _missing(dump: Dump) -> Iterable[Finding]:
             told = f"{subject} is not here: its upload had not ended, or failed; older snapshots are used"
             yield Finding("unfinished-upload", "info", subject, told)
             continue
-        told = (
-            f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
-        )
+        told = f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
         yield Finding("missing-file", "error", subject, told)
 
 

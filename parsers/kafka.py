@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Split
+from cklog.engine import Kernel, Reduce, Scan, Split
 from cklog.parsers import kafka_groups, kafka_headers, kafka_legacy, kafka_log
 from cklog.parsers.kafka_batches import BadBatch, records
 from cklog.parsers.kafka_folder import has_segments, layout
 from cklog.parsers.kafka_segment import Segment
-from cklog.partitions import Layout, SegmentFile
+from cklog.partitions import COMMITS, Layout, SegmentFile
+from cklog.record_batches import BATCHES
 from cklog.storage import Entry, Root
 
 
@@ -25,6 +27,7 @@ class Kafka:
     """Partitions below a root; a parser as `cklog.partitions.Logs` says."""
 
     name = "kafka"
+    tables: ClassVar = {"batches": BATCHES, "commits": COMMITS}
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -53,6 +56,21 @@ class Kafka:
     def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
         """Splits whose table is `cklog.partitions.COMMITS`."""
         return self._splits(segments, step, kafka_groups.READER)
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+    ) -> Scan:
+        """A scan of every partition's batches, or of every commit."""
+        folders = self._layout.commit_folders if table == "commits" else self._layout.folders
+        segments = [segment for folder in folders for segment in folder.segments]
+        made = (self.commit_splits if table == "commits" else self.splits)(segments, split_bytes)
+        return Scan(tuple(made), table, columns, kernel, partial, reduce)
 
     @staticmethod
     def coordinator(group: str, partitions: int) -> int:

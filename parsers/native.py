@@ -38,7 +38,7 @@ class Native:
     @staticmethod
     def recognises(root: Root) -> bool:
         """Whether the folder has a manifest or one of the places of a run folder."""
-        return any(e.path == "job.json" or e.path.split("/", 1)[0] in PLACES for e in root.list())
+        return any(e.path == "job.json" or _is_placed(e.path) for e in root.list())
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -200,6 +200,12 @@ def _footer(uri: str) -> Any:
     from cklog.parsers.parquet import footer
 
     return footer(uri)
+
+
+def _is_placed(path: str) -> bool:
+    """Whether a file lies in a place of a run folder; other systems too call a folder `state` or `system`."""
+    place = path.split("/", 1)[0]
+    return place in PLACES and (place not in ("state", "system") or _is_data(path))
 
 
 def _is_data(path: str) -> bool:

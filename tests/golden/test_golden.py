@@ -14,7 +14,20 @@ from tests.conftest import REPOSITORY
 HERE = Path("tests/golden")
 MAP = "--map file:///srv/cklog-sample/wordcount=sample_logs/spark-wordcount"
 FLINK = "sample_logs/flink-orders --map file:///srv/cklog-sample/flink-orders=sample_logs/flink-orders"
+STREAMS = "sample_logs/kafka-streams-state/state --kafka sample_logs/kafka-streams-state/kafka"
 CASES = {
+    "sample_logs/kafka-broker/expected.json": "recovery-line sample_logs/kafka-broker --json",
+    "sample_logs/checkmate-uncoordinated/expected.json": (
+        "recovery-line sample_logs/checkmate-uncoordinated --explain --json"
+    ),
+    "sample_logs/kafka-streams-state/expected.json": f"recovery-line {STREAMS} --json",
+    "kafka-broker.txt": "recovery-line sample_logs/kafka-broker",
+    "kafka-broker-replay.json": "replay sample_logs/kafka-broker --json",
+    "kafka-broker-replay.csv": "replay sample_logs/kafka-broker --operator billing --format kafka-csv",
+    "kafka-broker-inspect.txt": "inspect sample_logs/kafka-broker",
+    "kafka-streams.txt": f"recovery-line {STREAMS}",
+    "checkmate.txt": "recovery-line sample_logs/checkmate-uncoordinated --explain",
+    "checkmate-inspect.json": "inspect sample_logs/checkmate-uncoordinated --json",
     "sample_logs/flink-orders/expected.json": f"recovery-line {FLINK} --json",
     "flink.txt": f"recovery-line {FLINK}",
     "flink-moved.txt": "recovery-line sample_logs/flink-orders/125c88b9401f9252baa1b39e412cc4b8/chk-13",
@@ -97,8 +110,21 @@ CASES = {
     "wordcount.txt": f"recovery-line sample_logs/spark-wordcount {MAP}",
     "wordcount-inspect.txt": f"inspect sample_logs/spark-wordcount {MAP}",
 }
-EXITS = {"join-unreachable.txt": 4, "flink-at.txt": 4, "flink-moved.txt": 5} | dict.fromkeys(
-    ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3
+EXITS = (
+    {"join-unreachable.txt": 4, "flink-at.txt": 4, "flink-moved.txt": 5, "kafka-broker-replay.csv": 3}
+    | dict.fromkeys(
+        (
+            "sample_logs/kafka-broker/expected.json",
+            "kafka-broker.txt",
+            "kafka-broker-replay.json",
+            "kafka-broker-inspect.txt",
+        ),
+        3,
+    )
+    | dict.fromkeys(("sample_logs/kafka-streams-state/expected.json", "kafka-streams.txt"), 3)
+    | dict.fromkeys(
+        ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3
+    )
 )
 
 

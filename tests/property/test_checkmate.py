@@ -6,6 +6,7 @@ import json
 import tempfile
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from hypothesis import assume, given, settings
 
@@ -50,8 +51,8 @@ class Writer:
                 put_snapshot(self.folder, int(worker), operator, stamp, mine, received[subtask], state={"n": number})
                 received[subtask] = {}
         for channel, name in self.names.items():
-            worker = int(channel.partition("->")[0].split("/")[1])
-            put_log(self.folder, worker, name, [0] * (sent[channel] + 1))
+            sender = int(channel.partition("->")[0].split("/")[1])
+            put_log(self.folder, sender, name, [0] * (sent[channel] + 1))
 
 
 def write_native(execution: oracle.Execution, folder: Path) -> None:
@@ -87,7 +88,8 @@ def test_a_dump_and_native_records_give_one_answer(execution: oracle.Execution) 
         Writer(execution, dump).write()
         write_native(execution, native)
         by_dump = EventLog(CheckMate(Root(str(dump))), lambda _size: LocalEngine(), 1 << 20, False)
-        by_records = EventLog(Native(Root(str(native))), lambda _size: LocalEngine(), 1 << 20, False)
+        tables: Any = Native(Root(str(native)))
+        by_records = EventLog(tables, lambda _size: LocalEngine(), 1 << 20, False)
         assert told(by_dump, execution) == told(by_records, execution)
         expected = oracle.latest_line(execution, frozenset(execution.subtasks))
         assert told(by_dump, execution)[0] == expected

@@ -1,10 +1,10 @@
-"""Dumps of the CheckMate testbed: ten tiny runs with their right answers, numbers that are not kept, and damage."""
+"""Dumps of the CheckMate testbed: numbers that are not kept, names, and damage."""
 
 from __future__ import annotations
 
 import datetime
+import json
 import pickle
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,12 @@ from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.event_log import EventLog
 from cklog.model import Answer
 from cklog.parsers.checkmate import CheckMate
-from cklog.parsers.checkmate_names import Deployment
 from cklog.question import Question
 from cklog.storage import Root
 from tests.checkmate_builder import BUCKET, START, framed, message, put_log, put_snapshot
+from tests.conftest import SAMPLES
 
 QUESTION = Question()
-Taken = Sequence[tuple[Mapping[str, int], Mapping[str, int]]]
-"""Of each checkpoint: the last number sent, and the highest received since the one before, by channel."""
 
 
 def opened(folder: Path, strict: bool = False, split_bytes: int = 1 << 20) -> EventLog:
@@ -41,135 +39,6 @@ def ids(answer: Answer) -> set[str]:
     return {finding.id for finding in answer.findings}
 
 
-def build(folder: Path, units: Mapping[tuple[int, str], Taken], logs: Mapping[str, int], sender: int = 1) -> None:
-    """Snapshots of all units, none at one moment, and a log of so many messages for each channel."""
-    for i, ((worker, operator), taken) in enumerate(units.items()):
-        for k, (sent, received) in enumerate(taken):
-            put_snapshot(folder, worker, operator, START + 1000 * k + i, sent, received)
-    for channel, count in logs.items():
-        at = next((w for (w, operator) in units if channel.startswith(f"{operator}_")), sender)
-        put_log(folder, at, channel, [0] * count)
-
-
-RING = ("a_b_0", "b_c_0", "c_a_0")
-Case = tuple[dict[tuple[int, str], Taken], dict[str, int], dict[str, int], dict[str, tuple[int, int]]]
-ONE: dict[str, Case] = {
-    # the channels of these cases join worker 1 and worker 2, one operator each: (units, logs, line, replay)
-    "1 consistent pipeline": (
-        {(1, "a"): [({"a_b_0": 2}, {}), ({"a_b_0": 6}, {})], (2, "b"): [({}, {"a_b_0": 1}), ({}, {"a_b_0": 5})]},
-        {"a_b_0": 7},
-        {"a/1": 2, "b/2": 2},
-        {"a/1->b/2": (6, 7)},
-    ),
-    "2 one orphan": (
-        {(1, "a"): [({"a_b_0": 2}, {}), ({"a_b_0": 4}, {})], (2, "b"): [({}, {"a_b_0": 2}), ({}, {"a_b_0": 5})]},
-        {"a_b_0": 6},
-        {"a/1": 2, "b/2": 1},
-        {"a/1->b/2": (3, 5)},
-    ),
-    "3 domino ring": (
-        {
-            (1, "a"): [
-                ({"a_b_0": -1}, {}),
-                ({"a_b_0": 0}, {"c_a_0": 0}),
-                ({"a_b_0": 1}, {"c_a_0": 1}),
-            ],
-            (2, "b"): [({"b_c_0": -1}, {}), ({"b_c_0": 0}, {"a_b_0": 0}), ({"b_c_0": 1}, {"a_b_0": 1})],
-            (3, "c"): [({"c_a_0": -1}, {}), ({"c_a_0": 0}, {"b_c_0": 1})],
-        },
-        dict.fromkeys(RING, 2),
-        {"a/1": 1, "b/2": 1, "c/3": 1},
-        {},
-    ),
-    "4 tail": (
-        {
-            (1, "a"): [({"a_b_0": 5}, {})],
-            (2, "b"): [({}, {"a_b_0": 3}), ({}, {"a_b_0": 7}), ({}, {"a_b_0": 9})],
-        },
-        {"a_b_0": 11},
-        {"a/1": 1, "b/2": 1},
-        {"a/1->b/2": (4, 6)},
-    ),
-    "5 sender without checkpoint": (
-        {(2, "b"): [({}, {"a_b_0": 3})]},
-        {"a_b_0": 5},
-        {"a/1": 0, "b/2": 0},
-        {},
-    ),
-    "6 sender back at initial": (
-        {
-            (1, "a"): [({"a_b_0": 4}, {"b_a_0": 2})],
-            (2, "b"): [({"b_a_0": -1}, {"a_b_0": 2})],
-        },
-        {"a_b_0": 6, "b_a_0": 4},
-        {"a/1": 0, "b/2": 0},
-        {},
-    ),
-    "7 equality": (
-        {(1, "a"): [({"a_b_0": 4}, {})], (2, "b"): [({}, {"a_b_0": 4})]},
-        {"a_b_0": 5},
-        {"a/1": 1, "b/2": 1},
-        {},
-    ),
-    "8 quiet channel": (
-        {
-            (1, "a"): [({"a_b_0": 3}, {}), ({"a_b_0": 5}, {})],
-            (2, "b"): [({}, {"a_b_0": 3}), ({}, {})],
-        },
-        {"a_b_0": 6},
-        {"a/1": 2, "b/2": 2},
-        {"a/1->b/2": (4, 6)},
-    ),
-    "9 same worker": (
-        {(1, "a"): [({"a_b_0": 2}, {})], (1, "b"): [({}, {"a_b_0": 2}), ({}, {"a_b_0": 6})]},
-        {"a_b_0": 8},
-        {"a/1": 1, "b/1": 1},
-        {},
-    ),
-    "10 receiver at initial": (
-        {(1, "a"): [({"a_b_0": 2}, {})], (2, "b"): []},
-        {"a_b_0": 4},
-        {"a/1": 1, "b/2": 0},
-        {"a/1->b/2": (0, 3)},
-    ),
-}
-
-
-def two_workers(units: Mapping[tuple[int, str], Taken], line: Mapping[str, int]) -> Deployment:
-    """The host of each operator: these runs have fewer partitions than workers, which no name tells."""
-    hosts = {(name.partition("/")[0], 0): int(name.partition("/")[2]) for name in line}
-    operators = tuple(sorted({operator for operator, _ in hosts}))
-    return Deployment(operators, tuple(sorted(set(hosts.values()))), dict.fromkeys(operators, 1), hosts)
-
-
-@pytest.mark.parametrize("case", ONE)
-def test_the_ten_tiny_cases(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The testbed's own code answers 4, 5, 6 and 9 with a line that has orphans, 7 too old, 8 and 10 without replay."""
-    units, logs, line, replay = ONE[case]
-    build(tmp_path, units, logs)
-    monkeypatch.setattr("cklog.parsers.checkmate_dump.deployment_of", lambda *_: two_workers(units, line))
-    answer = opened(tmp_path).recovery_line(QUESTION)
-    assert line_of(answer) == line
-    assert answer.result.consistent
-    assert replayed(answer) == replay
-    proof = opened(tmp_path).verify(dict(line_of(answer)), True, QUESTION)
-    assert {check.check: check.holds for check in proof.result["checks"]}["consistent"] is True
-    assert {check.check: check.holds for check in proof.result["checks"]}["maximal"] is True
-
-
-def test_a_long_domino_ring_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen checkpoints each took the testbed's own search seconds, and 2.4 times as long for each further one."""
-    n = 200
-    units: dict[tuple[int, str], Taken] = {}
-    for worker, (operator, to, source) in enumerate([("a", "a_b_0", "c_a_0"), ("b", "b_c_0", "a_b_0")], 1):
-        units[worker, operator] = [({to: k - 1}, {source: k - 1} if k else {}) for k in range(n)]
-    units[3, "c"] = [({"c_a_0": k - 1}, {"b_c_0": k} if k else {}) for k in range(n - 1)]
-    line = {"a/1": 1, "b/2": 1, "c/3": 1}
-    build(tmp_path, units, dict.fromkeys(RING, n))
-    monkeypatch.setattr("cklog.parsers.checkmate_dump.deployment_of", lambda *_: two_workers(units, line))
-    assert line_of(opened(tmp_path).recovery_line(QUESTION)) == line
-
-
 # --- a job with one partition of each operator on every worker, as the testbed deploys it
 
 
@@ -180,9 +49,9 @@ def deploy(folder: Path, workers: int = 2, coordinated: bool = False, rounds: in
             stamp = k if coordinated else START + 1000 * k + 7 * w
             sent = {f"src_map_{w * workers + j}": 10 * (k + 1) - 1 for j in range(workers)}
             got = {f"src_map_{i * workers + w}": 10 * (k + 1) - 3 for i in range(workers)}
-            more: dict[str, Any] = {} if coordinated else {"sent": sent}
-            put_snapshot(folder, w + 1, "src", stamp, taken={str(w): 100 * (k + 1)}, **more)
-            put_snapshot(folder, w + 1, "map", stamp, **({} if coordinated else {"sent": {}, "received": got}))
+            taken = {str(w): 100 * (k + 1)}
+            put_snapshot(folder, w + 1, "src", stamp, None if coordinated else sent, taken=taken)
+            put_snapshot(folder, w + 1, "map", stamp, None if coordinated else {}, None if coordinated else got)
         for j in range(workers):
             put_log(folder, w + 1, f"src_map_{w * workers + j}", [] if coordinated else [0] * (10 * rounds + 5))
 
@@ -415,3 +284,12 @@ def test_other_folders_are_not_taken_for_dumps(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     assert not CheckMate.recognises(Root(str(tmp_path)))
+
+
+def test_the_sample_gives_its_expected_line() -> None:
+    sample = SAMPLES / "checkmate-uncoordinated"
+    answer = opened(sample).recovery_line(QUESTION)
+    expected = json.loads((sample / "expected.json").read_text())["result"]
+    assert line_of(answer) == {f"{e['operator']}/{e['subtask']}": e["checkpoint"] for e in expected["line"]}
+    assert answer.result.domino
+    assert all(c.retained for c in answer.result.channels)

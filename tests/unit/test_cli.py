@@ -115,7 +115,7 @@ def test_a_missing_java_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_bug_is_a_line_and_exit_70(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "recovery_line", lambda _run, _question: 1 // 0)
+    monkeypatch.setattr(Run, "recovery_line", lambda _run, *_: 1 // 0)
     ended = cklog("recovery-line", JOIN)
     assert ended.code == 70
     assert "a bug: ZeroDivisionError" in ended.err

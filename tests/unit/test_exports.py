@@ -26,7 +26,7 @@ Offsets = dict[tuple[str, int], int]
 def answer(*sources: tuple[Any, ...], committed: Any = None) -> Answer:
     """Sources as (name, offset, operator) or (name, offset, operator, end)."""
     rows = tuple(SourceOffset(s[0], s[1], s[2], 0, *s[3:]) for s in sources)
-    details = {} if committed is None else {"committed": committed}
+    details = {} if committed is None else {"committed_offsets": committed}
     line = RecoveryLine(True, "uncoordinated", (), (), rows, (), (), (), False, details=details)
     return Answer("replay", "ok", 0, (), (), line)
 

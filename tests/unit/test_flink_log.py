@@ -13,7 +13,7 @@ from cklog.parsers.flink_log import job_log
 from cklog.parsers.flink_uid import operator_id
 from tests.flink_folders import HEIR, OLD, Snapshot, asked, checkpoint, ids, job, torn
 
-LINES = {
+LINES: dict[str, dict[str, Any]] = {
     f"Triggering checkpoint 5 (type=CheckpointType{{name='Checkpoint', sharingFilesStrategy=FORWARD_BACKWARD}}) "
     f"@ 1795226310693 for job {OLD}.": {"state": "triggered", "trigger_time": 1795226310693},
     f"Triggering checkpoint 5 (type=CHECKPOINT) @ 1795226310693 for job {OLD}.": {"trigger_time": 1795226310693},
@@ -40,7 +40,14 @@ LINES = {
     f"Restoring job {OLD} from Suspend Savepoint 5 @ 1795226310693 for {OLD} located at file:/x.": {"restored": 1},
     f"Restoring job {OLD} from latest valid checkpoint: Checkpoint 5 @ 1795226310693 for {OLD}.": {"restored": 1},
 }
-EMPTY = {"state": "triggered", "trigger_time": None, "duration_ms": None, "bytes": None, "late": 0, "restored": 0}
+EMPTY: dict[str, Any] = {
+    "state": "triggered",
+    "trigger_time": None,
+    "duration_ms": None,
+    "bytes": None,
+    "late": 0,
+    "restored": 0,
+}
 
 
 def told(path: Path, *lines: str) -> list[dict[str, Any]]:

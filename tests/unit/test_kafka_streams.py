@@ -16,8 +16,10 @@ from cklog.parsers.kafka import Kafka
 from cklog.parsers.kafka_streams import KafkaStreams, _read
 from cklog.partition_logs import PartitionLogs
 from cklog.question import Question
+from cklog.render import render
 from cklog.storage import Root
 from cklog.store_restores import StoreRestores
+from tests.conftest import REPOSITORY
 from tests.kafka_builder import Log, Row, batch
 
 APP = "shop"
@@ -301,3 +303,15 @@ def test_proofs_are_of_every_store_of_the_task(tmp_path: Path) -> None:
     assert holds(8, True) == [True, None, True]
     assert holds(9, False) == [False, None]
     assert holds(7, True) == [True, None, False]
+
+
+def test_the_sample_gives_its_expected_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    sample = Path("sample_logs/kafka-streams-state")
+    answer = opened(sample / "state", sample / "kafka").recovery_line(Question())
+    assert render(answer, "json").rstrip("\n") + "\n" == (sample / "expected.json").read_text()
+    assert ids(answer) == {
+        "store-below-log": "warning",
+        "store-beyond-log": "error",
+        "no-store-checkpoint": "warning",
+    }

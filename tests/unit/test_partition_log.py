@@ -14,7 +14,7 @@ from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.exports import exports
 from cklog.line_view import inspect_view
 from cklog.partition_findings import range_findings
-from cklog.partition_view import partition_view
+from cklog.view import view
 from cklog.partitions import Partition, Range
 from cklog.question import Question
 from tests.kafka_broker import TopicLog, broker_files, commit_batch, log_of, logs_of, random_log
@@ -133,7 +133,7 @@ def test_a_restart_cuts_at_the_first_bad_batch_and_deletes_later_segments(tmp_pa
     answer = log_of(tmp_path).recovery_line(Question())
     assert {"corrupt-batch", "restart-cuts-log"} <= ids(answer)
     assert answer.exit_code == 3
-    assert "Copy the folder first" in partition_view(answer).headline
+    assert "Copy the folder first" in view(answer).headline
     told = next(f.message for f in answer.findings if f.id == "restart-cuts-log")
     assert "BEFORE" in told
     assert "from offset 20 on" in told
@@ -293,8 +293,8 @@ def test_groups_resume_inside_the_log(tmp_path: Path) -> None:
     assert (row["data"], row["control"], row["aborted"], row["open"], row["records"]) == (2, 2, 1, 3, 8)
     assert exports("g")["kafka-csv"](answer) == "t,0,3\n"
     assert exports("g")["flink-offsets"](answer) == "partition:0,offset:3\n"
-    titles = [section.title for section in partition_view(answer).sections]
-    assert titles == ["To replay, by group", "Logs", "Groups go on at"]
+    titles = [section.title for section in view(answer).sections]
+    assert titles == ["Recovery line", "Sources resume at", "Groups go on at", "To read again", "Partitions"]
 
 
 def test_inspection_lists_everything(tmp_path: Path) -> None:
