@@ -17,7 +17,7 @@ def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
     """Everything about partitions but their damaged bytes, which `cklog.conclude.damage_findings` tells."""
     found: list[Finding] = []
     for p in partitions:
-        for tell in (_cut, _unchecked, _ends_early, _begins_late, _gaps, _open, _doubtful, _index):
+        for tell in (_cut, _unchecked, _ends_early, _begins_late, _gaps, _holes, _open, _doubtful, _index):
             found += tell(p)
     return found
 
@@ -92,9 +92,29 @@ def _gaps(p: Partition) -> Iterator[Finding]:
     yield Finding("offset-gap", "info", p.name, message, places)
 
 
+def _holes(p: Partition) -> Iterator[Finding]:
+    """Offsets inside segments that no record has: compaction leaves such, and so does a wrong base offset."""
+    if p.damage or p.folder.compacted or not p.records:
+        return
+    missing = p.log_end - p.folder.segments[0].base - sum(gap.end - gap.start for gap in p.gaps) - p.records
+    if missing <= 0:
+        return
+    known = p.folder.compacted is False
+    why = "the broker does not compact this log, so" if known else "compaction does that, or"
+    message = (
+        f"{p.name}: {many(missing, 'offset')} inside segments {_have(missing)} no record: {why} a base offset is "
+        f"wrong, which no checksum covers; the log's end, {p.restart_end}, may be wrong with it"
+    )
+    yield Finding("offset-gap", "warning" if known else "info", p.name, message, (Where(p.folder.path or "."),))
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
 def _spans(gaps: tuple[Gap, ...]) -> str:
     offsets = sum(gap.end - gap.start for gap in gaps)
-    return f"{offsets} offsets from {gaps[0].start} to {gaps[-1].end} are"
+    return f"{many(offsets, 'offset')} from {gaps[0].start} to {gaps[-1].end} {'is' if offsets == 1 else 'are'}"
 
 
 def _open(p: Partition) -> Iterator[Finding]:
@@ -106,7 +126,7 @@ def _open(p: Partition) -> Iterator[Finding]:
     others = f", and {len(found) - 1} more" if len(found) > 1 else ""
     message = (
         f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
-        f"{_many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
+        f"{many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
         f"{p.restart_end} until its producer comes back or the broker times it out"
     )
     yield Finding("open-transaction", "warning", p.name, message, (Where(p.folder.path or "."),))
@@ -117,7 +137,7 @@ def _doubtful(p: Partition) -> Iterator[Finding]:
     found = p.transactions.doubtful
     if found:
         message = (
-            f"{p.name}: {_many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
+            f"{p.name}: {many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
             f"marker: {_told(found)}; whether they were committed cannot be proven from this log"
         )
         yield Finding("transaction-in-doubt", "warning", p.name, message, (Where(p.folder.path or "."),))
@@ -131,7 +151,7 @@ def _index(p: Partition) -> Iterator[Finding]:
     if within:
         span = within[0]
         message = (
-            f"{p.name}: the broker's index knows of {_many(len(within), 'aborted transaction')} that the log does not "
+            f"{p.name}: the broker's index knows of {many(len(within), 'aborted transaction')} that the log does not "
             f"show, the first of producer {span.producer} at offsets {span.first} to {span.last}: take it for aborted"
         )
         yield Finding("abort-not-in-log", "warning", p.name, message, (Where(p.folder.path or "."),))
@@ -147,7 +167,12 @@ def _told(found: Iterable[Transaction]) -> str:
     return ", ".join(rows[:3]) + (", …" if len(rows) > 3 else "")
 
 
-def _many(count: int, noun: str) -> str:
+def many(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> many(1, "log"), many(0, "log")
+    ('1 log', '0 logs')
+    """
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -211,16 +236,16 @@ def _of_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     name = f"{c.topic}-{c.partition}"
     where = (Where(name),)
     if c.missing:
-        message = f"{subject}: {_many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
+        message = f"{subject}: {many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
         yield Finding("retention-hole", "error", subject, message, where)
     if c.beyond:
-        salvage = f"; {_many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
-        message = f"{subject}: {_many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
+        salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
+        message = f"{subject}: {many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
         yield Finding("beyond-log-end", "error", subject, message, where)
     if c.open:
         message = (
-            f"{subject}: {_many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
-            f"{_many(c.unstable, 'offset')} before the end"
+            f"{subject}: {many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
+            f"{many(c.unstable, 'offset')} before the end"
         )
         yield Finding("open-transaction", "warning", subject, message, where)
     if c.starts_in:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cklog.partition_findings import many
 from cklog.partitions import Commit, Partition, Transaction
 
 LISTED = 100
@@ -21,8 +22,8 @@ def inspection(partitions: Sequence[Partition], commits: Sequence[Commit]) -> di
     times = [time for p in partitions for time in (p.first_time, p.last_time) if time is not None]
     return {
         "summary": (
-            f"{len(partitions)} partitions of {len(topics)} topics, {records} records in {size} bytes, "
-            f"{len({c.group for c in commits})} groups{stop}."
+            f"{many(len(partitions), 'partition')} of {many(len(topics), 'topic')}, {many(records, 'record')} in "
+            f"{many(size, 'byte')}, {many(len({c.group for c in commits}), 'group')}{stop}."
         ),
         "formats": ["kafka"],
         "clean_stop": clean,

@@ -15,7 +15,7 @@ from cklog.conclude import answer, damage_findings
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
-from cklog.partition_findings import commit_findings, partition_findings
+from cklog.partition_findings import commit_findings, many, partition_findings
 from cklog.partition_inspection import inspection
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Commit, Logs, Partition, Range, RangeCount
@@ -94,7 +94,8 @@ class PartitionLog:
                 "partitions": [_row(p) for p in listed],
                 "groups": [_group_row(commit, p) for commit, p in commits],
                 "committed_offsets": [
-                    {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset} for c, _ in commits
+                    {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset}
+                    for c, _ in commits
                 ],
                 "cuts": [
                     {"partition": p.name, "offset": p.restart_end, **asdict(p.cut)}
@@ -218,15 +219,23 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[Commit]) -> str
     if lost:
         records = sum(p.cut.records for p in lost if p.cut is not None)
         lead = (
-            f"Copy the folder first: a restarting broker cuts {len(lost)} of {len(every)} logs, and "
-            f"{records} intact records with them."
+            f"Copy the folder first: a restarting broker cuts {_of(lost, every)}, and "
+            f"{many(records, 'intact record')} with {'it' if len(every) == 1 else 'them'}."
         )
     elif cut:
-        lead = f"A restarting broker cuts a torn end off {len(cut)} of {len(every)} logs; no whole batch is lost."
+        lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
+    elif len(every) == 1:
+        lead = "A restarting broker keeps the log as it is."
     else:
         lead = f"A restarting broker keeps all {len(every)} logs as they are."
     groups = {commit.group for commit in commits}
+    if not groups:
+        return f"{lead} No group's committed offsets are here."
     return f"{lead} {len(groups)} {'group goes' if len(groups) == 1 else 'groups go'} on at committed offsets."
+
+
+def _of(some: list[Partition], every: list[Partition]) -> str:
+    return "the log" if len(every) == 1 else f"{len(some)} of {len(every)} logs"
 
 
 def _notes(partitions: Iterable[Partition]) -> tuple[str, ...]:
@@ -239,7 +248,10 @@ def _notes(partitions: Iterable[Partition]) -> tuple[str, ...]:
         notes = ["No file here tells how the broker stopped: it is taken to have been killed, and to check its logs."]
     unknown = sum(p.folder.recovery_point is None and not p.folder.internal for p in every)
     if unknown:
-        notes.append(f"Of {unknown} partitions the recovery point is not known: they are taken to be checked whole.")
+        them = "it is" if unknown == 1 else "they are"
+        notes.append(
+            f"Of {many(unknown, 'partition')} the recovery point is not known: {them} taken to be checked whole."
+        )
     return tuple(notes)
 
 

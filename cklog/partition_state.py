@@ -54,9 +54,13 @@ def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) 
 
 
 def _end_of(folder: Folder, placed: Sequence[tuple[Place, Run]], segments: int) -> int:
-    """The offset behind the last batch, or the base of the last of the first `segments` segments if it is empty."""
+    """The offset behind the last batch of the last of the first `segments` segments, its base if it is empty.
+
+    A broker looks there alone: base offsets have no checksum, and a wrong one in another segment moves no end.
+    """
+    last = segments - 1
     bases = [segment.base for segment in folder.segments[:segments]]
-    return max([0, *bases[-1:], *(run.next for _, run in placed)])
+    return max([0, *bases[-1:], *(run.next for (segment, _), run in placed if segment == last)])
 
 
 def _first_cut(folder: Folder, broken: Sequence[tuple[Place, str, str]]) -> tuple[Place, str] | None:

@@ -16,7 +16,7 @@ RULES: Mapping[str, str] = {
     "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
     "broken": "only snapshots that cannot be restored name it",
-    "last": "only snapshots that cannot be restored name it, and nothing else of the job can be restored",
+    "last": "only snapshots that cannot be restored name it, and nothing else of the job or savepoint can be",
     "unfinished": "no snapshot that can be restored names it, but a checkpoint in progress may",
     "task-owned": "no snapshot that can be restored names it, but running tasks may own it",
     "unreadable": "no snapshot that can be restored names it, but one whose metadata cannot be read may",
@@ -55,9 +55,9 @@ class RetentionPlan:
 class Doubt:
     """What may still need a file that nothing restorable names.
 
-    `lost`: folders of jobs of which nothing can be restored, nor of their heirs; `copied`: folders of jobs of which
-    there are several, where files were found by a job's id alone; `jobs_stopped`: no job runs, so that nothing is in
-    progress and no task owns a file.
+    `lost`: folders of savepoints, and of jobs of whose checkpoints none can be restored, nor of their heirs; `copied`:
+    folders of jobs of which there are several, where files were found by a job's id alone; `jobs_stopped`: no job runs,
+    so that nothing is in progress and no task owns a file.
     """
 
     lost: Set[str]

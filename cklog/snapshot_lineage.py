@@ -88,13 +88,12 @@ def candidates(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str,
 
 
 def _ends(judged: Sequence[Judged], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:
-    """The number of each job's oldest snapshot, and of the newest complete one, savepoints taken of it included."""
+    """The number of each job's oldest snapshot, and of its newest, torn ones and savepoints taken of it included."""
     oldest: dict[str, int] = {}
     newest: dict[str, int] = {}
     for j in judged:
         oldest[j.folder.job] = min(_number(j), oldest.get(j.folder.job, 1 << 63))
-        if j.folder.metadata is not None:
-            newest[j.folder.job] = max(_number(j), newest.get(j.folder.job, -1))
+        newest[j.folder.job] = max(_number(j), newest.get(j.folder.job, -1))
     return oldest, {job: max(newest.get(one, -1) for one in folders) for job, folders in own.items()}
 
 
@@ -104,12 +103,15 @@ def _in_order(job: str, above: set[str], chosen: list[Judged], own: set[str]) ->
 
 
 def lost(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> set[str]:
-    """Folders of jobs and savepoints that hold nothing that can be restored, nor does one that goes on from them."""
+    """Folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and savepoints.
+
+    Such a folder stays as it is: what its broken checkpoints name tells which other one it can be restored from.
+    """
     parents = forebears_of(parser, judged, owners)
-    whole = {j.folder.job for j in judged if j.verdict == "restorable"}
+    savepoints = {j.folder.job for j in judged if j.folder.number is None}
+    whole = {j.folder.job for j in judged if j.verdict == "restorable"} - savepoints
     saved = whole | {old for job in whole for old in _closure(job, parents)}
-    saved |= {j.folder.job for j in judged if j.folder.number is None and parents[j.folder.job] & saved}
-    return set(parents) - saved
+    return set(parents) - (saved - savepoints)
 
 
 def _number(judged: Judged) -> int:

@@ -38,7 +38,10 @@ def operator_labels(table: pa.Table) -> dict[str, str]:
 
 
 def source_offsets(table: pa.Table, lead: str = "") -> list[SourceOffset]:
-    """Where each split resumes; None: at its start. Another marker instead of an offset is kept as it is. `lead` goes before operators' names."""
+    """Where each split resumes; None: at its start. Another marker instead of an offset is kept as it is.
+
+    `lead` goes before operators' names.
+    """
     labels = operator_labels(table)
     found = [
         SourceOffset(

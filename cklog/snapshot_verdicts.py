@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -147,15 +147,16 @@ def _by_folder(table: pa.Table) -> dict[str, pa.Table]:
     if isinstance(path, pa.ChunkedArray):
         path = pa.concat_arrays(path.chunks) if path.num_chunks else pa.array([], pa.string())
     encoded = path.cast(pa.string()).dictionary_encode()
-    order = pc.array_sort_indices(encoded.indices)  # stable: rows of one file stay in order
-    names, found = encoded.dictionary.to_pylist(), {}
+    table = table.take(pc.array_sort_indices(encoded.indices))  # stable: rows of one file stay in order
     counts = {row["values"]: row["counts"] for row in pc.value_counts(encoded.indices).to_pylist()}
-    start = 0
-    for i, name in enumerate(names):
-        rows = order.slice(start, counts[i])
-        found[posixpath.dirname(name)] = table.take(rows)
+    found, start = {}, 0
+    for i, name in enumerate(encoded.dictionary.to_pylist()):
+        found[posixpath.dirname(name)] = table.slice(start, counts[i])
         start += counts[i]
     return found
+
+
+_OF_HANDLES = ("entry", "name", "file", "start", "bytes", "at_least", "uid")
 
 
 def _judge(
@@ -168,10 +169,16 @@ def _judge(
         kind = "Savepoint" if folder.savepoint else "Checkpoint"
         return Judged(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
     head = rows_of(table, "snapshot")[0]
-    handles = table.filter(pc.equal(table["entry"], "handle"))
+    handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
     named = _named_files(handles)
-    placed = [(row, parser.place(folder.path, row["file"])) for row in named]
-    flaws = tuple(filter(None, (_flaw(parser, row, place, check) for row, place in placed)))
+    uses, flaws, moved = {folder.metadata}, [], 0
+    for one in named:
+        place = parser.place(folder.path, one.file)
+        moved += place.moved
+        if place.size is not None:
+            uses.add(place.path)
+        if not check or place.size != one.end or one.end != one.low:
+            flaws += _flaws(parser, one, place, check)
     return Judged(
         folder,
         _verdict(flaws),
@@ -179,11 +186,11 @@ def _judge(
         head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
         head["version"],
         head["file"],
-        len({row["file"] for row in named}),
+        len(named),
         _state_bytes(handles),
-        frozenset(place.path for _, place in placed if place.size is not None) | {folder.metadata},
-        flaws,
-        sum(place.moved for _, place in placed),
+        frozenset(uses),
+        tuple(flaws),
+        moved,
         frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
     )
 
@@ -198,19 +205,28 @@ _MOST = 1 << 61
 """Bytes of a file at the most, so that two numbers of a wrong file can be added."""
 
 
-def _named_files(handles: pa.Table) -> list[dict[str, Any]]:
-    """Each file that handles name, with the ends that they need: `end` the largest, `low` the smallest."""
+class _Named(NamedTuple):
+    """A file that handles name, and the ends that they need: `end` the largest, `low` the smallest.
+
+    `loose`: it may be longer.
+    """
+
+    file: str
+    end: int
+    low: int
+    loose: bool
+
+
+def _named_files(handles: pa.Table) -> list[_Named]:
+    """Each file that handles name, sorted."""
     handles = handles.filter(pc.is_valid(handles["file"]))
     start, size = (pc.min_element_wise(pc.fill_null(handles[name], 0), _MOST) for name in ("start", "bytes"))
     end = pc.add(start, size)
     loose = pc.or_(pc.fill_null(handles["at_least"], False), pc.equal(handles["name"], "segment"))
     table = pa.table({"file": handles["file"], "end": end, "loose": loose})
     grouped = table.group_by("file", use_threads=False).aggregate([("end", "max"), ("end", "min"), ("loose", "max")])
-    grouped = grouped.select(["file", "end_max", "end_min", "loose_max"]).rename_columns(
-        ["file", "end", "low", "loose"]
-    )
-    found: list[dict[str, Any]] = grouped.sort_by("file").to_pylist()
-    return found
+    columns = (grouped[name].to_pylist() for name in ("file", "end_max", "end_min", "loose_max"))
+    return sorted(map(_Named, *columns))
 
 
 def _state_bytes(handles: pa.Table) -> int:
@@ -221,23 +237,23 @@ def _state_bytes(handles: pa.Table) -> int:
     return (pc.sum(inlined["bytes"]).as_py() or 0) + (pc.sum(parts["bytes_max"]).as_py() or 0)
 
 
-def _flaw(parser: Snapshots, row: dict[str, Any], place: Place, check: bool) -> Flaw | None:
+def _flaws(parser: Snapshots, one: _Named, place: Place, check: bool) -> list[Flaw]:
     """What is wrong with a file, if anything is."""
     if not check:
-        return Flaw(row["file"], place.path, row["end"], None, True)
+        return [Flaw(one.file, place.path, one.end, None, True)]
     if place.outside or place.size is None:
         named = parser.named(posixpath.basename(place.path))
-        found = tuple(p.path for p in named if _fits(p.size, row) and p.path != place.path)
-        return Flaw(row["file"], place.path, row["end"], None, place.outside, found)
-    needed = row["low"] if place.size == row["end"] else row["end"]
-    return None if _fits(place.size, row) else Flaw(row["file"], place.path, needed, place.size, False)
+        found = tuple(p.path for p in named if _fits(p.size, one) and p.path != place.path)
+        return [Flaw(one.file, place.path, one.end, None, place.outside, found)]
+    needed = one.low if place.size == one.end else one.end
+    return [] if _fits(place.size, one) else [Flaw(one.file, place.path, needed, place.size, False)]
 
 
-def _fits(size: int | None, row: dict[str, Any]) -> bool:
+def _fits(size: int | None, one: _Named) -> bool:
     """Whether a file of a size is what a snapshot names."""
-    if size is None or row["loose"]:
-        return size is not None and size >= row["end"]
-    return bool(size == row["end"] == row["low"])
+    if size is None or one.loose:
+        return size is not None and size >= one.end
+    return size == one.end == one.low
 
 
 def _verdict(flaws: Iterable[Flaw]) -> Verdict:

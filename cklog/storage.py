@@ -40,7 +40,7 @@ class Root:
     maps: tuple[tuple[str, str], ...] = ()
 
     def require(self) -> None:
-        """Raise `NotFound` unless the root is a folder that can be looked at."""
+        """Raise `NotFound` unless the root, and where maps lead, can be looked at."""
         try:
             kind = _info(self.path).type
         except (OSError, pa.ArrowException) as error:
@@ -49,6 +49,9 @@ class Root:
             raise NotFound(f"{self.path}: no such folder")
         if kind != fs.FileType.Directory:
             raise NotFound(f"{self.path}: not a folder", "PATH is the folder that holds the run")
+        for old, new in self.maps:
+            if _info(new).type == fs.FileType.NotFound:
+                raise NotFound(f"--map {old}={new}: no such folder", "every file there would seem to be missing")
 
     def list(self, prefix: str = "") -> list[Entry]:
         """Every file below `prefix`, sorted by path; empty if there is no such folder."""
@@ -88,7 +91,7 @@ class Root:
         """The folder that holds this one, and this one's name in it."""
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
         if not _SCHEME.match(bare):
-            bare = os.path.abspath(bare)
+            bare = os.path.abspath(_plain(bare))
         above, _, name = bare.rstrip("/").rpartition("/")
         return Root((above or "/") + mark + query, self.maps), name
 
@@ -103,7 +106,7 @@ class Root:
         if _SCHEME.match(self.path):
             bare, mark, query = self.path.partition("?")
             return f"{bare.rstrip('/')}/{path}{mark}{query}"
-        return os.path.join(os.path.abspath(self.path), path)
+        return os.path.join(os.path.abspath(_plain(self.path)), path)
 
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Size of a stored absolute path after `--map`, None if it is missing, or "outside": not looked at."""

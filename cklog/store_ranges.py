@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cklog.model import Finding, Where
+from cklog.model import Finding, Severity, Where
 from cklog.stores import GLOBAL, Entry, Restore, Task
 
 _CHANGELOG = "-changelog"
@@ -27,7 +27,9 @@ def of_task(task: Task, damaged: bool) -> tuple[list[tuple[Restore, Entry | None
     for entry in task.entries:
         store = _store_of(task, entry)
         if store is None and entry.offset is not None and not (unnamed and not entry.topic.endswith(_CHANGELOG)):
-            findings.append(_no_store(task, entry))
+            findings.append(_no_store(task, entry, "no store of that name is here"))
+        elif store in task.empty and entry.offset is not None:
+            findings.append(_no_store(task, entry, f"the folder of store {store} holds no database"))
     sourced = sum(not e.topic.endswith(_CHANGELOG) for e in task.entries)
     if task.group != GLOBAL and len(unnamed) > sourced:
         findings += [_no_entry(task, store) for store in unnamed]
@@ -102,16 +104,34 @@ def _no_entry(task: Task, store: str) -> Finding:
     return Finding("store-without-entry", "warning", f"{task.path}/rocksdb/{store}", told, (Where(task.file),))
 
 
-def _no_store(task: Task, entry: Entry) -> Finding:
+def _no_store(task: Task, entry: Entry, why: str) -> Finding:
     told = (
-        f"{task.file} has {entry.name} at offset {entry.offset}, and no store of that name is here: its store begins "
-        "empty and is restored from that offset on only, without what came before. Delete the file before a restart"
+        f"{task.file} has {entry.name} at offset {entry.offset}, and {why}: its store begins empty and is restored "
+        "from that offset on only, without what came before. Delete the file before a restart"
     )
     return Finding("entry-without-store", "error", entry.name, told, (Where(task.file, entry.at),))
 
 
 def no_log(task: Task, restore: Restore) -> list[Finding]:
+    """A changelog that is not there; whether it reaches as far as a store that goes on from it is not known then."""
     if restore.changelog == "?":
         return []
     told = f"{restore.changelog}, which task {task.name} is restored from, is not among the logs"
-    return [Finding("missing-changelog", "warning", restore.changelog, told)]
+    severity: Severity = "error" if restore.start == "checkpoint" else "warning"
+    return [Finding("missing-changelog", severity, restore.changelog, told)]
+
+
+def emptied(task: Task, restore: Restore) -> list[Finding]:
+    """A changelog without a single record, though a store has some: `restore` as it was before it was `fitted`."""
+    if restore.start == "checkpoint":
+        why = f"a store of task {task.name} holds it to offset {restore.restore_from}"
+    elif restore.store_bytes:
+        why = f"store {restore.store} of task {task.name} has {restore.store_bytes} bytes on disk"
+    else:
+        return []
+    told = (
+        f"{restore.changelog} holds no record, and {why}: if it was emptied or made anew, what is restored from it is "
+        "empty. Compare with its other replicas before a restart"
+    )
+    severity: Severity = "error" if restore.start == "checkpoint" else "warning"
+    return [Finding("missing-changelog", severity, restore.changelog, told)]

@@ -22,11 +22,11 @@ from cklog.model import (
     ReplayRange,
     SourceOffset,
 )
-from cklog.partition_findings import partition_findings
+from cklog.partition_findings import many, partition_findings
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Range
 from cklog.question import Question
-from cklog.store_ranges import fitted, no_log, of_task
+from cklog.store_ranges import emptied, fitted, no_log, of_task
 from cklog.stores import Entry, Restore, StoreLayout, Stores, Task
 from cklog.verify import Check, summary
 
@@ -152,7 +152,7 @@ class StoreRestores:
                 rows.append(restore)
                 continue
             row, told = fitted(task, restore, entry, p.log_start, p.restart_end)
-            findings += told
+            findings += told if p.records else [*told, *emptied(task, restore)]
             start = row.restore_from or 0
             ranges[len(rows)] = Range(p.folder.topic, p.folder.partition, start, max(start, p.restart_end))
             rows.append(row)
@@ -201,7 +201,8 @@ def _checks(name: str, offset: int, restores: list[Restore], maximal: bool, task
         raise NotFound(f"{name}: no such task", f"there are {', '.join(sorted(tasks))}")
     known = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
     fresh = [r for r in restores if r.start == "beginning"]
-    told = f"{name} has {len(known)} stores with an offset, the lowest is {min(known, default=None)}"
+    lowest = f", the lowest is {min(known)}" if known else ""
+    told = f"{name} has {many(len(known), 'store')} with an offset{lowest}"
     checks = [
         Check("restorable", bool(known) and min(known) >= offset and not fresh, told),
         Check("consistent", _reached(restores), f"{name}: whether every changelog reaches as far as its store"),
@@ -221,19 +222,30 @@ def _reached(restores: Iterable[Restore]) -> bool | None:
 
 def _told(tasks: Iterable[Task]) -> str:
     listed = list(tasks)
+    stores = sum(len(t.stores) for t in listed)
     names = ", ".join(sorted({task.application for task in listed}))
-    return f"State of {names}: {len(listed)} tasks with {sum(len(t.stores) for t in listed)} stores."
+    return f"State of {names}: {many(len(listed), 'task')} with {many(stores, 'store')}."
 
 
 def _headline(restores: list[Restore], logged: bool) -> str:
     whole = sum(r.start == "beginning" for r in restores)
-    lead = f"{len(restores) - whole} of {len(restores)} stores go on from their checkpoint"
-    rest = f", {whole} from the beginning of their changelog" if whole else ""
+    kept = len(restores) - whole
+    lead = f"{kept} of {many(len(restores), 'store')} {_go(kept)} on from {_its(kept)} checkpoint"
+    rest = f", {whole} from the beginning of {_its(whole)} changelog" if whole else ""
     if not logged:
         return f"{lead}{rest}. How much that is, the changelogs would say: --kafka FOLDER."
     counted = [r for r in restores if r.records is not None]
     records, size = sum(r.records or 0 for r in counted), sum(r.bytes or 0 for r in counted)
-    return f"{lead}{rest}: {records} records are applied again, in {size} bytes of batches."
+    applied = f"{many(records, 'record')} {'is' if records == 1 else 'are'} applied again"
+    return f"{lead}{rest}: {applied}, in {many(size, 'byte')} of batches."
+
+
+def _go(count: int) -> str:
+    return "goes" if count == 1 else "go"
+
+
+def _its(count: int) -> str:
+    return "its" if count == 1 else "their"
 
 
 def _notes(logged: bool) -> tuple[str, ...]:

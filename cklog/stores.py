@@ -33,6 +33,7 @@ class Task:
     """A task's folder: `stores` with their bytes, `folders` by name, `entries` None if no list of them can be read.
 
     `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
+    `empty` are the stores whose folder holds no database: one would be made anew, and begin empty.
     """
 
     application: str
@@ -44,6 +45,7 @@ class Task:
     folders: frozenset[str]
     entries: tuple[Entry, ...] | None
     several: bool = False
+    empty: frozenset[str] = frozenset()
 
     @property
     def operator(self) -> str:

@@ -82,6 +82,7 @@ class Flink:
         self._sizes = {entry.path: entry.size for entry in entries}
         self._known = frozenset(self._folders)
         self._resolved: dict[tuple[str, str], _Folder] = {}
+        self._placed: dict[tuple[str, str], Place] = {}
         self._mapped: dict[str, dict[str, int]] = {}
 
     @cached_property
@@ -160,6 +161,15 @@ class Flink:
 
     def place(self, snapshot: str, stored: str) -> Place:
         """Where a file is that a snapshot in folder `snapshot` names, and its size."""
+        key = (snapshot.rpartition("/")[0], stored)  # checkpoints of one job name the same files
+        found = self._placed.get(key)
+        if found is None:
+            found = self._find(snapshot, stored)
+            if _ABSOLUTE.match(stored):
+                self._placed[key] = found
+        return found
+
+    def _find(self, snapshot: str, stored: str) -> Place:
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
             if path == ".." or path.startswith("../"):

@@ -49,6 +49,9 @@ CHECKED_FROM = 21
 BATCH_LIMIT = 256 << 20
 """Bytes of a batch at the most; Kafka's own default is 1 MiB."""
 
+FARTHEST = 1 << 31
+"""How far behind a segment's base no offset is: indexes have 32 bits for it, and a broker begins another segment."""
+
 PAYLOAD_LIMIT = 256 << 20
 """Bytes of a decompressed payload at the most."""
 
@@ -174,6 +177,13 @@ def header(data: bytes, at: int = 0) -> Header:
         producer_epoch,
         sequence,
     )
+
+
+def near(head: Header, base: int) -> Header:
+    """The same; `BadBatch` if its offsets are too far behind the segment's base: they are under no CRC."""
+    if head.last - base >= FARTHEST:
+        raise BadBatch(f"offset {head.last} is too far behind the segment's base {base}")
+    return head
 
 
 def verify(head: Header, batch: bytes) -> None:

@@ -24,7 +24,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka_batches import BATCH_LIMIT, BEFORE_LENGTH, CHECKED_FROM, HEADER, BadBatch, Header, marker
+from cklog.parsers.kafka_batches import (
+    BATCH_LIMIT,
+    BEFORE_LENGTH,
+    CHECKED_FROM,
+    FARTHEST,
+    HEADER,
+    BadBatch,
+    Header,
+    marker,
+)
 from cklog.parsers.kafka_segment import BLOCK_BYTES, PROBE_BYTES, Segment, jumps, step
 from cklog.parsers.records import PSEUDO
 from cklog.record_batches import BATCHES
@@ -198,6 +207,7 @@ def _fitting(
     good[:-1] &= base[1:] > last[:-1]
     if segment.view is not None and 0 < after <= segment.size - _BASE.size:
         good[-1] &= bool(_BASE.unpack_from(segment.view, after)[0] > last[-1])
+    good &= last < segment.base + FARTHEST
     if at[0] == 0:
         good[0] &= bool(base[0] >= segment.base)
     return good

@@ -1,31 +1,28 @@
-"""A Kafka topic partition as the persisted output queue of an operator: records, splits, index reconciliation.
+"""A Kafka topic partition as files of a table of a run folder: records, splits, index reconciliation.
 
     folder = segments (`cklog.parsers.kafka_segment`), each with .index and .timeindex; other files are passed over
-    record = the JSON object of an output record as value,
-             or headers cec.type cec.window cec.ts cec.open_windows cec.input in UTF-8, and the state as value
+    record = a row of the table (`cklog.parsers.kafka_rows`)
 
-A state that is no JSON becomes {"base64": "..."}. `pos` is the record's own, else its Kafka offset; `bytes` its
-own, else its size in the batch before compression.
-
-Some offsets hold no tuple: control markers, and what an aborted transaction wrote. They become rows of type
-control, so that positions stay dense. A transaction ends with the first marker of its producer behind the batch,
-maybe in a later segment; without one it was open when the log ended, and nobody reading committed data saw it.
+Some offsets hold no row: control markers, and what an aborted transaction wrote. In an output queue they become rows
+of type control, so that positions stay dense. A transaction ends with the first marker of its producer behind the
+batch, maybe in a later segment; without one it was open when the log ended, and nobody reading committed data saw it.
 """
 
 from __future__ import annotations
 
-import base64
 import functools
-import json
-import re
+import posixpath
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.model import TABLES, Finding, Where
-from cklog.parsers.kafka_batches import BadBatch, Header, Record, records, verify
+from cklog.parsers.kafka_batches import BadBatch, Header, records, verify
+from cklog.parsers.kafka_rows import members, own_place
 from cklog.parsers.kafka_segment import (
     BLOCK_BYTES,
     Cuts,
@@ -37,33 +34,31 @@ from cklog.parsers.kafka_segment import (
     walk,
 )
 from cklog.parsers.kafka_transactions import Fate, Transactions
-from cklog.parsers.records import PSEUDO, NotARecord, as_record, strict_json
+from cklog.parsers.records import PSEUDO, NotARecord, as_record
 from cklog.storage import Entry
 
 READER = "cklog.parsers.kafka_log:read"
 
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 13, 8 << 20
 INDEX_INTERVAL = 4096
 """Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
 
-_NUMBERS = ("cec.ts", "cec.open_windows")
-
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage; a `cklog.engine.Reader` for the table outputs."""
+    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else full.field(n) for n in columns])
     rows: list[dict[str, Any]] = []
     held = 0
     try:
-        for found in _rows(split, schema):
+        for found in _rows(split, table, schema):
             if isinstance(found, Damage):
                 yield found
                 continue
-            rows.append(found)
-            held += len(found.get("state") or "") + len(found.get("window") or "")
+            size, row = found
+            rows.append(row)
+            held += size
             if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
                 yield _batch(rows, shape)
                 rows, held = [], 0
@@ -78,111 +73,82 @@ def _batch(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=shape)
 
 
-def _rows(split: Split, schema: pa.Schema) -> Iterator[dict[str, Any] | Damage]:
+_Sized = tuple[int, dict[str, Any]]
+"""A row, and about how many bytes it holds."""
+
+
+def _rows(split: Split, table: str, schema: pa.Schema) -> Iterator[_Sized | Damage]:
     """A row per record of the split's batches, and the damage."""
     transactions = Transactions(split)
-    undecided, first = 0, 0
     with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
         segment.limit = min(split.end, split.size)
         for found in walk(segment, split.start, segment.limit):
             if isinstance(found, Damage):
-                yield found
+                yield _lost(found) if table == "events" else found
                 continue
             at, head = found
             data = head.transactional and not head.control
             fate = transactions.fate(head.producer, at) if data else "commit"
             if fate is None:
-                first = first if undecided else at
-                undecided += head.count
-            yield from _records(split.path, at, head, segment.bytes(at, head.size), schema, fate)
-    if undecided:
-        detail = "records of transactions without a marker up to the end of the log"
-        yield Damage(split.path, "open-transaction", first, detail, undecided)
+                detail = "records of transactions without a marker up to the end of the log"
+                yield Damage(split.path, "open-transaction", at, detail, head.count)
+            if table == "outputs" or (fate == "commit" and not head.control):
+                yield from _records(split.path, at, head, segment.bytes(at, head.size), table, schema, fate)
+
+
+def _lost(damage: Damage) -> Damage:
+    """Events are a history: where offsets jump, some of it may be missing."""
+    return replace(damage, id="missing-events") if damage.id == "offset-jump" else damage
 
 
 def _records(
-    path: str, at: int, head: Header, batch: bytes, schema: pa.Schema, fate: Fate
-) -> Iterator[dict[str, Any] | Damage]:
+    path: str, at: int, head: Header, batch: bytes, table: str, schema: pa.Schema, fate: Fate
+) -> Iterator[_Sized | Damage]:
     """A row per record of one batch; `fate` of the transaction that it is part of, "commit" if of none."""
-    place = {"_path": path, "_offset": at}
-    done = 0
+    done, own = 0, table == "events"
     try:
         for record in records(head, batch):
-            done += 1
+            nth, done = done, done + 1
             if head.control or fate != "commit":
-                yield place | {"type": "control", "ts": head.max_time, "pos": record.offset}
+                row = {"type": "control", "ts": head.max_time, "pos": record.offset}
+                yield 0, row | {"_path": path, "_offset": at}
                 continue
             try:
-                yield as_record(_found(record), schema) | place
+                found = members(record, table)
+                place = at + own_place(found, head, nth) if own else at
+                yield record.size, as_record(found, schema) | {"_path": path, "_offset": place}
             except (NotARecord, RecursionError) as reason:  # a state may be nested deeper than json writes it
-                yield Damage(path, "bad-record", at, f"Kafka offset {record.offset}: {reason}")
+                place = at + min(nth, head.size - 1) if own else at
+                yield Damage(path, "bad-record", place, f"Kafka offset {record.offset}: {reason}")
     except BadBatch as reason:
         detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
         yield Damage(path, "corrupt-batch", at, detail, max(head.count - done, 1))
 
 
-def _found(record: Record) -> dict[str, Any]:
-    """The members of an output record, however it is encoded."""
-    headers = dict(record.headers)
-    if "cec.type" in headers:
-        found = _of_headers(headers) | {"state": _state(record.value)}
-    elif record.value is None:
-        raise NotARecord("a null value and no header cec.type")
-    else:
-        found = strict_json(record.value)
-    for name, default in (("pos", record.offset), ("bytes", record.size)):
-        if found.get(name) is None:
-            found[name] = default
-    return found
-
-
-def _of_headers(headers: dict[str, bytes | None]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, raw in headers.items():
-        if not name.startswith("cec.") or raw is None:
-            continue
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            raise NotARecord(f"header {name} is not UTF-8") from None
-        if name == "cec.input" and text.startswith("{"):
-            found["input"] = strict_json(raw)
-        elif name == "cec.input" or name in _NUMBERS:
-            if not _INTEGER.fullmatch(text):
-                raise NotARecord(f"header {name} is {text[:40]!r}, not an integer")
-            found[name[4:]] = int(text)
-        elif name in ("cec.type", "cec.window"):
-            found[name[4:]] = text
-    return found
-
-
-def _state(value: bytes | None) -> Any:
-    """The JSON value that bytes hold, or they themselves as {"base64": ...}."""
-    if value is None:
-        return None
-    try:
-        return json.loads(value.decode("utf-8"), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return {"base64": base64.b64encode(value).decode("ascii")}
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
-
-
 def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: int) -> list[Split]:
-    """The whole partition in log order, in splits of about `step` bytes."""
+    """The whole partition in log order, in splits of about `step` bytes; only segments larger than that are opened."""
     entries, made = list(entries), []
     for entry in segments(entries):
-        with _open(root_uri_of, entry) as segment:
-            cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
-            start = 0
-            while start < entry.size:
-                end = cuts.below(start + step) if start + step < entry.size else entry.size
-                end = end if end > start else cuts.above(start)
-                made.append(Split(segment.uri, entry.path, READER, start, end, entry.size))
-                start = end
+        ends = _cuts(root_uri_of, entries, entry, step) if entry.size > step else []
+        bounds = [0, *ends, entry.size] if entry.size else []
+        uri = root_uri_of(entry.path)
+        made += [Split(uri, entry.path, READER, start, end, entry.size) for start, end in pairwise(bounds)]
     return made
+
+
+def _cuts(uri_of: Callable[[str], str], entries: list[Entry], entry: Entry, step: int) -> list[int]:
+    """Where to cut a segment into splits of about `step` bytes; nowhere if it cannot be read."""
+    made, start = [], 0
+    try:
+        with _open(uri_of, entry) as segment:
+            cuts = Cuts(segment, _hints(uri_of, entries, entry))
+            while start + step < entry.size:
+                end = cuts.below(start + step)
+                start = end if end > start else cuts.above(start)
+                made.append(start)
+    except (OSError, pa.ArrowException):
+        return []  # the reader says what is wrong
+    return made if made[-1:] != [entry.size] else made[:-1]
 
 
 def tail_splits(
@@ -239,11 +205,31 @@ def reconcile(
         return ()
     index = index_entries(_read_beside(read, entries, logs[-1], ".index"))
     times = time_entries(_read_beside(read, entries, logs[-1], ".timeindex"))
-    with _open(uri_of, logs[-1]) as segment:
-        if segment.legacy(0):
-            return ()  # no batch of it can be read: there is nothing to compare
-        found = (_index_beyond_log(segment, index, times), _log_beyond_index(segment, index))
+    try:
+        with _open(uri_of, logs[-1]) as segment:
+            if segment.legacy(0):
+                return ()  # no batch of it can be read: there is nothing to compare
+            found = (_index_beyond_log(segment, index, times), _log_beyond_index(segment, index))
+    except (OSError, pa.ArrowException):
+        return ()  # the reader says what is wrong
     return tuple(finding for finding in found if finding)
+
+
+def unjoined(uri_of: Callable[[str], str], entries: Iterable[Entry]) -> list[tuple[Where, str]]:
+    """Where a segment does not begin at the offset at which the one before ends, and what lies in between."""
+    entries = list(entries)
+    found = []
+    for entry, behind in pairwise(segments(entries)):
+        try:
+            with _open(uri_of, entry) as segment:
+                last = _end(segment, _hints(uri_of, entries, entry))[1]
+        except (OSError, pa.ArrowException):
+            continue  # the reader says what is wrong
+        follows = int(posixpath.basename(behind.path).removesuffix(".log"))
+        if follows != last + 1:
+            told = f"begins at offset {follows}, and {entry.path} ends before {last + 1}: segments or batches are gone"
+            found.append((Where(behind.path, 0), told))
+    return found
 
 
 def _read_beside(read: Callable[[str], bytes], entries: list[Entry], segment: Entry, suffix: str) -> bytes:

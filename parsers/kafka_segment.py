@@ -28,7 +28,7 @@ import numpy as np
 
 from cklog.engine import Damage
 from cklog.parsers import kafka_legacy as legacy
-from cklog.parsers.kafka_batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, verify
+from cklog.parsers.kafka_batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
 from cklog.storage import Entry, open_file
 
 BLOCK_BYTES = 1 << 20
@@ -223,8 +223,8 @@ def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header
 def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
     """The batch at `at`, as far as it is looked at; `BadBatch` if there is none."""
     if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
-        return legacy.header(message(segment, at, check))
-    head = segment.header(at)
+        return near(legacy.header(message(segment, at, check)), segment.base)
+    head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
     if check:

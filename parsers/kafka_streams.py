@@ -4,7 +4,7 @@
         kafka-streams-process-metadata, .lock
         {subtopology}_{partition}/          a task, active or standby alike; of a named topology below __{topology}__/
             .checkpoint                     text: "0", the number of entries, then entries
-            rocksdb/{store}/                the store's own files
+            rocksdb/{store}/                the store's own files; RocksDB takes one without CURRENT for a new store
         global/                             the global stores, laid out like a task
     entry = topic " " partition " " offset
 
@@ -27,7 +27,7 @@ from cklog.model import Finding, InputUsed, Where
 from cklog.storage import READ_LIMIT, Root
 from cklog.stores import GLOBAL, Entry, StoreLayout, Task
 
-CHECKPOINT, ROCKSDB, PROCESS = ".checkpoint", "rocksdb", "kafka-streams-process-metadata"
+CHECKPOINT, ROCKSDB, CURRENT, PROCESS = ".checkpoint", "rocksdb", "CURRENT", "kafka-streams-process-metadata"
 UNKNOWN = -4
 _TASK = re.compile(r"(?:(.+)__)?(\d{1,9})_(\d{1,9})")
 _TOPOLOGY = re.compile(r"__(.+)__")
@@ -67,7 +67,9 @@ class KafkaStreams:
             below = {p: size for p, size in sizes.items() if p.startswith(_below(path))}
             stores = _stores(path, [*below, *folders], below)
             names = frozenset(p.rpartition("/")[2] for p in folders if p.startswith(_below(path)))
-            tasks.append(Task(*self._name(path), path or ".", tuple(sorted(stores.items())), names, entries))
+            empty = frozenset(name for name in stores if not _has_database(f"{_below(path)}{ROCKSDB}/{name}/", below))
+            listed = tuple(sorted(stores.items()))
+            tasks.append(Task(*self._name(path), path or ".", listed, names, entries, empty=empty))
         used = tuple(
             InputUsed(task.path, self.name, sum(size for _, size in task.stores), len(task.entries or ()))
             for task in tasks
@@ -128,6 +130,11 @@ def _stores(path: str, places: Iterable[str], sizes: dict[str, int]) -> dict[str
     lead = f"{_below(path)}{ROCKSDB}/"
     names = {p[len(lead) :].partition("/")[0] for p in places if p.startswith(lead)}
     return {name: sum(n for p, n in sizes.items() if p.startswith(f"{lead}{name}/")) for name in names}
+
+
+def _has_database(store: str, sizes: dict[str, int]) -> bool:
+    """Whether RocksDB finds a database, in the store's folder or in one of its segments: it begins at CURRENT."""
+    return any(size and p.startswith(store) and p.endswith(f"/{CURRENT}") for p, size in sizes.items())
 
 
 def _read(path: str, data: bytes) -> tuple[tuple[Entry, ...] | None, list[Finding]]:

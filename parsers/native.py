@@ -5,14 +5,16 @@
     events/         raw events                 (other places belong to other commands)
     FILE            *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet, in any number, in subfolders too
     .FILE.crc       optional beside FILE: Hadoop checksums, verified where they are
+    TOPIC-N/*.log   segments of a Kafka partition whose record values are the same objects (`cklog.parsers.kafka_log`)
 
 Names that begin with a dot or an underscore are no data. A crash may tear the last line of a file that was
-being written; everything else that cannot be read is damage.
+being written, and the last batch of a partition; everything else that cannot be read is damage.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -22,7 +24,7 @@ from cklog.engine import Kernel, Reduce, Scan, Split
 from cklog.model import TABLES, Finding, InputUsed, Subtask, Where
 from cklog.parsers import jsonl, records
 from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
-from cklog.parsers.output_queues import OutputQueue, output_queues, suffix_of
+from cklog.parsers.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.storage import Entry, Root
 
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
@@ -45,6 +47,7 @@ class Native:
         self._entries = root.list()
         self._sizes = {entry.path: entry.size for entry in self._entries}
         self._whole: dict[str, tuple[Finding, ...]] = {}
+        self._partitions: dict[str, tuple[Finding, ...]] = {}
         self.manifest, self._manifest_findings = self._read_manifest()
 
     def findings(self, table: str) -> tuple[Finding, ...]:
@@ -52,6 +55,8 @@ class Native:
         found = list(self._manifest_findings)
         for entry in self._files(table):
             found += self._check_file(entry)
+        for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
+            found += self._check_partition(table, folder)
         return (*found, *self._missing(table))
 
     def _missing(self, table: str) -> Iterable[Finding]:
@@ -76,15 +81,16 @@ class Native:
         """
         rows: dict[str, list[Entry]] = {}
         for entry in self._files(table):
-            rows.setdefault(suffix_of(entry.path), []).append(entry)
+            kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
+            rows.setdefault(kind, []).append(entry)
         used = [
             InputUsed(
                 f"{table}/",
-                f"native{suffix}",
+                kind,
                 sum(e.size for e in entries),
                 sum(records_read.get(e.path, 0) for e in entries),
             )
-            for suffix, entries in sorted(rows.items())
+            for kind, entries in sorted(rows.items())
         ]
         if table == "checkpoints" and "job.json" in self._sizes:
             used.insert(0, InputUsed("job.json", "native", self._sizes["job.json"], int(bool(self.manifest))))
@@ -112,6 +118,11 @@ class Native:
         for entry in self._files(table):
             faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)
+            if is_segment(entry.path):
+                from cklog.parsers import kafka_log
+
+                yield from kafka_log.splits(self._root.uri, self._beside(entry), split_bytes)
+                continue
             if entry.path.endswith(".parquet"):
                 from cklog.parsers.parquet import row_groups
 
@@ -126,13 +137,35 @@ class Native:
     def _files(self, table: str) -> list[Entry]:
         return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
 
+    def _beside(self, segment: Entry) -> list[Entry]:
+        """A segment of a Kafka log with its indexes."""
+        path = segment.path.removesuffix(".log") + ".index"
+        return [segment, Entry(path, self._sizes[path])] if path in self._sizes else [segment]
+
     def _check_file(self, entry: Entry) -> tuple[Finding, ...]:
         """Faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
         if entry.path not in self._whole:
             self._whole[entry.path] = tuple(self._faults(entry))
         return self._whole[entry.path]
 
+    def _check_partition(self, table: str, folder: str) -> tuple[Finding, ...]:
+        """What indexes and the offsets of segments tell of a Kafka partition as a whole.
+
+        A compacted topic may leave out offsets; but events are a history, in which nothing may be missing.
+        """
+        if folder not in self._partitions:
+            from cklog.parsers import kafka_log
+
+            inside = [e for e in self._entries if posixpath.dirname(e.path) == folder]
+            id, severity = ("missing-events", "error") if table == "events" else ("offset-jump", "warning")
+            jumps = kafka_log.unjoined(self._root.uri, inside)
+            found = [_finding(id, severity, where.path, told, where.offset) for where, told in jumps]
+            self._partitions[folder] = (*found, *kafka_log.reconcile(self._root.read, self._root.uri, inside))
+        return self._partitions[folder]
+
     def _faults(self, entry: Entry) -> Iterable[Finding]:
+        if is_segment(entry.path):
+            return  # an empty one waits for records; batches have checksums of their own
         if entry.size == 0:
             yield _finding("empty-file", "warning", entry.path, "holds nothing: written but never filled, or cut to 0")
             return
@@ -209,8 +242,11 @@ def _is_placed(path: str) -> bool:
 
 
 def _is_data(path: str) -> bool:
-    inner = path.split("/")[1:]
-    return bool(suffix_of(path)) and not any(part.startswith((".", "_")) for part in inner)
+    place, *inner = path.split("/")
+    if any(part.startswith((".", "_")) for part in inner):
+        return False
+    in_topic = len(inner) > 1 and PARTITION.fullmatch(inner[-2]) is not None
+    return bool(suffix_of(path)) or (is_segment(path) and in_topic and place not in ("state", "system"))
 
 
 def _finding(id: str, severity: Any, path: str, message: str, offset: int | None = None) -> Finding:

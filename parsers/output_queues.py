@@ -31,7 +31,8 @@ FIRST_STEP_BYTES = 256 << 10
 LARGEST_STEP_BYTES = 8 << 20
 
 _REFUSED = "cklog.parsers.output_queues:refused"
-_PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
+PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
+"""The name of a Kafka topic-partition folder."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,18 @@ class OutputQueue:
     @property
     def by_pos(self) -> bool:
         """Whether only the record number orders records: those of a Kafka batch share its place."""
-        return any(_is_segment(entry.path) for entry in self.files)
+        return any(is_segment(entry.path) for entry in self.files)
 
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
-        found = [finding for entry in self.files if not _is_segment(entry.path) for finding in self.check(entry)]
+        found = [finding for entry in self.files if not is_segment(entry.path) for finding in self.check(entry)]
         return (*found, *self._reconciled())
 
     def inputs(self) -> tuple[InputUsed, ...]:
         """One row per kind of file."""
         sizes: dict[str, int] = {}
         for entry in self.files:
-            kind = "kafka" if _is_segment(entry.path) else f"native{suffix_of(entry.path)}"
+            kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
             sizes[kind] = sizes.get(kind, 0) + entry.size
         place = f"outputs/{self.subtask.operator}/"
         return tuple(InputUsed(place, kind, size, None) for kind, size in sorted(sizes.items()))
@@ -75,7 +76,7 @@ class OutputQueue:
     def splits(self, step: int) -> Iterator[Split]:
         """The whole queue in log order, in splits of about `step` bytes."""
         for group in _groups(self.files):
-            if _is_segment(group[0].path):
+            if is_segment(group[0].path):
                 from cklog.parsers import kafka_log
 
                 yield from kafka_log.splits(self.root.uri, group, step)
@@ -85,7 +86,7 @@ class OutputQueue:
     def tail(self) -> Iterator[Split]:
         """The same from the end, lazily: small splits first, each twice the one before."""
         for group in reversed(_groups(self.files)):
-            if _is_segment(group[0].path):
+            if is_segment(group[0].path):
                 from cklog.parsers import kafka_log
 
                 yield from kafka_log.tail_splits(self.root.uri, group, FIRST_STEP_BYTES, LARGEST_STEP_BYTES)
@@ -100,7 +101,7 @@ class OutputQueue:
         Parameters as those of `cklog.parsers.kafka_log.since`.
         """
         groups = _groups(self.files)
-        if len(groups) != 1 or not _is_segment(groups[0][0].path):
+        if len(groups) != 1 or not is_segment(groups[0][0].path):
             return None
         from cklog.parsers import kafka_log
 
@@ -108,7 +109,7 @@ class OutputQueue:
         return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
 
     def _reconciled(self) -> tuple[Finding, ...]:
-        segments = [entry for entry in self.files if _is_segment(entry.path)]
+        segments = [entry for entry in self.files if is_segment(entry.path)]
         if not segments:
             return ()
         from cklog.parsers import kafka_log
@@ -180,8 +181,8 @@ def owner_of(path: str) -> Subtask | None:
     parts = path.split("/")
     if len(parts) < 3 or parts[0] != "outputs" or any(part.startswith((".", "_")) for part in parts[1:]):
         return None
-    partition = _PARTITION.fullmatch(parts[2]) if len(parts) == 4 else None
-    if _is_segment(path):
+    partition = PARTITION.fullmatch(parts[2]) if len(parts) == 4 else None
+    if is_segment(path):
         return Subtask(parts[1], int(partition["partition"])) if partition else None
     if not suffix_of(path):
         return None
@@ -204,7 +205,8 @@ def suffix_of(path: str) -> str:
     return next((s for s in (".parquet", ".jsonl.gz", ".jsonl.zst", ".jsonl") if path.endswith(s)), "")
 
 
-def _is_segment(path: str) -> bool:
+def is_segment(path: str) -> bool:
+    """Whether a file is named as a segment of a Kafka log."""
     name = posixpath.basename(path)
     return name.endswith(".log") and name[:-4].isdigit() and len(name) == len("00000000000000000000.log")
 
@@ -213,7 +215,7 @@ def _groups(files: tuple[Entry, ...]) -> list[list[Entry]]:
     """Files one by one, but the segments of a Kafka partition together."""
     groups: list[list[Entry]] = []
     for entry in files:
-        if groups and _is_segment(entry.path) and _is_segment(groups[-1][0].path):
+        if groups and is_segment(entry.path) and is_segment(groups[-1][0].path):
             groups[-1].append(entry)
         else:
             groups.append([entry])

@@ -37,12 +37,13 @@ class Written:
 
 @st.composite
 def roots(draw: st.DrawFn) -> tuple[list[Written], list[tuple[str, str]]]:
-    """Snapshots to write, then files to harm and how."""
-    pool = [f"{job}/{area}/{name}" for job in JOBS for area in ("shared", "taskowned") for name in "st"]
+    """Snapshots to write, then files to harm and how. A job names its own files and those of jobs before it."""
     found: list[Written] = []
     for job in draw(st.lists(st.sampled_from(JOBS), min_size=1, max_size=3, unique=True)):
         for number in draw(st.lists(st.integers(1, 9), min_size=1, max_size=4, unique=True)):
             path = f"{job}/chk-{number}"
+            before = JOBS[: JOBS.index(job) + 1]
+            pool = [f"{job}/{area}/{name}" for job in before for area in ("shared", "taskowned") for name in "st"]
             found.append(draw(written(path, number, pool)))
     for name in draw(st.lists(st.sampled_from(SAVEPOINTS), max_size=2, unique=True)):
         found.append(replace(draw(written(name, draw(st.integers(1, 9)), [])), corrupt=False))

@@ -154,3 +154,14 @@ def test_names_with_control_characters_are_shown_as_what_they_are(tmp_path: Path
     shown = cklog("recovery-line", tmp_path)
     assert "\x1b" not in shown.out
     assert re.search(r"chk-7/a\\n\\x1b\[31mb", shown.out)
+
+
+def test_files_are_listed_and_not_asked_about_one_by_one(tmp_path: Path, looked_at: list[str]) -> None:
+    calls = []
+    for count in (3, 300):
+        root = tmp_path / str(count)
+        checkpoint(root, OLD, 7, Snapshot({f"{OLD}/shared/s{n}": 1 for n in range(count)}))
+        looked_at.clear()
+        assert verdicts(asked("recovery-line", root, root=root)) == {f"{OLD}/chk-7": "restorable"}
+        calls.append(len(looked_at))
+    assert calls[0] == calls[1] < 20

@@ -221,7 +221,7 @@ def test_rows_that_are_no_tuples_keep_their_offsets(tmp_path: Path) -> None:
     ]
     at_two = {"type": "control", "ts": 77, "pos": 2, "_path": NAME, "_offset": first.starts[2]}
     assert found[2] == dict.fromkeys(COLUMNS) | at_two
-    assert ids(damage) == [("open-transaction", first.starts[1], 2)]
+    assert ids(damage) == [("open-transaction", first.starts[1], 1), ("open-transaction", first.starts[5], 1)]
 
 
 def test_a_corrupt_marker_decides_nothing(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_corrupt_marker_decides_nothing(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(before + struct.pack(">hh", 0, kb.ABORT) + behind)
     found, damage = scan(tmp_path)
     assert [r["type"] for r in found] == ["control"]
-    assert ids(damage) == [("corrupt-batch", log.starts[1], 1), ("open-transaction", 0, 1)]
+    assert ids(damage) == [("open-transaction", 0, 1), ("corrupt-batch", log.starts[1], 1)]
 
 
 # Damage

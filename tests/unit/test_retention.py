@@ -104,7 +104,7 @@ def test_what_mends_a_checkpoint_stays(tmp_path: Path) -> None:
     answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
     found = fates(answer)
     assert found[f"{SAVEPOINT}/a"] == found[f"{OLD}/chk-9/c"] == ("KEEP", "repairable")
-    assert found[f"{SAVEPOINT}/_metadata"] == ("OBSOLETE", "broken")
+    assert found[f"{SAVEPOINT}/_metadata"] == ("KEEP", "last")
     folders = {row["folder"]: row["needed_by"] for row in answer["result"]["folders"]}
     assert folders == {OLD: [], SAVEPOINT: [f"{OLD}/chk-9"]}
 
