@@ -15,6 +15,7 @@ from typing import Any
 
 from cklog.errors import UsageError
 from cklog.model import Answer, RecoveryLine
+from cklog.render import visible
 from cklog.resume_offsets import Resume, bounded, committed, planned
 
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
@@ -58,10 +59,16 @@ def _csv(line: RecoveryLine) -> str:
     writer.writerow(["kind", "name", "from", "to", "messages", "bytes", "retained"])
     for c in line.channels:
         held = "" if c.retained is None else str(c.retained).lower()
-        writer.writerow(["channel", c.channel, c.replay_from, c.replay_to, c.messages, c.bytes, held])
+        writer.writerow(["channel", _told(c.channel), c.replay_from, c.replay_to, c.messages, c.bytes, held])
     for s in line.sources:
-        writer.writerow(["source", s.source, _json(s.offset), _json(s.replay_to), "", "", ""])
+        writer.writerow(["source", _told(s.source), _json(s.offset), _json(s.replay_to), "", "", ""])
     return out.getvalue()
+
+
+def _told(name: str) -> str:
+    """A name on one line, and not as a formula: a spreadsheet would run it."""
+    told = visible(name)
+    return f"'{told}" if told[:1] in ("=", "+", "-", "@") else told
 
 
 def _json(offset: Any) -> Any:

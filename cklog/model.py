@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from cklog.state_table import STATE
+
 _WATERMARKS = pa.map_(pa.string(), pa.int64())
 
 CHECKPOINTS = pa.schema(
@@ -95,6 +97,7 @@ TABLES: dict[str, pa.Schema] = {
     "channels": MESSAGES,
     "events": EVENTS,
     "outputs": OUTPUTS,
+    "state": STATE,
 }
 
 CHOICES: dict[str, tuple[str, ...]] = {

@@ -27,11 +27,16 @@ def _cut(p: Partition) -> Iterator[Finding]:
     cut = p.cut
     if cut is None or not cut.batches:
         return
+    held = f"{many(cut.batches, 'whole batch')} with {many(cut.records, 'record')}, up to offset {cut.end}"
     message = (
         f"{p.name}: copy its folder BEFORE the broker is restarted: it will cut everything from offset {p.restart_end} "
-        f"on ({cut.path} at byte {cut.at}: {cut.why}). Behind that lie {cut.batches} whole batches with {cut.records} "
-        f"records, up to offset {cut.end}, which can be salvaged from the copy only"
+        f"on ({cut.path} at byte {cut.at}: {cut.why}). Behind that lie {held}, which can be salvaged from the copy only"
     )
+    if cut.end < p.log_start:
+        message = (
+            f"{p.name}: copy its folder BEFORE the broker is restarted: it will delete every segment and begin anew at "
+            f"{p.log_start}, since {cut.why}. The segments hold {held}; see whether log-start-offset-checkpoint is right"
+        )
     if p.folder.internal:
         message += "; they are the broker's own state, and groups or transactions fall back without them"
     yield Finding("restart-cuts-log", "error", p.name, message, (Where(cut.path, cut.at),))
@@ -173,7 +178,7 @@ def many(count: int, noun: str) -> str:
     >>> many(1, "log"), many(0, "log")
     ('1 log', '0 logs')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def commit_findings(commits: Iterable[Commit], partitions: Mapping[str, Partition]) -> list[Finding]:

@@ -27,8 +27,11 @@ def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) 
     placed = sorted(((number[run.path], run.start), run) for run in runs)
     broken = sorted(((number[item.path], item.offset or 0), item.id, item.detail) for item in damage if _told(item))
     start = max(folder.log_start or 0, folder.segments[0].base if folder.segments else 0)
-    end = max(_end_of(folder, placed, len(folder.segments)), start)
+    held = _end_of(folder, placed, len(folder.segments))
+    end = max(held, start)
     at = _first_cut(folder, broken)
+    if held < start:  # a broker that finds this deletes every segment, and begins anew at the log start
+        at = (0, 0), f"the log start is noted as {start}, and the log ends at {held}"
     kept = [row for row in placed if at is None or row[0] < at[0]]
     restart_end = end if at is None else max(_end_of(folder, kept, at[0][0] + 1), start)
     cut = None if at is None else _cut(folder, at, [run for place, run in placed if place >= at[0]], restart_end)

@@ -10,7 +10,8 @@ from cklog.errors import UsageError
 from cklog.model import RecoveryLine, SourceOffset
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
+_PARTITIONS = 1 << 31
 _LARGEST = 1 << 63
 
 
@@ -98,7 +99,8 @@ def _of_topic(rows: Iterable[Resume], topic: str) -> list[Resume]:
 
 def _topic_partition(source: str) -> tuple[str, int]:
     name, _, partition = source.rpartition("-")
-    if not _TOPIC.fullmatch(name) or name in (".", "..") or not _PARTITION.fullmatch(partition):
+    numbered = _PARTITION.fullmatch(partition) and int(partition) < _PARTITIONS
+    if not _TOPIC.fullmatch(name) or name in (".", "..") or not numbered:
         raise UsageError(f"source {source} is no Kafka topic-partition, and a Kafka tool would misread it")
     return name, int(partition)
 

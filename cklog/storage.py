@@ -10,7 +10,7 @@ import functools
 import os
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -32,12 +32,20 @@ class Entry:
     size: int
 
 
+Tree = tuple[tuple[Entry, ...], tuple[str, ...]]
+"""Files and folders below a place, each sorted by path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The folder that PATH names, with the rewrites of `--map` (old prefix, new prefix)."""
+    """The folder that PATH names, with the rewrites of `--map` (old prefix, new prefix).
+
+    Each folder of it is listed once: a job that goes on writing does not change an answer in the making.
+    """
 
     path: str
     maps: tuple[tuple[str, str], ...] = ()
+    _listed: dict[str, Tree] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def require(self) -> None:
         """Raise `NotFound` unless the root, and where maps lead, can be looked at."""
@@ -57,15 +65,20 @@ class Root:
         """Every file below `prefix`, sorted by path; empty if there is no such folder."""
         return [*self.tree(prefix)[0]]
 
-    def tree(self, prefix: str = "") -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    def tree(self, prefix: str = "") -> Tree:
         """Every file and every folder below `prefix`, each sorted by path, by one listing."""
+        if prefix not in self._listed:
+            self._listed[prefix] = self._list(prefix)
+        return self._listed[prefix]
+
+    def _list(self, prefix: str) -> Tree:
         system, base = _system(self.path)
         found = system.get_file_info(
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
         )
         cut = len(base.rstrip("/")) + 1
-        files = [Entry(f.path[cut:], f.size) for f in found if f.type == fs.FileType.File]
-        folders = sorted(f.path[cut:] for f in found if f.type == fs.FileType.Directory)
+        files = [Entry(f.path[cut:], f.size) for f in found if f.is_file]
+        folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
         return tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders)
 
     def original(self, path: str) -> str | None:

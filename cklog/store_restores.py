@@ -141,7 +141,7 @@ class StoreRestores:
         """The same with what the logs hold of each range."""
         known = {folder.name for folder in logs.layout.folders}
         partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
-        findings = [*damage_findings(item for p in partitions.values() for item in p.damage)]
+        findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
         findings += partition_findings(partitions.values())
         rows: list[Restore] = []
         ranges: dict[int, Range] = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from cklog.conclude import answer, damage_findings
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer, Finding, InputUsed, RecoveryLine, ReplayRange
+from cklog.model import Answer, Finding, InputUsed, RecoveryLine, ReplayRange, SourceOffset
 from cklog.partition_findings import range_findings
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Range, RangeCount
@@ -35,6 +35,10 @@ class Bindings:
         """The partition of a channel; None if nothing says."""
         return self.asked.get(name, self.manifest.get(name))
 
+    def source(self, name: str) -> str:
+        """The partition of a source: its own name, unless `--channel` says otherwise."""
+        return self.asked.get(name, name)
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
@@ -56,8 +60,8 @@ def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: 
     """
     line: RecoveryLine = found.result
     known = {folder.name for folder in logs.layout.folders}
-    asked = [*_of_channels(line, bindings), *_of_sources(line, bindings, known)]
-    missing = sorted({a.partition for a in asked} - known)
+    asked = [*_of_channels(line, bindings, known), *_of_sources(line, bindings, known)]
+    missing = sorted(set(bindings.asked.values()) - known)
     if missing:
         raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
     counts = logs.counts([Range(*_split(a.partition), a.start, a.end) for a in asked])
@@ -75,7 +79,7 @@ def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: 
     return answer(
         found.command,
         replace(line, channels=channels, details=details),
-        [*kept, *findings, *_unread(logs, asked)],
+        [*kept, *findings, *logs.layout.findings, *_unread(logs, asked), *_elsewhere(line, bindings, known)],
         [*found.inputs, *_inputs(logs, asked)],
         strict=strict,
         unrecoverable=found.verdict == "unrecoverable",
@@ -83,26 +87,44 @@ def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: 
     )
 
 
-def _of_channels(line: RecoveryLine, bindings: Bindings) -> Iterable[_Asked]:
+def _of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
     names = {c.channel for c in line.channels} | {s.source for s in line.sources}
     unknown = sorted(set(bindings.asked) - names)
     if unknown:
         raise NotFound(f"--channel {unknown[0]}: no such channel or source", "cklog inspect names them")
     for i, c in enumerate(line.channels):
         partition = bindings.partition(c.channel)
-        if partition is not None and c.replay_from < c.replay_to:
+        if partition in known and c.replay_from < c.replay_to:
             yield _Asked(c.channel, partition, c.replay_from, c.replay_to, i)
 
 
 def _of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
     for s in line.sources:
-        partition = bindings.asked.get(s.source, s.source)
-        if partition not in known and s.source not in bindings.asked:
-            continue
-        start = 0 if s.offset is None else s.offset
-        if isinstance(start, int) and start >= 0:
+        partition = bindings.source(s.source)
+        start = _start(s)
+        if partition in known and start is not None:
             end = s.replay_to if isinstance(s.replay_to, int) else None
             yield _Asked(f"{s.source} ({s.operator}/{s.subtask})", partition, start, end, None)
+
+
+def _start(source: SourceOffset) -> int | None:
+    """The first offset that a source reads again; None if it has no offset of a Kafka log."""
+    start = 0 if source.offset is None else source.offset
+    return start if isinstance(start, int) and start >= 0 else None
+
+
+def _elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[Finding]:
+    """What was not held against the logs, though it reads or is a log: it may be another broker's."""
+    named = ((c.channel, bindings.partition(c.channel)) for c in line.channels)
+    names = {name for name, partition in named if partition is not None and partition not in known}
+    names |= {s.source for s in line.sources if bindings.source(s.source) not in known or _start(s) is None}
+    if names:
+        some = sorted(names)
+        message = (
+            f"{', '.join(some[:5])}{', …' if len(some) > 5 else ''}: no partition of these Kafka logs, so not held "
+            "against them; --channel NAME=TOPIC-PARTITION says which one it is"
+        )
+        yield Finding("partition-elsewhere", "info", some[0], message)
 
 
 def _split(partition: str) -> tuple[str, int]:
@@ -151,27 +173,28 @@ def _committed(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
 
 def _difference(line: RecoveryLine, bindings: Bindings, committed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each committed offset of a source beside the one in the checkpoint; the job goes by its own."""
-    mine = {bindings.asked.get(s.source, s.source): s for s in line.sources}
-    rows = []
-    for row in committed:
-        source = mine.get(f"{row['topic']}-{row['partition']}")
-        if source is not None and isinstance(source.offset, int) and source.offset >= 0:
-            rows.append(
-                {
-                    "source": source.source,
-                    "group": row["group"],
-                    "in_checkpoint": source.offset,
-                    "committed": row["offset"],
-                    "difference": row["offset"] - source.offset,
-                }
-            )
-    return rows
+    mine: dict[str, list[SourceOffset]] = {}
+    for s in line.sources:
+        mine.setdefault(bindings.source(s.source), []).append(s)
+    return [
+        {
+            "source": source.source,
+            "group": row["group"],
+            "in_checkpoint": source.offset,
+            "committed": row["offset"],
+            "difference": row["offset"] - source.offset,
+        }
+        for row in committed
+        for source in mine.get(f"{row['topic']}-{row['partition']}", [])
+        if isinstance(source.offset, int) and source.offset >= 0
+    ]
 
 
 def _unread(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[Finding]:
-    """Damage in the logs that ranges lie in."""
-    names = {a.partition for a in asked}
-    return damage_findings(item for p in logs.partitions(names).values() for item in p.damage) if names else []
+    """Damage in the logs that ranges lie in, and in those of committed offsets: with it, older ones are told."""
+    names = {a.partition for a in asked} | {folder.name for folder in logs.layout.commit_folders}
+    damage = [item for p in logs.partitions(names).values() for item in p.damage] if names else []
+    return damage_findings([*damage, *logs.commits[1]])
 
 
 def _inputs(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[InputUsed]:
@@ -203,7 +226,8 @@ def parse_bindings(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         name, _, partition = text.rpartition("=")
         topic, dash, number = partition.rpartition("-")
-        if not (name and topic and dash and number.isascii() and number.isdigit() and len(number) < 10):
+        counts = number.isascii() and number.isdigit() and len(number) <= 10 and int(number) < 1 << 31
+        if not (name and topic and dash and counts):
             raise UsageError(f"--channel {text}: expected NAME=TOPIC-PARTITION")
         found[name] = partition
     return found

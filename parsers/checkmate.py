@@ -15,12 +15,12 @@ and drops failures of uploads: what was undone by an earlier recovery stays, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
-from cklog.model import CHECKPOINTS, Finding, InputUsed, Where
+from cklog.model import CHECKPOINTS, MESSAGES, Finding, InputUsed, Where
 from cklog.parsers import checkmate_log
 from cklog.parsers.checkmate_dump import Dump, Unit, dump_of, is_dump
 from cklog.parsers.checkmate_names import ROUND_BELOW, Deployment, Snapshot, endings
@@ -40,6 +40,7 @@ class CheckMate:
     """A dump of the testbed; see the module's head for its layout."""
 
     name = "checkmate"
+    tables: ClassVar = {"checkpoints": CHECKPOINTS, "channels": MESSAGES}
 
     @staticmethod
     def recognises(root: Root) -> bool:

@@ -10,7 +10,6 @@ that starts again deletes its folder; after a rollback in place the numbers go o
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeGuard
@@ -22,7 +21,7 @@ from cklog.model import MESSAGES
 from cklog.parsers.checkmate_dump import dump_of
 from cklog.parsers.checkmate_names import ROUND_BELOW
 from cklog.parsers.records import BIGGEST, PSEUDO
-from cklog.parsers.restricted_pickle import CutShort, Refused, load_stream
+from cklog.parsers.restricted_pickle import CutShort, Refused, load_from
 from cklog.storage import Root, open_file
 
 READER = "cklog.parsers.checkmate_log:read"
@@ -96,9 +95,9 @@ def _records(file: Any, path: str) -> Iterator[Record | Damage]:
     at, rest = 0, b""
     while data := file.read(max(_BLOCK_BYTES, len(rest))):
         rest += data
-        buffer, done = io.BytesIO(rest), 0
+        done = 0
         while done < len(rest):
-            found = _record(buffer, at + done, len(rest) - done)
+            found = _record(rest, done, at)
             if found is None:
                 break
             if isinstance(found, str):
@@ -106,7 +105,6 @@ def _records(file: Any, path: str) -> Iterator[Record | Damage]:
                 return
             yield found
             done += found.bytes
-            buffer.seek(done)
         at, rest = at + done, rest[done:]
         if len(rest) > _RECORD_BYTES:
             yield Damage(path, "corrupt-file", at, f"a record of more than {_RECORD_BYTES >> 20} MiB")
@@ -115,18 +113,17 @@ def _records(file: Any, path: str) -> Iterator[Record | Damage]:
         yield Damage(path, "torn-tail", at, f"the last record is cut short ({len(rest)} bytes)")
 
 
-def _record(buffer: io.BytesIO, at: int, size: int) -> Record | str | None:
-    """The record at the buffer's place, which is byte `at` of the file; why not; None if the buffer ends inside it."""
-    start = buffer.tell()
-    tag = buffer.read(2)
+def _record(data: bytes, start: int, at: int) -> Record | str | None:
+    """The record at byte `start` of what was read from byte `at` of the file on; why not; None if it is cut short."""
+    tag = data[start : start + 2]
     if tag != TAG:
         return None if len(tag) < 2 and TAG.startswith(tag) else f"the tag is {tag.hex()}, not {TAG.hex()}"
     try:
-        value, end = load_stream(buffer, size - 2, _KEYS)
+        value, end = load_from(data, start + 2, _KEYS)
     except CutShort:
         return None
     except Refused as refused:
-        return f"byte {at + refused.offset - start}: {refused.why}"
+        return f"byte {at + refused.offset}: {refused.why}"
     message = value.get("__MSG__") if isinstance(value, dict) else None
     if not isinstance(message, dict):
         return "a record without a message"
@@ -134,7 +131,7 @@ def _record(buffer: io.BytesIO, at: int, size: int) -> Record | str | None:
     if not is_count(counter):
         return "a recovery counter that is no count"
     timed = time if is_count(time) and time >= ROUND_BELOW else None
-    return Record(at, end - start, timed, counter)
+    return Record(at + start, end - start, timed, counter)
 
 
 def is_count(value: Any) -> TypeGuard[int]:

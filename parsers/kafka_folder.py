@@ -32,8 +32,10 @@ _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _DELETED = re.compile(r"[0-9]{20}\.log\.deleted")
 _SNAPSHOT = re.compile(r"[0-9]{20}\.snapshot")
 _ABORTED = re.compile(r"[0-9]{20}\.txnindex")
-_PARTITION = re.compile(r"(.+)-([0-9]{1,9})")
-_PARTED = re.compile(r".+-[0-9]{1,9}\.[0-9A-Za-z_-]+-(delete|future|stray)")
+_PARTITION = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_PARTED = re.compile(r".+-[0-9]{1,10}\.[0-9A-Za-z_-]+-(delete|future|stray)", re.DOTALL)
+_PARTITIONS = 1 << 31
+_OFFSETS = 1 << 63
 _PROPERTIES = "meta.properties"
 _DEEPEST = 2
 """Folders between PATH and a segment at the most: PATH/DATA/TOPIC-PARTITION."""
@@ -47,7 +49,12 @@ _WHY_PARTED = {
 
 def has_segments(entries: Iterable[Entry]) -> bool:
     """Whether there is any segment of a Kafka log."""
-    return any(_SEGMENT.fullmatch(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
+    return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
+
+
+def _is_segment(name: str) -> bool:
+    """Whether a name is an offset and `.log`; 20 digits can say more than an offset can be."""
+    return _SEGMENT.fullmatch(name) is not None and int(name[:20]) < _OFFSETS
 
 
 def layout(root: Root, entries: Iterable[Entry]) -> Layout:
@@ -59,10 +66,15 @@ def layout(root: Root, entries: Iterable[Entry]) -> Layout:
             files.setdefault(folder, {})[name] = entry
     reading = _Reading(root, files)
     found = [reading.partition(path) for path in sorted(files) if reading.is_partition(path)]
-    folders = reading.distinct(sorted(found, key=lambda folder: (folder.topic, folder.partition, folder.path)))
+    folders = reading.distinct(sorted(found, key=_order))
     inputs = _inputs(folders)
     commits = tuple(folder for folder in folders if folder.topic == TOPIC)
     return Layout(tuple(folders), tuple(reading.findings), inputs, commits)
+
+
+def _order(folder: Folder) -> tuple[str, int, int, str]:
+    """By topic and number; of several with one name the uppermost first."""
+    return folder.topic, folder.partition, folder.path.count("/"), folder.path
 
 
 def _inputs(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
@@ -88,7 +100,7 @@ class _Reading:
         name = posixpath.basename(path)
         parted = _PARTED.fullmatch(name)
         held = self._files[path]
-        segments = [entry for base, entry in held.items() if _SEGMENT.fullmatch(base)]
+        segments = [entry for base, entry in held.items() if _is_segment(base)]
         if parted:
             size = sum(entry.size for entry in segments)
             message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
@@ -193,10 +205,10 @@ def _named(name: str) -> tuple[str, int]:
     (('a-b', 12), ('copy', 0))
     """
     match = _PARTITION.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name or "log", 0)
+    return (match[1], int(match[2])) if match and int(match[2]) < _PARTITIONS else (name or "log", 0)
 
 
 def _segments(held: Mapping[str, Entry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:
     """The segments of a folder, in log order."""
-    names = sorted(name for name in held if form.fullmatch(name))
+    names = sorted(name for name in held if form.fullmatch(name) and int(name[:20]) < _OFFSETS)
     return tuple(SegmentFile(held[name].path, int(name[:20]), held[name].size) for name in names)

@@ -19,14 +19,31 @@ none. Versions before 2.6 wrote the next offset for tasks, too, so that one reco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
+import pyarrow as pa
+
+from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.model import Finding, InputUsed, Where
+from cklog.parsers.small_tables import batch_of, whole
 from cklog.storage import READ_LIMIT, Root
 from cklog.stores import GLOBAL, Entry, StoreLayout, Task
 
+ENTRIES = pa.schema(
+    [
+        pa.field("application", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64()),
+    ]
+)
+"""An entry of a task's file, its offset as it was written: of the last record, in global/ of the next; or not known."""
+
+READER = "cklog.parsers.kafka_streams:read"
 CHECKPOINT, ROCKSDB, CURRENT, PROCESS = ".checkpoint", "rocksdb", "CURRENT", "kafka-streams-process-metadata"
 UNKNOWN = -4
 _TASK = re.compile(r"(?:(.+)__)?(\d{1,9})_(\d{1,9})")
@@ -39,6 +56,7 @@ class KafkaStreams:
     """A state folder; see the module's head for its layout."""
 
     name = "kafka-streams"
+    tables: ClassVar = {"entries": ENTRIES}
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -53,6 +71,22 @@ class KafkaStreams:
     def stores(self) -> StoreLayout:
         """Every task with its stores and entries."""
         return self._layout
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """What is wrong with the tasks' files."""
+        return self._layout.findings
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+    ) -> Scan:
+        """A scan of all entries, in one split."""
+        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
 
     @cached_property
     def _layout(self) -> StoreLayout:
@@ -107,6 +141,24 @@ class KafkaStreams:
             return _read(file, self._root.read(file))
         except OSError as error:
             return None, [_corrupt(file, 0, str(error).splitlines()[0])]
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The entries of every task, as `ENTRIES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    rows = [
+        {
+            "application": task.application,
+            "task": task.name,
+            "topic": entry.topic,
+            "partition": entry.partition,
+            "offset": entry.offset,
+            "_path": task.file,
+            "_offset": entry.at,
+        }
+        for task in KafkaStreams(Root(split.uri)).stores().tasks
+        for entry in task.entries or ()
+    ]
+    yield batch_of(rows, ENTRIES, columns)
 
 
 def _below(path: str) -> str:

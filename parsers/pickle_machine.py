@@ -37,21 +37,22 @@ SKIPPED = Skipped()
 class Machine:
     """What a pickle has made so far.
 
-    `data` is the buffer and `limit` its size. `stack` holds values, `marks` the heights of it at which a mark stands,
-    `memo` what may be fetched again, `tall` how deep tuples nest, by identity (`held` keeps those alive). `size` bytes
-    may be the pickle.
+    `data` is the buffer, `limit` its size, and `here` where the opcode in hand begins. `stack` holds values, `marks`
+    the heights of it at which a mark stands, `memo` what may be fetched again, `tall` how deep tuples nest, by
+    identity (`held` keeps those alive).
     """
 
-    def __init__(self, data: bytes, size: int, keys: frozenset[str] | None) -> None:
+    def __init__(self, data: bytes, at: int, keys: frozenset[str] | None) -> None:
         self.data = data
         self.limit = len(data)
+        self.here = at
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self._keys = keys
         self._tall: dict[int, int] = {}
         self._held: list[Any] = []
-        self._left = _FEW_CONTAINERS + size // _BYTES_A_CONTAINER
+        self._left = _FEW_CONTAINERS + (len(data) - at) // _BYTES_A_CONTAINER
 
     def result(self) -> Any:
         """The one value that is left."""
@@ -77,9 +78,9 @@ class Machine:
 
     def popped(self) -> list[Any]:
         """The values behind the last mark, taken off the stack."""
-        at = self.marks.pop()
-        items = self.stack[at:]
-        del self.stack[at:]
+        at, stack = self.marks.pop(), self.stack
+        items = stack[at:]
+        del stack[at:]
         return items
 
     def begin(self, make: type[list[Any]] | type[dict[Any, Any]] | type[set[Any]]) -> None:
@@ -159,9 +160,8 @@ class Machine:
         self.begin(make)
         add(self, items)
 
-    def remember(self, index: int | None = None) -> None:
+    def remember(self, index: int) -> None:
         """Put the top into the memo: at the next index, or at one that is there already."""
-        index = len(self.memo) if index is None else index
         if not 0 <= index <= len(self.memo):
             raise Stop(f"memo index {index} is refused: {len(self.memo)} entries so far")
         self.memo[index : index + 1] = [self.stack[-1]]

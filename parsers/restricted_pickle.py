@@ -6,27 +6,23 @@ A pickle is a program. This machine runs the opcodes that make None, bool, int, 
 tuple, dict, set and frozenset, and refuses every other one by name, before anything of it is done. Python writes some
 plain values as calls in old protocols (a set before 4, bytes before 3, a bytearray before 5): they are refused, too.
 
-What it holds is bounded by the bytes that are there: memo entries are dense, and containers, nesting and the length of
-numbers have limits. Nothing here recurses.
+What it holds is bounded by the bytes that are there, and nothing here recurses (`cklog.parsers.pickle_machine`).
 """
 
 from __future__ import annotations
 
 import io
 import pickletools
+import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
-_NESTED = 1_000
-"""Marks that may stand open at once: more than Python's own pickler can write by recursion."""
+from cklog.parsers.pickle_machine import SKIPPED, Machine, Stop
 
-_TUPLES_NESTED = 100
-"""Tuples in tuples: their hash, which a dict asks for, is computed by recursion."""
+__all__ = ["SKIPPED", "CutShort", "Refused", "load", "load_from"]
 
-_NUMBER_BYTES = 4_096
-_FEW_CONTAINERS = 1_000
-_BYTES_A_CONTAINER = 8
-"""Beyond the first few, a container needs so many bytes of pickle: memory stays within a small multiple of them."""
+_STOP, _SHORT_TEXT, _MEMOIZE = 0x2E, 0x8C, 0x94
 
 
 class Refused(ValueError):
@@ -40,15 +36,6 @@ class Refused(ValueError):
 
 class CutShort(Refused):
     """The buffer ends inside the pickle."""
-
-
-class Skipped:
-    """Stands for a container that the caller did not ask for; it was read and not kept."""
-
-    __slots__ = ()
-
-
-SKIPPED = Skipped()
 
 
 def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
@@ -77,44 +64,111 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
 def load_from(data: bytes, at: int, keys: frozenset[str] | None = None) -> tuple[Any, int]:
     """The value of the pickle that begins at byte `at`, and where it ends; the rest as `load`."""
-    file = io.BytesIO(data)
-    file.seek(at)
-    return load_stream(file, len(data) - at, keys)
-
-
-def load_stream(file: io.BytesIO, size: int, keys: frozenset[str] | None = None) -> tuple[Any, int]:
-    """The same from an open buffer's place on, of which `size` bytes may be the pickle; offsets are the buffer's."""
-    start = file.tell()
-    machine = _Machine(size, keys)
-    here = start
+    machine = Machine(data, at, keys)
     try:
-        for opcode, argument, position in pickletools.genops(file):
-            here = start if position is None else position
-            if opcode.name == "STOP":
-                return machine.result(), file.tell()
-            step = _STEPS.get(opcode.name)
-            if step is None:
-                raise _Stop(f"{_named(opcode.name, argument, machine.stack)} is refused")
-            step(machine, argument)
-    except _Stop as stop:
-        raise Refused(str(stop), here) from None
+        at = _run(machine, at)
+        return machine.result(), at
+    except Stop as stop:
+        raise Refused(str(stop), machine.here) from None
+    except (_Cut, struct.error):
+        raise CutShort("the pickle is cut short", machine.here) from None
     except (ValueError, OverflowError) as error:
-        raise _unreadable(error, file.tell(), start + size, here) from None
+        raise Refused(_unreadable(error), machine.here) from None
     except (IndexError, TypeError, KeyError, AttributeError):
-        raise Refused("an opcode does not fit what is there", here) from None
-    raise CutShort("the pickle has no end", here)
+        raise Refused("an opcode does not fit what is there", machine.here) from None
 
 
-class _Stop(Exception):
-    """Why the machine stops; the offset is known to its caller."""
+def _run(machine: Machine, at: int) -> int:
+    """Do opcodes up to the one that ends the pickle, and give the byte behind it.
+
+    Most of a pickle are short strings, each with an opcode that puts it into the memo. They are read here: a call for
+    each would take as long again.
+    """
+    data, limit, push, remember = machine.data, machine.limit, machine.stack.append, machine.memo.append
+    while at < limit:
+        code = data[at]
+        machine.here = at
+        at += 1
+        if code != _SHORT_TEXT:
+            if code == _STOP:
+                return at
+            at = _STEPS[code](machine, at)
+            continue
+        start = at + 1
+        at = start + data[at] if start <= limit else start
+        if at > limit:
+            raise _Cut
+        try:
+            value = data[start:at].decode()
+        except UnicodeDecodeError:
+            value = _text(data[start:at])
+        push(value)
+        if at < limit and data[at] == _MEMOIZE:
+            remember(value)
+            at += 1
+    raise _Cut
 
 
-def _unreadable(error: Exception, at: int, end: int, here: int) -> Refused:
-    """`genops` says in words only that bytes ran out: then it has read to the end."""
+class _Cut(Exception):
+    """The buffer ends inside an opcode."""
+
+
+def _unreadable(error: Exception) -> str:
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if at >= end and why.startswith(("pickle exhausted", "not enough data", "no newline", "expected")):
-        return CutShort("the pickle is cut short", here)
-    return Refused(f"no pickle ({why[:80]})", here)
+    return f"no pickle ({why[:80]})"
+
+
+# Arguments
+
+_U2, _I4, _U4, _U8 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<Q")
+_F8 = struct.Struct(">d")
+_LENGTHS = {1: struct.Struct("<B"), 4: _U4, 8: _U8}
+_Step = Callable[[Machine, int], int]
+"""Does what an opcode says; given the byte behind the opcode, gives the one behind its argument."""
+
+
+def _piece(machine: Machine, at: int, size: int) -> tuple[bytes, int]:
+    """`size` bytes, and where they end."""
+    end = at + size
+    if end > machine.limit:
+        raise Stop("no pickle (a length beyond any memory)") if size > sys.maxsize else _Cut
+    return machine.data[at:end], end
+
+
+def _line(machine: Machine, at: int) -> tuple[bytes, int]:
+    """The bytes up to the next newline, and where the next line begins."""
+    end = machine.data.find(b"\n", at)
+    if end < 0:
+        raise _Cut
+    return machine.data[at:end], end + 1
+
+
+def _text(data: bytes) -> str:
+    """Python writes halves of surrogate pairs, too."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _decimal(line: bytes) -> int | bool:
+    return line == b"01" if line in (b"00", b"01") else int(line)
+
+
+# Opcodes
+
+
+def _refused(machine: Machine, at: int) -> int:
+    """An opcode that is none, or that makes something else than a plain value: named with its argument."""
+    known = next((op for op in pickletools.opcodes if ord(op.code) == machine.data[at - 1]), None)
+    if known is None:
+        raise Stop(f"no pickle (opcode {machine.data[at - 1]:#04x} is not known)")
+    argument = None
+    if known.arg is not None:
+        file = io.BytesIO(machine.data)
+        file.seek(at)
+        try:
+            argument = known.arg.reader(file)
+        except ValueError as error:
+            raise _Cut if file.tell() == machine.limit else Stop(_unreadable(error)) from None
+    raise Stop(f"{_named(known.name, argument, machine.stack)} is refused")
 
 
 def _named(opcode: str, argument: Any, stack: list[Any]) -> str:
@@ -126,210 +180,175 @@ def _named(opcode: str, argument: Any, stack: list[Any]) -> str:
     return f"{opcode} {shown}".rstrip()
 
 
-class _Machine:
-    """The pickle machine for plain values.
-
-    `stack` holds values, `marks` the heights of it at which a mark stands, `memo` what may be fetched again, `tall`
-    how deep tuples nest, by identity (`held` keeps those alive).
-    """
-
-    def __init__(self, size: int, keys: frozenset[str] | None) -> None:
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memo: list[Any] = []
-        self._keys = keys
-        self._tall: dict[int, int] = {}
-        self._held: list[Any] = []
-        self._left = _FEW_CONTAINERS + size // _BYTES_A_CONTAINER
-
-    def result(self) -> Any:
-        """The one value that is left."""
-        if len(self.stack) != 1 or self.marks:
-            raise _Stop(f"STOP with {len(self.stack)} values")
-        return self.stack[0]
-
-    def push(self, value: Any) -> None:
-        """A leaf, as it is."""
-        self.stack.append(value)
-
-    def number(self, value: int) -> None:
-        """A whole number of a length that can be printed."""
-        if value.bit_length() > 8 * _NUMBER_BYTES:
-            raise _Stop("a number of more than 4096 bytes is refused")
-        self.stack.append(value)
-
-    def mark(self) -> None:
-        """Where the items of the next container begin."""
-        if len(self.marks) >= _NESTED:
-            raise _Stop("nested more than 1000 deep")
-        self.marks.append(len(self.stack))
-
-    def popped(self) -> list[Any]:
-        """The values behind the last mark, taken off the stack."""
-        at = self.marks.pop()
-        items = self.stack[at:]
-        del self.stack[at:]
-        return items
-
-    def begin(self, make: type[list[Any]] | type[dict[Any, Any]] | type[set[Any]]) -> None:
-        """An empty container, which waits for items; `SKIPPED` if nobody asked for it."""
-        self.stack.append(SKIPPED if self._unwanted() else self._counted(make()))
-
-    def _unwanted(self) -> bool:
-        """Whether the next container is under a key that nobody asked for, or in something skipped.
-
-        Items wait on the stack behind their container and a mark; a single one, without a mark.
-        """
-        if self._keys is None or not self.stack:
-            return False
-        below, holder = self.stack[-1], self._holder()
-        if holder is SKIPPED or below is SKIPPED:
-            return True
-        if not isinstance(holder, dict) or isinstance(below, list | dict | set):
-            return False
-        return not (isinstance(below, str) and below in self._keys)
-
-    def _holder(self) -> Any:
-        """What the items behind the last mark are for; None for a tuple's."""
-        at = self.marks[-1] - 1 if self.marks else 0
-        return self.stack[at] if 0 <= at < len(self.stack) else None
-
-    def _counted(self, container: Any) -> Any:
-        """A container, if there are bytes enough for one more."""
-        self._left -= 3 if isinstance(container, dict | set | frozenset) else 1
-        if self._left < 0:
-            raise _Stop("more containers than its bytes can mean")
-        return container
-
-    def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
-        """A tuple or a frozenset, which never changes."""
-        if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
-            self.stack.append(SKIPPED)
-            return
-        height = 1 + max((self._tall.get(id(item), 0) for item in items), default=0)
-        if height > _TUPLES_NESTED:
-            raise _Stop("tuples nested more than 100 deep")
-        if any(type(item) is int and item.bit_length() > 64 for item in items):
-            raise _Stop("a number beyond 64 bits in a tuple")
-        made = self._counted(make(_keyed(items) if make is frozenset else items))
-        self._tall[id(made)] = height
-        self._held.append(made)
-        self.stack.append(made)
-
-    def listed(self, items: list[Any]) -> None:
-        """Items for the list on top."""
-        top = self.stack[-1]
-        if isinstance(top, list):
-            top += items
-        elif top is not SKIPPED:
-            raise _Stop("items for what is no list")
-
-    def paired(self, items: list[Any]) -> None:
-        """Keys and values, in turn, for the dict on top."""
-        top = self.stack[-1]
-        if len(items) % 2:
-            raise _Stop("a key without a value")
-        if isinstance(top, dict):
-            top.update(zip(_keyed(items[::2]), items[1::2], strict=True))
-        elif top is not SKIPPED:
-            raise _Stop("pairs for what is no dict")
-
-    def added(self, items: list[Any]) -> None:
-        """Members for the set on top."""
-        top = self.stack[-1]
-        if isinstance(top, set):
-            top.update(_keyed(items))
-        elif top is not SKIPPED:
-            raise _Stop("members for what is no set")
-
-    def whole(self, make: type[list[Any]] | type[dict[Any, Any]], add: Callable[[_Machine, list[Any]], None]) -> None:
-        """A container with what stands behind the mark, which still waits for more (protocol 0)."""
-        items = self.popped()
-        self.begin(make)
-        add(self, items)
-
-    def remember(self, index: int | None = None) -> None:
-        """Put the top into the memo: at the next index, or at one that is there already."""
-        index = len(self.memo) if index is None else index
-        if not 0 <= index <= len(self.memo):
-            raise _Stop(f"memo index {index} is refused: {len(self.memo)} entries so far")
-        self.memo[index : index + 1] = [self.stack[-1]]
-
-    def fetch(self, index: int) -> None:
-        """Push what the memo holds."""
-        if not 0 <= index < len(self.memo):
-            raise _Stop(f"memo index {index} of {len(self.memo)}")
-        self.stack.append(self.memo[index])
+def _byte(machine: Machine, at: int) -> int:
+    try:
+        machine.stack.append(machine.data[at])
+    except IndexError:
+        raise _Cut from None
+    return at + 1
 
 
-def _keyed(items: list[Any]) -> list[Any]:
-    """Values as keys. Long numbers with one hash are easily found, and make a dict as slow as a list."""
-    for item in items:
-        if type(item) is int and item.bit_length() > 64:
-            raise _Stop("a number beyond 64 bits as a key")
-    return items
+def _memoize(machine: Machine, at: int) -> int:
+    machine.memo.append(machine.stack[-1])
+    return at
 
 
-def _one(add: Callable[[_Machine, list[Any]], None], count: int) -> Callable[[_Machine, Any], None]:
-    """The last `count` values as items of what is below them."""
-
-    def step(machine: _Machine, _argument: Any) -> None:
-        items = machine.stack[-count:]
-        del machine.stack[-count:]
-        add(machine, items)
+def _constant(value: Any) -> _Step:
+    def step(machine: Machine, at: int) -> int:
+        machine.stack.append(value)
+        return at
 
     return step
 
 
-def _many(add: Callable[[_Machine, list[Any]], None]) -> Callable[[_Machine, Any], None]:
-    return lambda machine, _argument: add(machine, machine.popped())
+def _fixed(kind: struct.Struct) -> _Step:
+    """A number of a fixed size."""
+
+    def step(machine: Machine, at: int) -> int:
+        machine.stack.append(kind.unpack_from(machine.data, at)[0])
+        return at + kind.size
+
+    return step
 
 
-def _leaf(machine: _Machine, argument: Any) -> None:
-    machine.push(argument)
+def _sized(width: int, make: Callable[[bytes], Any]) -> _Step:
+    """A length of `width` bytes, and so many bytes that a value is made of."""
+    length = _LENGTHS[width]
+
+    def step(machine: Machine, at: int) -> int:
+        held, end = _piece(machine, at + width, length.unpack_from(machine.data, at)[0])
+        machine.stack.append(make(held))
+        return end
+
+    return step
 
 
-def _tuple(machine: _Machine, items: list[Any]) -> None:
+def _number(length: struct.Struct) -> _Step:
+    """A whole number of any length, little-endian."""
+
+    def step(machine: Machine, at: int) -> int:
+        size = length.unpack_from(machine.data, at)[0]
+        if size < 0:
+            raise Stop(f"no pickle (a number of {size} bytes)")
+        held, end = _piece(machine, at + length.size, size)
+        machine.number(int.from_bytes(held, "little", signed=True))
+        return end
+
+    return step
+
+
+def _lined(make: Callable[[bytes], Any], take: Callable[[Machine, Any], None]) -> _Step:
+    """A value written as a line."""
+
+    def step(machine: Machine, at: int) -> int:
+        line, end = _line(machine, at)
+        take(machine, make(line))
+        return end
+
+    return step
+
+
+def _indexed(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _Step:
+    """A place of the memo."""
+
+    def step(machine: Machine, at: int) -> int:
+        do(machine, kind.unpack_from(machine.data, at)[0])
+        return at + kind.size
+
+    return step
+
+
+def _passed(width: int) -> _Step:
+    """Says how the pickle was written, not what is in it."""
+
+    def step(machine: Machine, at: int) -> int:
+        return _piece(machine, at, width)[1]
+
+    return step
+
+
+def _plain(do: Callable[[Machine], None]) -> _Step:
+    """An opcode without an argument."""
+
+    def step(machine: Machine, at: int) -> int:
+        do(machine)
+        return at
+
+    return step
+
+
+def _last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
+    """The last `count` values as items of what is below them."""
+
+    def step(machine: Machine, at: int) -> int:
+        items = machine.stack[-count:]
+        del machine.stack[-count:]
+        add(machine, items)
+        return at
+
+    return step
+
+
+def _marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
+    """The values behind the mark as items of what is below it."""
+
+    def step(machine: Machine, at: int) -> int:
+        add(machine, machine.popped())
+        return at
+
+    return step
+
+
+def _tuple(machine: Machine, items: list[Any]) -> None:
     machine.fixed(tuple, items)
 
 
-def _pass(_machine: _Machine, _argument: Any) -> None:
-    """Says how the pickle was written, not what is in it."""
-
-
-_LEAVES = "BINFLOAT FLOAT BINUNICODE SHORT_BINUNICODE BINUNICODE8 UNICODE BINBYTES SHORT_BINBYTES BINBYTES8"
-_NUMBERS = "INT BININT BININT1 BININT2 LONG LONG1 LONG4"
-
-_STEPS: dict[str, Callable[[_Machine, Any], None]] = {
-    **dict.fromkeys(_LEAVES.split(), _leaf),
-    **dict.fromkeys(_NUMBERS.split(), lambda machine, n: machine.number(n)),
-    **dict.fromkeys(("PROTO", "FRAME"), _pass),
-    "BYTEARRAY8": lambda machine, data: machine.push(bytearray(data)),
-    "NONE": lambda machine, _: machine.push(None),
-    "NEWTRUE": lambda machine, _: machine.push(True),
-    "NEWFALSE": lambda machine, _: machine.push(False),
-    "MARK": lambda machine, _: machine.mark(),
-    "EMPTY_LIST": lambda machine, _: machine.begin(list),
-    "EMPTY_DICT": lambda machine, _: machine.begin(dict),
-    "EMPTY_SET": lambda machine, _: machine.begin(set),
-    "EMPTY_TUPLE": lambda machine, _: machine.push(()),
-    "TUPLE": _many(_tuple),
-    "TUPLE1": _one(_tuple, 1),
-    "TUPLE2": _one(_tuple, 2),
-    "TUPLE3": _one(_tuple, 3),
-    "FROZENSET": _many(lambda machine, items: machine.fixed(frozenset, items)),
-    "LIST": lambda machine, _: machine.whole(list, _Machine.listed),
-    "DICT": lambda machine, _: machine.whole(dict, _Machine.paired),
-    "APPEND": _one(_Machine.listed, 1),
-    "APPENDS": _many(_Machine.listed),
-    "SETITEM": _one(_Machine.paired, 2),
-    "SETITEMS": _many(_Machine.paired),
-    "ADDITEMS": _many(_Machine.added),
-    "PUT": lambda machine, index: machine.remember(index),
-    "BINPUT": lambda machine, index: machine.remember(index),
-    "LONG_BINPUT": lambda machine, index: machine.remember(index),
-    "MEMOIZE": lambda machine, _: machine.remember(),
-    "GET": lambda machine, index: machine.fetch(index),
-    "BINGET": lambda machine, index: machine.fetch(index),
-    "LONG_BINGET": lambda machine, index: machine.fetch(index),
+_U1 = _LENGTHS[1]
+_BY_CODE: dict[bytes, _Step] = {
+    b"N": _constant(None),
+    b"\x88": _constant(True),
+    b"\x89": _constant(False),
+    b")": _constant(()),
+    b"K": _byte,
+    b"M": _fixed(_U2),
+    b"J": _fixed(_I4),
+    b"G": _fixed(_F8),
+    b"\x8a": _number(_U1),
+    b"\x8b": _number(_I4),
+    b"I": _lined(_decimal, Machine.number),
+    b"L": _lined(lambda line: int(line.removesuffix(b"L")), Machine.number),
+    b"F": _lined(float, Machine.push),
+    b"V": _lined(lambda line: str(line, "raw-unicode-escape"), Machine.push),
+    b"X": _sized(4, _text),
+    b"\x8d": _sized(8, _text),
+    b"C": _sized(1, bytes),
+    b"B": _sized(4, bytes),
+    b"\x8e": _sized(8, bytes),
+    b"\x96": _sized(8, bytearray),
+    b"(": _plain(Machine.mark),
+    b"]": _plain(lambda machine: machine.begin(list)),
+    b"}": _plain(lambda machine: machine.begin(dict)),
+    b"\x8f": _plain(lambda machine: machine.begin(set)),
+    b"t": _marked(_tuple),
+    b"\x85": _last(_tuple, 1),
+    b"\x86": _last(_tuple, 2),
+    b"\x87": _last(_tuple, 3),
+    b"\x91": _marked(lambda machine, items: machine.fixed(frozenset, items)),
+    b"l": _plain(lambda machine: machine.whole(list, Machine.listed)),
+    b"d": _plain(lambda machine: machine.whole(dict, Machine.paired)),
+    b"a": _last(Machine.listed, 1),
+    b"e": _marked(Machine.listed),
+    b"s": _last(Machine.paired, 2),
+    b"u": _marked(Machine.paired),
+    b"\x90": _marked(Machine.added),
+    b"p": _lined(_decimal, Machine.remember),
+    b"q": _indexed(_U1, Machine.remember),
+    b"r": _indexed(_U4, Machine.remember),
+    b"\x94": _memoize,
+    b"g": _lined(_decimal, Machine.fetch),
+    b"h": _indexed(_U1, Machine.fetch),
+    b"j": _indexed(_U4, Machine.fetch),
+    b"\x80": _passed(1),
+    b"\x95": _passed(8),
 }
+_STEPS: list[_Step] = [_BY_CODE.get(bytes([code]), _refused) for code in range(256)]

@@ -11,12 +11,18 @@ and `spark_files`.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from cklog.batches import Batch, BatchPlan, SourceRange
+from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.errors import NotFound
 from cklog.model import Finding, InputUsed
 from cklog.parsers import hadoop_crc
+from cklog.parsers.records import BIGGEST, NotARecord, json_text
+from cklog.parsers.small_tables import batch_of, whole
 from cklog.parsers.spark_batches import Batches, Fact, back_to, cut, judge, judge_fresh, judge_target
 from cklog.parsers.spark_files import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source
 from cklog.parsers.spark_log import (
@@ -32,6 +38,19 @@ from cklog.parsers.spark_log import (
 from cklog.parsers.spark_plan import kind_of, source_ranges
 from cklog.storage import Entry, Root
 
+BATCHES = pa.schema(
+    [
+        pa.field("batch", pa.int64(), nullable=False),
+        pa.field("planned", pa.bool_(), nullable=False),
+        pa.field("committed", pa.bool_(), nullable=False),
+        pa.field("time", pa.int64()),
+        pa.field("watermark", pa.int64()),
+        pa.field("offsets", pa.string()),
+    ]
+)
+"""A `cklog.batches.Batch`, its offsets as JSON: an object of each source's end, null where they cannot be read."""
+
+READER = "cklog.parsers.spark_checkpoint:read_batches"
 _PLACE = re.compile(r"((?:[^/]+/)?)(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)")
 
 
@@ -39,6 +58,7 @@ class SparkCheckpoint:
     """One checkpoint folder, listed once; `plan` reads it."""
 
     name = "spark-checkpoint"
+    tables: ClassVar = {"batches": BATCHES}
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -98,6 +118,35 @@ class SparkCheckpoint:
             findings=tuple(sorted((fact.finding for fact in facts), key=_order)),
             inputs=self._inputs(everything, sink),
         )
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """What is wrong with the batches' files."""
+        found = self._read()
+        facts = [*judge_fresh(found, self._entries), *judge(found)]
+        return tuple(sorted((fact.finding for fact in facts), key=_order))
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+    ) -> Scan:
+        """A scan of all batches, in one split."""
+        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The batches as rows of `BATCHES`, each with the file that tells of it: of its offsets, else of its commit."""
+        found = self._read()
+        made = []
+        for one in _batches(found):
+            log = found.offset_log if one.planned else found.commit_log
+            told = {"time": _held(one.time), "watermark": _held(one.watermark), "offsets": _text(one.offsets)}
+            row = {"batch": one.batch, "planned": one.planned, "committed": one.committed}
+            made.append(row | told | {"_path": log.files[one.batch].path, "_offset": 0})
+        return made
 
     def _read(self) -> Batches:
         """`metadata`, `offsets/` and `commits/`."""
@@ -173,6 +222,23 @@ class SparkCheckpoint:
             size = sum(entry.size for entry in self._entries if entry.path.startswith(folder + "/"))
             used.append(InputUsed(folder, self.name, size, None))
         return tuple(used)
+
+
+def read_batches(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The batches, as `BATCHES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    yield batch_of(SparkCheckpoint(Root(split.uri)).rows(), BATCHES, columns)
+
+
+def _held(value: int | None) -> int | None:
+    """A number that a table can hold."""
+    return value if value is not None and abs(value) < BIGGEST else None
+
+
+def _text(offsets: dict[str, Any] | None) -> str | None:
+    try:
+        return None if offsets is None else json_text(offsets)
+    except NotARecord:  # nested deeper than JSON is written
+        return None
 
 
 def _prefixes(entries: list[Entry]) -> tuple[str, ...]:

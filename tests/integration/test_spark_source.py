@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import os
 import shutil
@@ -17,8 +18,13 @@ from cklog.engine import Engine, Scan
 from cklog.engine.local import LocalEngine
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
 from cklog.model import TABLES
+from cklog.parsers.checkmate import CheckMate
 from cklog.parsers.flink import Flink
+from cklog.parsers.kafka import Kafka
+from cklog.parsers.kafka_streams import KafkaStreams
 from cklog.parsers.native import Native
+from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.run import PARSERS
 from cklog.snapshots import SNAPSHOTS
 from cklog.spark_source import Table, register
 from cklog.storage import Root
@@ -30,7 +36,7 @@ def session(spark: Engine) -> Any:
     """A session of Spark's with cklog's data sources; its workers run this Python and this tree."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     found = spark._start()  # type: ignore[attr-defined]
-    assert {"cklog.native", "cklog.flink"} <= set(register(found))
+    assert {f"cklog.{name}" for name in PARSERS} <= set(register(found))
     return found
 
 
@@ -83,6 +89,91 @@ def test_flink_snapshots_can_be_asked_in_sql(session: Any) -> None:
         ("orders-2", 2086),
         ("orders-3", 2084),
     ]
+
+
+OTHERS = {
+    ("checkpoints", "checkmate-uncoordinated"): CheckMate,
+    ("channels", "checkmate-uncoordinated"): CheckMate,
+    ("entries", "kafka-streams-state/state"): KafkaStreams,
+    ("batches", "spark-wordcount"): SparkCheckpoint,
+    ("batches", "kafka-broker"): Kafka,
+    ("commits", "kafka-broker"): Kafka,
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("table", "sample"), OTHERS)
+def test_every_other_table_is_what_a_scan_reads(session: Any, table: str, sample: str) -> None:
+    parser: Any = OTHERS[table, sample]
+    frame = session.read.format(f"cklog.{parser.name}").option("table", table).load(str(SAMPLES / sample))
+    assert frame.columns == parser.tables[table].names
+    found = rows(frame.toArrow())
+    assert found
+    assert found == rows(scanned(parser(Root(str(SAMPLES / sample))), table, parser.tables[table]))
+
+
+@pytest.mark.spark
+def test_entries_of_stores_can_be_asked_in_sql(session: Any) -> None:
+    source = session.read.format("cklog.kafka-streams").option("places", "true")
+    source.load(str(SAMPLES / "kafka-streams-state" / "state")).createOrReplaceTempView("entries")
+    found = session.sql(
+        "SELECT task, topic, `offset` + 1, _offset FROM entries WHERE partition = 1 ORDER BY task, topic"
+    )
+    assert [tuple(row) for row in found.collect()] == [
+        ("1/1", "wordcount-counts-changelog", 310, 4),
+        ("1/1", "wordcount-last-changelog", 87, 37),
+    ]
+
+
+def test_every_parser_has_tables() -> None:
+    for value in PARSERS.values():
+        module, _, name = value.partition(":")
+        parser = getattr(importlib.import_module(module), name)
+        assert parser.tables
+        assert all(isinstance(schema, pa.Schema) for schema in parser.tables.values())
+        assert callable(parser.scan)
+
+
+def of(parser: Any, folder: Path, **given: str) -> list[dict[str, Any]]:
+    """All rows of a table, read in this process."""
+    table = Table(parser, {"path": str(folder), "places": "true", **given})
+    return [row for split in table.splits() for batch in table.read(split) for row in batch.to_pylist()]
+
+
+def test_batches_of_a_query_are_the_plan_s() -> None:
+    folder = SAMPLES / "spark-wordcount"
+    plan = SparkCheckpoint(Root(str(folder))).plan()
+    found = of(SparkCheckpoint, folder)
+    assert [(r["batch"], r["planned"], r["committed"], r["time"], r["watermark"]) for r in found] == [
+        (b.batch, b.planned, b.committed, b.time, b.watermark) for b in plan.batches
+    ]
+    assert [json.loads(row["offsets"]) for row in found] == [batch.offsets for batch in plan.batches]
+    assert [row["_path"] for row in found] == [f"ck/offsets/{batch.batch}" for batch in plan.batches]
+
+
+def test_a_damaged_batch_is_told_and_its_row_says_what_is_known(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "run")
+    (folder / "ck" / "offsets" / ".3.crc").unlink()
+    (folder / "ck" / "offsets" / "3").write_text("v1\n{")
+    row = of(SparkCheckpoint, folder)[3]
+    assert [row[name] for name in ("batch", "planned", "time", "offsets")] == [3, True, None, None]
+    assert "torn-batch-file" in caplog.text
+    far = '{"batchWatermarkMs":' + "9" * 30 + ',"batchTimestampMs":5}'
+    (folder / "ck" / "offsets" / "3").write_text(f'v1\n{far}\n{{"logOffset":3}}')
+    row = of(SparkCheckpoint, folder)[3]
+    assert [row["time"], row["watermark"], row["offsets"]] == [5, None, '{"0":{"logOffset":3}}']
+
+
+def test_a_damaged_list_of_entries_is_told_and_has_no_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = shutil.copytree(SAMPLES / "kafka-streams-state" / "state", tmp_path / "state")
+    whole = of(KafkaStreams, folder)
+    (folder / "wordcount" / "1_1" / ".checkpoint").write_text("0\n2\ntopic 0 5\n")
+    assert of(KafkaStreams, folder) == [row for row in whole if row["task"] != "1/1"]
+    assert "corrupt-file" in caplog.text
+    with pytest.raises(CorruptInput, match="announces 2 entries"):
+        of(KafkaStreams, folder, damage="fail")
 
 
 def damaged(folder: Path) -> str:

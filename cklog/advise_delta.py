@@ -1,0 +1,372 @@
+"""What D would have been, and would have saved: the patent's method on the checkpoints that a history holds.
+
+Beside what was done stand four schedules of the same checkpoints: the method's (`cklog.delta_policy`), a base every
+time, and the best fixed D in hindsight (`cklog.delta_hindsight`). Where a schedule takes a checkpoint in the form that
+was recorded its price is the recorded one; the others are estimated (`cklog.delta_history`), and counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklog.conclude import answer
+from cklog.delta_history import Histories, blocks, histories
+from cklog.delta_hindsight import best_fixed, fixed
+from cklog.delta_policy import LOGGING, REASONS, RESTORE, By, Floats, Limits, Mask, Prices, Schedule, scheduled
+from cklog.errors import NotFound
+from cklog.event_log import EventLog, subtasks_named
+from cklog.history import Ints
+from cklog.model import Answer, Finding, Subtask
+from cklog.tables import records_of
+
+RECORDED, METHOD, ALWAYS_BASE, BEST = "as recorded", "the method", "always base", "best fixed D"
+
+LISTED = 100
+"""Changes of D that are listed per subtask: the newest; all of them are counted."""
+
+_NAMED = 3
+"""Subtasks that a finding names."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaQuestion:
+    """What `advise delta` is asked; `by` None: time where every history has durations, else size."""
+
+    limits: Limits = Limits()
+    by: By | None = None
+    operator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaOutcome:
+    """What a schedule costs. None: not known, or of several subtasks with a D each.
+
+    `estimated` checkpoints are of another form than was recorded; `logging_ms` goes into tracking the changes for
+    deltas; `worst_restore_ms` is the longest that a restore would have taken at any of its checkpoints.
+    """
+
+    schedule: str
+    number: int | None
+    bases: int
+    deltas: int
+    estimated: int
+    bytes: int | None
+    checkpoint_ms: float | None
+    logging_ms: float | None
+    worst_restore_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What the method takes less than another schedule; negative: more."""
+
+    against: str
+    bytes: int | None
+    checkpoint_ms: float | None
+    logging_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """D from a base checkpoint on, if it is another than before; `reason` is one of `cklog.delta_policy.REASONS`."""
+
+    checkpoint: int
+    time: int | None
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskDelta:
+    """The advice for a subtask; where something is `missing` there is none.
+
+    `number` is D after the newest checkpoint, with `tracking` of changes on unless it is 0. Of `left_out` checkpoints
+    no price is known; `changes` counts those of D, the newest of which are `over_time`.
+    """
+
+    operator: str
+    subtask: int
+    checkpoints: int
+    left_out: int
+    missing: tuple[str, ...]
+    number: int | None = None
+    tracking: bool | None = None
+    changes: int = 0
+    over_time: tuple[Change, ...] = ()
+    outcomes: tuple[DeltaOutcome, ...] = ()
+    saved: tuple[Saving, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The same for the subtasks of an operator (`name`), or all that could be answered (`name` "")."""
+
+    name: str
+    subtasks: int
+    checkpoints: int
+    outcomes: tuple[DeltaOutcome, ...]
+    saved: tuple[Saving, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaAdvice:
+    """The answer of `advise delta`; `by` is the measure of the benefit test and of the best D."""
+
+    by: By
+    ratio: float
+    max_delta: int | None
+    max_restore_ms: float | None
+    probe_after: int
+    total: Sum
+    operators: tuple[Sum, ...]
+    subtasks: tuple[SubtaskDelta, ...]
+
+
+def delta_answer(log: object, asked: DeltaQuestion, strict: bool = False) -> Answer:
+    """Give the advice for a run whose subtasks checkpoint one by one.
+
+    Raises
+    ------
+    NotFound : the run has no checkpoint records, or not the operator
+    """
+    if not isinstance(log, EventLog):
+        raise NotFound("no records of base and delta checkpoints here", "D is advised from the records of checkpoints/")
+    read = log._checkpoints()
+    records = records_of(read.table, *log._named())
+    found = histories(records)
+    wanted = np.ones(len(found.subtasks), np.bool_)
+    if asked.operator:
+        named = set(subtasks_named(asked.operator, found.subtasks))
+        wanted = np.array([subtask in named for subtask in found.subtasks])
+    advice, findings = advise_delta(found, wanted, asked)
+    findings = [*read.findings, *records.findings, *findings]
+    unanswered = not advice.total.subtasks
+    return answer("advise-delta", advice, findings, read.inputs, strict=strict, indeterminate=unanswered)
+
+
+def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[DeltaAdvice, list[Finding]]:
+    """Follow the method along the histories of the wanted subtasks, shape (s,)."""
+    by = asked.by or _measure(found, wanted)
+    missing = _missing(found, by, asked.limits)
+    usable = wanted & np.array([not words for words in missing], np.bool_)
+    rows = {
+        i: SubtaskDelta(*found.subtasks[i], *_counts(found, i), missing[i])
+        for i in np.flatnonzero(wanted & ~usable).tolist()
+    }
+    for which, prices in blocks(found, usable):
+        schedule = scheduled(prices, asked.limits, by)
+        best = best_fixed(prices, asked.limits, by)
+        outcomes = _outcomes(prices, schedule, best)
+        for column, i in enumerate(which.tolist()):
+            rows[i] = _advised(found, i, schedule, column, [row[column] for row in outcomes])
+    ordered = tuple(rows[i] for i in sorted(rows))
+    answered = [row for row in ordered if row.outcomes]
+    by_operator = itertools.groupby(answered, key=lambda row: row.operator)
+    advice = DeltaAdvice(
+        by=by,
+        ratio=asked.limits.ratio,
+        max_delta=asked.limits.max_delta,
+        max_restore_ms=asked.limits.max_restore_ms,
+        probe_after=asked.limits.probe_after,
+        total=_sum("", answered),
+        operators=tuple(_sum(name, list(group)) for name, group in by_operator),
+        subtasks=ordered,
+    )
+    return advice, [*_lacking(ordered), *_left_out(ordered), *_unbounded(answered, asked.limits)]
+
+
+def _measure(found: Histories, wanted: Mask) -> By:
+    """Time, unless some history that has sizes has no durations."""
+    return "size" if (wanted & found.known("size") & ~found.known("time")).any() else "time"
+
+
+def _missing(found: Histories, by: By, limits: Limits) -> list[tuple[str, ...]]:
+    """What each subtask lacks for the question; the restore bound cannot be kept without durations."""
+    missing = found.missing(by)
+    if limits.max_restore_ms is None:
+        return missing
+    timed = found.known("time").tolist()
+    return [words or (() if known else ("durations",)) for words, known in zip(missing, timed, strict=True)]
+
+
+def _counts(found: Histories, i: int) -> tuple[int, int]:
+    left_out = found.unmeasured[i] + found.older[i] + found.early[i]
+    return int(found.first[i + 1] - found.first[i]), int(left_out)
+
+
+def _outcomes(prices: Prices, schedule: Schedule, best: Ints) -> list[list[DeltaOutcome | None]]:
+    """What each schedule costs each subtask of a block; None for a best D where every one breaks a bound."""
+    shape = prices.recorded.shape
+    nothing = np.full(shape[1], -1)
+    rows: list[list[DeltaOutcome | None]] = [
+        [*_costs(RECORDED, prices, prices.recorded, nothing)],
+        [*_costs(METHOD, prices, schedule.delta, nothing)],
+        [*_costs(ALWAYS_BASE, prices, np.zeros(shape, np.bool_), np.zeros(shape[1], np.int64))],
+    ]
+    fixed_best = _costs(BEST, prices, fixed(shape, np.maximum(best, 0)), best)
+    return [*rows, [None if number < 0 else row for number, row in zip(best.tolist(), fixed_best, strict=True)]]
+
+
+def _costs(name: str, prices: Prices, delta: Mask, number: Ints) -> list[DeltaOutcome]:
+    """What a schedule, given by where it takes deltas, costs each subtask; `number` is its D, -1 for none."""
+    delta = delta & prices.taken
+    size = _chosen(prices.base_bytes, prices.delta_bytes, delta)
+    ms = _chosen(prices.base_ms, prices.delta_ms, delta)
+    deltas = delta.sum(axis=0)
+    columns = (
+        [None if d < 0 else d for d in number.tolist()],
+        (prices.count - deltas).tolist(),
+        deltas.tolist(),
+        (delta != prices.recorded).sum(axis=0).tolist(),
+        _unknown(deltas) if size is None else [round(total) for total in size.sum(axis=0).tolist()],
+        _unknown(deltas) if ms is None else _rounded(ms.sum(axis=0)),
+        _unknown(deltas) if ms is None else _rounded(LOGGING * np.where(delta, ms, 0.0).sum(axis=0)),
+        _unknown(deltas) if ms is None else _rounded(_worst_restore(ms, delta)),
+    )
+    return [DeltaOutcome(name, *row) for row in zip(*columns, strict=True)]
+
+
+def _chosen(base: Floats | None, delta: Floats | None, where: Mask) -> Floats | None:
+    return None if base is None or delta is None else np.where(where, delta, base)
+
+
+def _unknown(like: Ints) -> list[None]:
+    return [None] * len(like)
+
+
+def _rounded(ms: Floats) -> list[float]:
+    found: list[float] = np.round(ms, 3).tolist()
+    return found
+
+
+def _worst_restore(ms: Floats, delta: Mask) -> Floats:
+    """The longest time in ms to restore a checkpoint of each subtask: its base and the deltas up to it. Shape (s,)."""
+    worst = run = np.zeros(ms.shape[1])
+    for row, more in zip(ms, delta, strict=True):
+        run = np.where(more, run, 0.0) + row
+        worst = np.maximum(worst, run)
+    return RESTORE * worst
+
+
+def _advised(
+    found: Histories, i: int, schedule: Schedule, column: int, outcomes: list[DeltaOutcome | None]
+) -> SubtaskDelta:
+    count, left_out = _counts(found, i)
+    number = schedule.number[:count, column]
+    bases = np.flatnonzero(number >= 0)
+    changed = bases[np.diff(number[bases], prepend=-1) != 0]
+    rows = found.first[i] + changed[-LISTED:]
+    changes = zip(
+        found.number[rows].tolist(),
+        found.time[rows].tolist(),
+        number[changed[-LISTED:]].tolist(),
+        schedule.reason[changed[-LISTED:], column].tolist(),
+        strict=True,
+    )
+    known = tuple(outcome for outcome in outcomes if outcome is not None)
+    return SubtaskDelta(
+        *found.subtasks[i],
+        count,
+        left_out,
+        (),
+        number=int(number[bases[-1]]),
+        tracking=bool(number[bases[-1]] > 0),
+        changes=len(changed) - 1,
+        over_time=tuple(Change(n, t if t >= 0 else None, d, REASONS[why]) for n, t, d, why in changes),
+        outcomes=known,
+        saved=_saved(known),
+    )
+
+
+def _saved(outcomes: Sequence[DeltaOutcome]) -> tuple[Saving, ...]:
+    method = next((outcome for outcome in outcomes if outcome.schedule == METHOD), None)
+    return tuple(
+        Saving(
+            other.schedule,
+            None if method.bytes is None or other.bytes is None else other.bytes - method.bytes,
+            _less(method.checkpoint_ms, other.checkpoint_ms),
+            _less(method.logging_ms, other.logging_ms),
+        )
+        for other in outcomes
+        if method is not None and other is not method
+    )
+
+
+def _less(value: float | None, than: float | None) -> float | None:
+    return None if value is None or than is None else round(than - value, 3)
+
+
+def _sum(name: str, rows: Sequence[SubtaskDelta]) -> Sum:
+    """Sums over subtasks; a schedule that some of them lack is left out."""
+    by_schedule: dict[str, list[DeltaOutcome]] = {}
+    for outcome in (outcome for row in rows for outcome in row.outcomes):
+        by_schedule.setdefault(outcome.schedule, []).append(outcome)
+    whole = [_summed(schedule, parts) for schedule, parts in by_schedule.items() if len(parts) == len(rows)]
+    return Sum(name, len(rows), sum(row.checkpoints for row in rows), tuple(whole), _saved(whole))
+
+
+def _summed(schedule: str, parts: Sequence[DeltaOutcome]) -> DeltaOutcome:
+    numbers = {part.number for part in parts}
+    restores = [part.worst_restore_ms for part in parts]
+    return DeltaOutcome(
+        schedule,
+        numbers.pop() if len(numbers) == 1 else None,
+        sum(part.bases for part in parts),
+        sum(part.deltas for part in parts),
+        sum(part.estimated for part in parts),
+        _total([part.bytes for part in parts]),
+        _total_ms([part.checkpoint_ms for part in parts]),
+        _total_ms([part.logging_ms for part in parts]),
+        max((ms for ms in restores if ms is not None), default=None) if None not in restores else None,
+    )
+
+
+def _total(parts: Sequence[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _total_ms(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return round(sum(known), 3) if len(known) == len(parts) else None
+
+
+def _lacking(rows: Sequence[SubtaskDelta]) -> Iterator[Finding]:
+    """What histories lack for an answer, a finding for each thing."""
+    for word in sorted({word for row in rows for word in row.missing}):
+        lacking = [row for row in rows if word in row.missing]
+        message = f"{_names(lacking)}: no {word} in the history, so nothing is said about D"
+        yield Finding("incomplete-delta-history", "warning", word, message)
+
+
+def _left_out(rows: Sequence[SubtaskDelta]) -> Iterator[Finding]:
+    """Checkpoints that no price is known of."""
+    some = [row for row in rows if row.left_out]
+    if some:
+        count = sum(row.left_out for row in some)
+        message = (
+            f"{_names(some)}: {count} checkpoint{'s' * (count > 1)} left out: without a size or duration, before the "
+            "first base, or a delta on a checkpoint older than the one before"
+        )
+        yield Finding("unpriced-checkpoints", "warning", "checkpoints", message)
+
+
+def _unbounded(rows: Sequence[SubtaskDelta], limits: Limits) -> Iterator[Finding]:
+    """Subtasks whose bases alone take longer to restore than allowed."""
+    over = [row for row in rows if all(outcome.schedule != BEST for outcome in row.outcomes)]
+    if over and limits.max_restore_ms is not None:
+        message = (
+            f"{_names(over)}: even base checkpoints alone take longer to restore than {limits.max_restore_ms / 1000:g} "
+            "s: no D keeps the bound"
+        )
+        yield Finding("no-setting", "error", "max-restore-time", message)
+
+
+def _names(rows: Sequence[SubtaskDelta]) -> str:
+    names = [str(Subtask(row.operator, row.subtask)) for row in rows[:_NAMED]]
+    rest = len(rows) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
