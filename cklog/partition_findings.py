@@ -35,7 +35,7 @@ def _cut(p: Partition) -> Iterator[Finding]:
     if cut.end < p.log_start:
         message = (
             f"{p.name}: copy its folder BEFORE the broker is restarted: it will delete every segment and begin anew at "
-            f"{p.log_start}, since {cut.why}. The segments hold {held}; see whether log-start-offset-checkpoint is right"
+            f"{p.log_start}, since {cut.why}. The segments hold {held}; is its log-start-offset-checkpoint right?"
         )
     if p.folder.internal:
         message += "; they are the broker's own state, and groups or transactions fall back without them"

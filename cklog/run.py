@@ -254,6 +254,22 @@ class Run(AbstractContextManager["Run"]):
         """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise_grid.ExtentQuestion`."""
         return self._of_queues(self.eventual.advise_extent(operator, asked))
 
+    def advise_delta(self, asked: Any) -> Answer:
+        """What D, the Delta Checkpoint Number, would have given; `asked` is a `cklog.advise_delta.DeltaQuestion`."""
+        from cklog.advise_delta import delta_answer
+
+        return delta_answer(self.analyses, asked, self._options.strict)
+
+    def advise_timing(self, asked: Any) -> Answer:
+        """When to checkpoint, by the state sizes; `asked` is a `cklog.advise_timing.TimingQuestion`."""
+        from cklog.advise_timing import timing_answer
+
+        if not hasattr(self.parser, "scan"):
+            raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
+        return timing_answer(
+            self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked
+        )
+
     def _of_queues(self, answer: Answer) -> Answer:
         self.spoken += self.eventual.spoken
         return answer

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -147,7 +148,9 @@ def _by_folder(table: pa.Table) -> dict[str, pa.Table]:
     if isinstance(path, pa.ChunkedArray):
         path = pa.concat_arrays(path.chunks) if path.num_chunks else pa.array([], pa.string())
     encoded = path.cast(pa.string()).dictionary_encode()
-    table = table.take(pc.array_sort_indices(encoded.indices))  # stable: rows of one file stay in order
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    if (np.diff(codes) < 0).any():  # else the files' rows lie one after the other already
+        table = table.take(np.argsort(codes, kind="stable"))  # stable: rows of one file stay in order
     counts = {row["values"]: row["counts"] for row in pc.value_counts(encoded.indices).to_pylist()}
     found, start = {}, 0
     for i, name in enumerate(encoded.dictionary.to_pylist()):
@@ -187,7 +190,7 @@ def _judge(
         head["version"],
         head["file"],
         len(named),
-        _state_bytes(handles),
+        _state_bytes(handles, named),
         frozenset(uses),
         tuple(flaws),
         moved,
@@ -229,10 +232,12 @@ def _named_files(handles: pa.Table) -> list[_Named]:
     return sorted(map(_Named, *columns))
 
 
-def _state_bytes(handles: pa.Table) -> int:
+def _state_bytes(handles: pa.Table, named: Iterable[_Named]) -> int:
     """State inlined, and of files each part once, however many subtasks name it."""
-    stored = handles.filter(pc.is_valid(handles["file"]))
     inlined = handles.filter(pc.is_null(handles["file"]))
+    if handles["start"].null_count == len(handles):  # whole files
+        return (pc.sum(inlined["bytes"]).as_py() or 0) + sum(one.end for one in named)
+    stored = handles.filter(pc.is_valid(handles["file"]))
     parts = stored.group_by(["file", "start"], use_threads=False).aggregate([("bytes", "max")])
     return (pc.sum(inlined["bytes"]).as_py() or 0) + (pc.sum(parts["bytes_max"]).as_py() or 0)
 

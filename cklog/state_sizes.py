@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -117,8 +118,8 @@ class Polyline:
 
     def at(self, moments: Ints) -> Floats:
         """The sum at moments within it."""
-        found: Floats = np.interp(moments, self.time, self.size)
-        return rounded(found)
+        found: Floats = rounded(np.interp(moments, self.time, self.size))
+        return found
 
     def lowest(self, bounds: Ints) -> tuple[Ints, Floats]:
         """When each period's sum is least, the earliest such moment, and the sum; (p,) each.
@@ -130,12 +131,14 @@ class Polyline:
         found = np.array([low + int(np.argmin(self.size[low : high + 1])) for low, high in spans], np.int64)
         return self.time[found], self.size[found]
 
-    def mean(self) -> float:
-        """The average over the polyline's time: what a checkpoint at a random moment takes, in the long run."""
-        return float(np.trapezoid(self.size, self.time) / (self.time[-1] - self.time[0]))
+    def mean(self, first: int) -> float:
+        """The average from one of its points on: what a checkpoint at a random moment takes, in the long run."""
+        at = int(np.searchsorted(self.time, first))
+        time, size = self.time[at:], self.size[at:]
+        return float(rounded(np.trapezoid(size, time) / (time[-1] - time[0])))
 
 
-def rounded(size: Floats) -> Floats:
+def rounded(size: Any) -> Any:
     """To 1/1024 byte."""
     return np.rint(size * _FINEST) / _FINEST
 

@@ -17,11 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.model import Subtask
-from cklog.state_sizes import Floats, Ints, Polyline, Sizes
+from cklog.state_sizes import Floats, Ints, Polyline, Sizes, rounded
 from cklog.turning_points import turning_points
 
 _FIRST_REPORTS = 64
 """Reports looked at before twice as many are: alert mode is short."""
+
+_SHOWN = 8
+"""Reports of a period that are kept."""
 
 _NOTHING = 1e-12
 """Of the rates' magnitude: a sum of rates below that is rounding."""
@@ -45,13 +48,15 @@ class Choice:
     """The checkpoint of a period: when, and why then.
 
     `alert` : when alert mode began, None if never; `fell` : the HAU whose fall led to it, None if the period's begin
-    `reports` : in alert mode up to the choice, the last one with a positive sum unless `forced`
+    `heard` : moments at which HAUs told their rates, up to the choice
+    `reports` : the first few and the last of them; the last one's sum is positive unless `forced`
     `forced` : at the end of the period, for no moment was better
     """
 
     time: int
     alert: int | None
     fell: str | None
+    heard: int
     reports: tuple[Report, ...]
     forced: bool
 
@@ -87,7 +92,7 @@ def choose(sizes: Sizes, polyline: Polyline, s_max: float, bounds: Ints) -> list
             fell = sizes.subtasks[int(sizes.owner[sample])]
             choices.append(_in_alert(sizes, polyline, turns, (int(sizes.time[sample]), end), fell))
         else:
-            choices.append(Choice(end, None, None, (), forced=True))
+            choices.append(Choice(end, None, None, 0, (), forced=True))
     return choices
 
 
@@ -100,29 +105,61 @@ def _fell(sizes: Sizes, turn: Ints) -> Ints:
     return np.flatnonzero(2 * sizes.size[turn] < sizes.size[before])
 
 
-def _in_alert(
-    sizes: Sizes, polyline: Polyline, turns: _Turns, span: tuple[int, int], fell: Subtask | None
-) -> Choice:
+class _Alert:
+    """Alert mode from its first moment on: the ICRs as last told, and what was heard."""
+
+    def __init__(self, sizes: Sizes, polyline: Polyline, turns: _Turns, begin: int) -> None:
+        self._sizes, self._polyline, self._turns = sizes, polyline, turns
+        everyone = np.arange(len(sizes.subtasks))
+        self._icr = sizes.rates(everyone, np.full(len(everyone), begin))
+        self.rising = bool(self._icr.sum() > _NOTHING * np.abs(self._icr).sum())
+        self.heard = 1
+        self.reports = [self._report(begin, float(self._icr.sum()), ())]
+
+    def listen(self, low: int, high: int) -> None:
+        """Take in turning points [low, high), which hold all of a moment or none, until the total is about to rise."""
+        time = self._turns.time[low:high]
+        sums, magnitude = self._sums(low, high)
+        ends = np.flatnonzero(np.r_[time[1:] != time[:-1], True])  # the last report of each moment
+        starts = np.r_[0, ends[:-1] + 1]
+        rising = np.flatnonzero(sums[ends] > _NOTHING * magnitude)
+        self.rising = len(rising) > 0
+        count = int(rising[0]) + 1 if self.rising else len(ends)
+        for k in range(count):
+            if self.heard + k < _SHOWN or k == count - 1:
+                told = self._sizes.owner[self._turns.sample[low + starts[k] : low + ends[k] + 1]]
+                by = tuple(str(self._sizes.subtasks[i]) for i in told.tolist())
+                del self.reports[_SHOWN - 1 :]
+                self.reports.append(self._report(int(time[ends[k]]), float(sums[ends[k]]), by))
+        self.heard += count
+
+    def _sums(self, low: int, high: int) -> tuple[Floats, float]:
+        """The sum of the last told ICRs after each of the turning points, and what rounding is measured by."""
+        sample = self._turns.sample[low:high]
+        owner, told = self._sizes.owner[sample], self._sizes.rate[sample]
+        order = np.argsort(owner, kind="stable")
+        before = np.empty(len(told))
+        again = np.r_[False, owner[order][1:] == owner[order][:-1]]
+        before[order] = np.where(again, told[np.roll(order, 1)], self._icr[owner[order]])
+        sums = self._icr.sum() + np.cumsum(told - before)
+        magnitude = float(np.abs(self._icr).sum() + np.abs(told).sum())
+        self._icr[owner[order]] = told[order]  # of one owner's the last stays
+        return sums, magnitude
+
+    def _report(self, time: int, icr: float, by: tuple[str, ...]) -> Report:
+        size = float(self._polyline.at(np.array([time]))[0])
+        return Report(time, size, float(rounded(np.float64(icr * 1000))), by)
+
+
+def _in_alert(sizes: Sizes, polyline: Polyline, turns: _Turns, span: tuple[int, int], fell: Subtask | None) -> Choice:
     """The choice when alert mode begins at the first moment of `span` and the period ends at the last."""
-    begin, end = span
-    everyone = np.arange(len(sizes.subtasks))
-    icr = sizes.rates(everyone, np.full(len(everyone), begin))
-    low, last = np.searchsorted(turns.time, [begin + 1, end]).tolist()
-    size = float(polyline.at(np.array([begin]))[0])
-    reports = [Report(begin, size, _per_second(icr.sum()), ())]
-    told = str(fell) if fell else None
-    if _rises(float(icr.sum()), float(np.abs(icr).sum())):
-        return Choice(begin, begin, told, tuple(reports), forced=False)
+    alert = _Alert(sizes, polyline, turns, span[0])
+    low, last = np.searchsorted(turns.time, [span[0] + 1, span[1]]).tolist()
     step = _FIRST_REPORTS
-    while low < last:
+    while low < last and not alert.rising:
         high = min(low + step, last)
-        high = int(np.searchsorted(turns.time, turns.time[high - 1], side="right"))  # all reports of one moment
-        sums, scale = _sums_of_rates(sizes, turns, slice(low, high), icr)
-        moments = np.flatnonzero(np.r_[turns.time[low + 1 : high] != turns.time[low : high - 1], True])
-        rising = moments[sums[moments] > _NOTHING * scale]
-        shown = moments[: np.searchsorted(moments, rising[0]) + 1] if len(rising) else moments
-        reports += _reports(sizes, polyline, turns, low, shown, sums)
-        if len(rising):
-            return Choice(reports[-1].time, begin, told, tuple(reports), forced=False)
+        high = int(np.searchsorted(turns.time, turns.time[high - 1], side="right"))
+        alert.listen(low, high)
         low, step = high, 2 * step
-    return Choice(end, begin, told, tuple(reports), forced=True)
+    time = alert.reports[-1].time if alert.rising else span[1]
+    return Choice(time, span[0], str(fell) if fell else None, alert.heard, tuple(alert.reports), not alert.rising)

@@ -83,6 +83,8 @@ _VIEWS = {
     "eventual-checkpoint": "cklog.eventual_view:eventual_checkpoint_view",
     "extent-over-time": "cklog.over_time_view:over_time_view",
     "advise-extent": "cklog.advise_view:advise_extent_view",
+    "advise-delta": "cklog.delta_view:advise_delta_view",
+    "advise-timing": "cklog.timing_view:timing_view",
     "simulate": "cklog.simulate_view:simulate_view",
     "simulate-sweep": "cklog.simulate_view:sweep_view",
     "simulate-dataflow": "cklog.simulate_dataflow_view:simulate_dataflow_view",

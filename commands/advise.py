@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,6 +10,14 @@ import typer
 from cklog.commands.common import Common, command
 from cklog.commands.options import Operator
 from cklog.errors import UsageError
+
+
+class Measure(StrEnum):
+    """`--by`."""
+
+    time = "time"
+    size = "size"
+
 
 advise = typer.Typer(name="advise", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,6 +46,20 @@ Longest = Annotated[
     float | None,
     typer.Option("--max-recovery-time", metavar="S", help="Choose the cheapest setting that always recovers in that."),
 ]
+Ratio = Annotated[
+    float, typer.Option("--ratio", metavar="R", help="The deltas after a base: at most R times its size.")
+]
+MaxDelta = Annotated[int | None, typer.Option("--max-delta", metavar="N", help="At most N deltas after a base.")]
+MaxRestore = Annotated[
+    float | None, typer.Option("--max-restore-time", metavar="S", help="Restore a base and its deltas within S.")
+]
+ProbeAfter = Annotated[
+    int, typer.Option("--probe-after", metavar="N", help="Full checkpoints in a row before a delta is tried again.")
+]
+By = Annotated[
+    Measure | None, typer.Option("--by", help="What the benefit test compares (time, where all have durations).")
+]
+Whose = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
 
 
 @advise.callback()
@@ -79,6 +102,27 @@ def extent(
         max_recovery_s=max_recovery_time,
     )
     common.answer(lambda run: run.advise_extent(operator, asked))
+
+
+@advise.command("delta")
+@command
+def delta(
+    common: Common,
+    operator: Whose = "",
+    by: By = None,
+    ratio: Ratio = 1.5,
+    max_delta: MaxDelta = None,
+    max_restore_time: MaxRestore = None,
+    probe_after: ProbeAfter = 10,
+) -> None:
+    """How many delta checkpoints to take after a base (D), and what that would have saved on this history."""
+    from cklog.advise_delta import DeltaQuestion
+    from cklog.delta_policy import Limits
+
+    longest = None if max_restore_time is None else 1000 * max_restore_time
+    limits = Limits(ratio, max_delta, longest, probe_after)
+    asked = DeltaQuestion(limits, None if by is None else by.value, operator)
+    common.answer(lambda run: run.advise_delta(asked))
 
 
 def words(given: Words) -> tuple[str, ...]:

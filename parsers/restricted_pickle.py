@@ -106,6 +106,7 @@ def _run(machine: Machine, at: int) -> int:
         if at < limit and data[at] == _MEMOIZE:
             remember(value)
             at += 1
+    machine.here = at
     raise _Cut
 
 
@@ -154,6 +155,9 @@ def _decimal(line: bytes) -> int | bool:
 
 # Opcodes
 
+_RAN_OUT = ("not enough data", "no newline", "expected")
+"""How `pickletools` begins to say that bytes ran out."""
+
 
 def _refused(machine: Machine, at: int) -> int:
     """An opcode that is none, or that makes something else than a plain value: named with its argument."""
@@ -167,7 +171,8 @@ def _refused(machine: Machine, at: int) -> int:
         try:
             argument = known.arg.reader(file)
         except ValueError as error:
-            raise _Cut if file.tell() == machine.limit else Stop(_unreadable(error)) from None
+            cut = file.tell() == machine.limit and str(error).startswith(_RAN_OUT)
+            raise _Cut if cut else Stop(_unreadable(error)) from None
     raise Stop(f"{_named(known.name, argument, machine.stack)} is refused")
 
 

@@ -6,13 +6,15 @@ import collections
 import datetime
 import pickle
 import tracemalloc
+from pickletools import opcodes
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.parsers.restricted_pickle import SKIPPED, CutShort, Refused, load, load_from
+from tests.pickle_by_genops import Read, by_genops
 
 SMALL = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=300)
@@ -89,6 +91,65 @@ def test_changed_bytes_are_read_or_refused(value: Any, protocol: int, data: st.D
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
     keys = data.draw(st.sampled_from([None, frozenset({"a"})]))
     assert 0 <= refused_at(bytes(broken), keys) <= len(broken)
+
+
+def read_by_us(data: bytes, start: int, keys: frozenset[str] | None) -> Read:
+    try:
+        value, end = load_from(data, start, keys)
+    except CutShort as cut:
+        return Read("cut", cut.offset)
+    except Refused as refused:
+        return Read("refused", refused.offset, why=refused.why)
+    return Read("value", end, value)
+
+
+def agree(data: bytes, start: int = 0, keys: frozenset[str] | None = None) -> Read:
+    """The same value and end, or the same refusal of the same opcode, as by Python's own list of opcodes."""
+    ours, theirs = read_by_us(data, start, keys), by_genops(data, start, keys)
+    assert (ours.how, ours.at, repr(ours.value)) == (theirs.how, theirs.at, repr(theirs.value))
+    assert theirs.why in ours.why
+    return ours
+
+
+WANTED = st.sampled_from([None, frozenset({"a"}), frozenset({"a", "b"})])
+
+
+@given(OLD, st.integers(0, 5), st.binary(max_size=3), st.data())
+@settings(max_examples=200)
+def test_changed_and_cut_pickles_end_as_by_genops(
+    value: Any, protocol: int, before: bytes, data: st.DataObject
+) -> None:
+    broken = bytearray(before + pickle.dumps([value, {"a": [1], "b": (2,)}], protocol))
+    for _ in range(data.draw(st.integers(0, 4))):
+        broken[data.draw(st.integers(len(before), len(broken) - 1))] = data.draw(st.integers(0, 255))
+    end = data.draw(st.integers(len(before), len(broken)) | st.just(len(broken)))
+    agree(bytes(broken[:end]), len(before), data.draw(WANTED))
+
+
+ARGUMENTS = [b"", b"\0", b"\1", b"\2ab", b"\3\xed\xa0\x80", b"5\n", b"00\n", b"1L\n", b"-1.5\n", b"a\nb\n", b"'a'\n"]
+LENGTHS = [b"\1\0\0\0x", b"\xff" * 4, b"\2" + bytes(7) + b"ab", b"\xff" * 8]
+CODES = [op.code.encode("latin-1") for op in opcodes]
+SOUP = st.lists(st.tuples(st.sampled_from(CODES), st.sampled_from(ARGUMENTS + LENGTHS)).map(b"".join), max_size=12)
+FITTING = "28 5d 7d 8f 29 4e 4b01 8c016194 8c0162 65 75 90 74 85 86 91 61 73 6c 64 94 6800 7100 8a0105 430178 88 2e"
+PLAIN = st.lists(st.sampled_from([bytes.fromhex(code) for code in FITTING.split()]), max_size=30)
+
+
+@given((PLAIN | SOUP).map(b"".join), WANTED)
+@settings(max_examples=1000)
+def test_any_opcodes_end_as_by_genops(data: bytes, keys: frozenset[str] | None) -> None:
+    agree(data, 0, keys)
+    agree(data + b".", 0, keys)
+
+
+@pytest.mark.parametrize("case", [op.name for op in opcodes])
+def test_every_opcode_is_done_or_refused_as_by_genops(case: str) -> None:
+    """Behind two texts, a container of each kind, or nothing, with arguments of every size, whole and cut."""
+    code = next(op.code.encode("latin-1") for op in opcodes if op.name == case)
+    below = [b"", b"\x8c\x01m\x8c\x01n", b"](NN", b"}(K\x01N", b"\x8f(N", b"(NN", b"NNN", b"N\x94"]
+    for front in below:
+        for behind in (b"", b"\x01", b"\x01\x00", b"a\nb\n", b"1\n", bytes(8), b"\x01" + bytes(7) + b"x.", b"\xff" * 9):
+            agree(front + code + behind)
+            agree(front + code + behind + b".")
 
 
 def test_skipped_containers_are_read_and_not_kept() -> None:
@@ -170,6 +231,11 @@ BOMBS = {
     "unhashable": b"}]Ns.",
     "text that is not UTF-8": b"\x80\x04\x8c\x02\xff\xfe.",
 }
+
+
+@pytest.mark.parametrize("case", [case for case in BOMBS if len(BOMBS[case]) < 200_000])
+def test_bombs_end_as_by_genops(case: str) -> None:
+    assert agree(BOMBS[case]).how != "value"
 
 
 @pytest.mark.parametrize("case", BOMBS)

@@ -1,0 +1,172 @@
+"""Advice about D as sentences and rows that fit 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cklog.advise_delta import DeltaAdvice, SubtaskDelta, Sum
+from cklog.delta_costs import BEST, METHOD, DeltaOutcome, Saving
+from cklog.model import Answer
+from cklog.text_figure import figure
+from cklog.view import Section, View, utc
+
+_KILOBYTE = 1000
+_SHOWN = 40
+"""Rows of a section that are shown; all of them are in the JSON."""
+
+
+def advise_delta_view(answer: Answer) -> View:
+    """What the method would have saved in all, its D for every subtask, and D over time where there is one subtask."""
+    found: DeltaAdvice = answer.result
+    rows = tuple(_subtask_row(row) for row in found.subtasks)
+    columns = ("subtask", "checkpoints", "D now", "changes", "saved kB", "saved s", "best D", "restore s", "missing")
+    note = "saved against what was recorded; restore: the longest with the method; best D: fixed, in hindsight"
+    sections = [_short("Subtasks", columns, rows, note)]
+    if found.total.outcomes:
+        sections.insert(0, _schedules(found.total))
+    if len(found.operators) > 1:
+        sections.append(_operators(found))
+    answered = [row for row in found.subtasks if row.outcomes]
+    alone = answered[0] if len(answered) == 1 else None
+    if alone is not None:
+        sections.append(_over_time(alone))
+    every = Section("Subtasks", tuple(name.replace(" ", "_") for name in columns), rows)
+    figures = () if alone is None else _figures(alone)
+    return View(_headline(found), tuple(sections), tuple(_notes(found)), figures, every)
+
+
+def _headline(found: DeltaAdvice) -> str:
+    total = found.total
+    if not total.outcomes:
+        return "Nothing can be said about D: the history lacks what the findings name."
+    saving = total.saved[0]
+    of = (
+        f"{total.subtasks} subtask{'s' * (total.subtasks > 1)}" if len(found.subtasks) > 1 else _name(found.subtasks[0])
+    )
+    told = [
+        _gain(saving.bytes, _sized),
+        _gain(None if saving.checkpoint_ms is None else saving.checkpoint_ms, _timed),
+    ]
+    return f"{of}: adapting D would have {' and '.join(text for text in told if text)} against what was done."
+
+
+def _gain(less: float | None, spoken: Callable[[float], str]) -> str:
+    if less is None:
+        return ""
+    return f"saved {spoken(less)}" if less >= 0 else f"cost {spoken(-less)} more"
+
+
+def _sized(size: float) -> str:
+    return f"{size / _KILOBYTE:,.1f} kB"
+
+
+def _timed(ms: float) -> str:
+    return f"{ms / 1000:,.3f} s of checkpoint time"
+
+
+def _name(row: SubtaskDelta) -> str:
+    return f"{row.operator}/{row.subtask}"
+
+
+def _schedules(total: Sum) -> Section:
+    """What was done, the method, a base every time, the best D: their costs in all."""
+    columns = ("schedule", "D", "bases", "deltas", "estimated", "kB", "time s", "tracking s", "restore s")
+    rows = tuple(_schedule_row(outcome) for outcome in total.outcomes)
+    note = (
+        "estimated: taken in another form than recorded; tracking: changes for deltas, 10 % of them; "
+        "restore: the longest"
+    )
+    return _short("Schedules", columns, rows, note)
+
+
+def _schedule_row(outcome: DeltaOutcome) -> tuple[Any, ...]:
+    return (
+        outcome.schedule,
+        "-" if outcome.number is None else outcome.number,
+        outcome.bases,
+        outcome.deltas,
+        outcome.estimated,
+        _kilobytes(outcome.bytes),
+        _seconds(outcome.checkpoint_ms),
+        _seconds(outcome.logging_ms),
+        _seconds(outcome.worst_restore_ms),
+    )
+
+
+def _subtask_row(row: SubtaskDelta) -> tuple[Any, ...]:
+    saving = row.saved[0] if row.saved else Saving("", None, None, None)
+    of = {outcome.schedule: outcome for outcome in row.outcomes}
+    return (
+        _name(row),
+        row.checkpoints,
+        "-" if row.number is None else row.number,
+        row.changes if row.outcomes else "-",
+        _kilobytes(saving.bytes),
+        _seconds(saving.checkpoint_ms),
+        of[BEST].number if BEST in of else "-",
+        _seconds(of[METHOD].worst_restore_ms) if METHOD in of else "-",
+        ", ".join(row.missing) or "-",
+    )
+
+
+def _operators(found: DeltaAdvice) -> Section:
+    columns = ("operator", "subtasks", "checkpoints", "saved kB", "saved s", "against always base kB", "s")
+    rows = tuple(
+        (
+            row.name,
+            row.subtasks,
+            row.checkpoints,
+            *(cell for saving in row.saved[:2] for cell in (_kilobytes(saving.bytes), _seconds(saving.checkpoint_ms))),
+        )
+        for row in found.operators
+    )
+    return _short("Operators", columns, rows, "")
+
+
+def _over_time(row: SubtaskDelta) -> Section:
+    """The newest changes of D."""
+    rows = tuple((c.checkpoint, utc(c.time), c.number, c.reason) for c in row.over_time[-_SHOWN:])
+    rest = row.changes + 1 - len(rows)
+    note = f"the newest; {rest} before them" if rest else ""
+    return Section(f"D of {_name(row)} over time", ("from checkpoint", "time", "D", "because"), rows, note)
+
+
+def _figures(row: SubtaskDelta) -> tuple[str, ...]:
+    """D against the seconds since the first change that is listed; none without a curve to see."""
+    timed = [(change.time, change.number) for change in row.over_time if change.time is not None]
+    if len(timed) < 2 or len(timed) < len(row.over_time) or timed[0][0] >= timed[-1][0]:
+        return ()
+    pairs = [(timed[max(i - 1, 0)], now) for i, now in enumerate(timed)]
+    seconds = [(now[0] - timed[0][0]) / 1000 for _, now in pairs for _ in range(2)]
+    values = [number for pair in pairs for _, number in pair]
+    return (figure("D over time", seconds, values, None),) if max(values) else ()
+
+
+def _notes(found: DeltaAdvice) -> list[str]:
+    bounds = [f"deltas at most {found.ratio:g} times their base"]
+    if found.max_delta is not None:
+        bounds.append(f"at most {found.max_delta} of them")
+    if found.max_restore_ms is not None:
+        bounds.append(f"restored within {found.max_restore_ms / 1000:g} s")
+    notes = [f"a delta pays if its {found.by}, and 10 % for tracking, is less than the base's; {', '.join(bounds)}"]
+    if found.total.outcomes:
+        notes += [f"against {saving.against}: {_gains(saving)}" for saving in found.total.saved[1:]]
+    return notes
+
+
+def _short(title: str, columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ...], note: str) -> Section:
+    """A section of the first rows, without the columns in which every cell is empty."""
+    keep = [i for i in range(len(columns)) if any(row[i] != "-" for row in rows)]
+    rest = len(rows) - _SHOWN
+    more = f"and {rest} more in the JSON" if rest > 0 else ""
+    shown = tuple(tuple(row[i] for i in keep) for row in rows[:_SHOWN])
+    return Section(title, tuple(columns[i] for i in keep), shown, "; ".join(text for text in (note, more) if text))
+
+
+def _kilobytes(size: int | None) -> str:
+    return "-" if size is None else f"{size / _KILOBYTE:,.1f}"
+
+
+def _seconds(ms: float | None) -> str:
+    return "-" if ms is None else f"{ms / 1000:,.3f}"
