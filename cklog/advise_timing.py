@@ -25,7 +25,7 @@ from cklog.engine import Engine
 from cklog.errors import UsageError
 from cklog.evidence import Tables
 from cklog.model import Answer
-from cklog.state_sizes import Floats, Ints, Polyline, Sizes, read_sizes, total
+from cklog.state_sizes import Flags, Ints, Polyline, Sizes, read_sizes, total
 from cklog.timing_choice import Choice, Report, choose
 from cklog.turning_points import Profile, averages, profile, turning_points
 
@@ -147,13 +147,14 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
     bounds, profiled, in_sample = _periods(sizes, asked)
     known = profile(sizes, bounds[: profiled + 1])
     chosen_bounds = bounds if in_sample else bounds[profiled:]
-    moving = np.isin(_names(sizes), _names(known.sizes)[known.dynamic])
+    movers = {known.sizes.subtasks[i] for i in np.flatnonzero(known.dynamic).tolist()}
+    moving = np.array([subtask in movers for subtask in sizes.subtasks])
     whole = total(sizes, bounds)
     curve, choices = whole, None
     if known.threshold is not None:
-        movers = sizes.of(moving)
-        curve = whole if moving.all() else total(movers, bounds)
-        choices = choose(movers, curve, known.threshold.s_max, chosen_bounds)
+        watched = sizes.of(moving)
+        curve = whole if moving.all() else total(watched, bounds)
+        choices = choose(watched, curve, known.threshold.s_max, chosen_bounds)
     periods = _compared(sizes, whole, chosen_bounds, choices, asked.seed)
     t = known.threshold
     return TimingAdvice(
@@ -195,10 +196,6 @@ def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
     if not 1 <= profiled <= count:
         raise UsageError(f"--profile-periods {profiled}: 1 to {count}, the whole periods of the trace")
     return first + period * np.arange(count + 1), profiled, profiled == count
-
-
-def _names(sizes: Sizes) -> Any:
-    return np.array([str(s) for s in sizes.subtasks], object)
 
 
 def _compared(
@@ -261,10 +258,11 @@ def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
     )
 
 
-def _subtasks(sizes: Sizes, known: Profile, moving: Any) -> tuple[SubtaskState, ...]:
+def _subtasks(sizes: Sizes, known: Profile, moving: Flags) -> tuple[SubtaskState, ...]:
     """Every subtask; of one without a sample in the profiled periods, what the rest of the trace shows."""
     least, average = averages(sizes)
-    seen = np.isin(_names(sizes), _names(known.sizes))
+    there = set(known.sizes.subtasks)
+    seen = np.array([subtask in there for subtask in sizes.subtasks])
     least[seen], average[seen] = averages(known.sizes)
     turns = np.bincount(sizes.owner[turning_points(sizes)], minlength=len(least))
     counts = np.diff(sizes.start)

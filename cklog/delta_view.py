@@ -41,14 +41,14 @@ def _headline(found: DeltaAdvice) -> str:
     if not total.outcomes:
         return "Nothing can be said about D: the history lacks what the findings name."
     saving = total.saved[0]
-    of = (
-        f"{total.subtasks} subtask{'s' * (total.subtasks > 1)}" if len(found.subtasks) > 1 else _name(found.subtasks[0])
-    )
-    told = [
-        _gain(saving.bytes, _sized),
-        _gain(None if saving.checkpoint_ms is None else saving.checkpoint_ms, _timed),
-    ]
-    return f"{of}: adapting D would have {' and '.join(text for text in told if text)} against what was done."
+    one = _name(found.subtasks[0]) if len(found.subtasks) == 1 else ""
+    of = one or f"{total.subtasks} of {len(found.subtasks)} subtasks"
+    return f"{of}: adapting D would have {_gains(saving)} against what was done."
+
+
+def _gains(saving: Saving) -> str:
+    told = (_gain(saving.bytes, _sized), _gain(saving.checkpoint_ms, _timed))
+    return " and ".join(text for text in told if text)
 
 
 def _gain(less: float | None, spoken: Callable[[float], str]) -> str:

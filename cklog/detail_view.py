@@ -10,7 +10,7 @@ from cklog.view import Section, section, utc
 
 _TITLES: Mapping[str, str] = {
     "snapshots": "Snapshots",
-    "needs": "Needed of other jobs' folders",
+    "needs": "Needed outside the job's own folder",
     "in_flight": "In flight, and restored with the checkpoint",
     "in_flight_channels": "In flight by channel",
     "transactions": "Open transactions of sinks",

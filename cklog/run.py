@@ -266,9 +266,7 @@ class Run(AbstractContextManager["Run"]):
 
         if not hasattr(self.parser, "scan"):
             raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
-        return timing_answer(
-            self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked
-        )
+        return timing_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
 
     def _of_queues(self, answer: Answer) -> Answer:
         self.spoken += self.eventual.spoken

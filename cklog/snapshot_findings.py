@@ -139,12 +139,12 @@ def moved_findings(survey: Survey, chosen: Iterable[Judged]) -> list[Finding]:
 def dependencies(
     judged: Sequence[Judged], owners: Mapping[str, str], job_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """Files outside its own job's folder that a snapshot names, per snapshot and folder.
+    """Files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
 
-    `other_job`: by its id; `wanted`: whether the snapshot can be restored, or may be.
+    Of snapshots that can be restored, or may be: what the others name is of no use.
     """
     rows: list[dict[str, Any]] = []
-    for j in judged:
+    for j in (j for j in judged if j.wanted):
         counts: dict[str, int] = {}
         for path in j.uses:
             owner = owners.get(path)
@@ -152,8 +152,7 @@ def dependencies(
                 counts[owner] = counts.get(owner, 0) + 1
         for owner, count in sorted(counts.items()):
             other = job_id(owner) != job_id(j.folder.job)
-            row = {"snapshot": name_of(j), "needs": owner or ".", "files": count, "other_job": other}
-            rows.append(row | {"wanted": j.wanted})
+            rows.append({"snapshot": name_of(j), "needs": owner or ".", "files": count, "other_job": other})
     return rows
 
 
@@ -161,7 +160,7 @@ def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
     """That a folder must stay, because the snapshots of another job need its files."""
     by_folder: dict[str, list[str]] = {}
     for row in rows:
-        if row["other_job"] and row["wanted"]:
+        if row["other_job"]:
             by_folder.setdefault(row["needs"], []).append(row["snapshot"])
     return [
         Finding(

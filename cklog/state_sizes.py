@@ -230,7 +230,8 @@ def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:
 
 
 def _conflict(subtask: Subtask, time: int, count: int) -> Finding:
-    message = f"{count} samples give another size at the same moment, {subtask} at {time} among them; the largest counts"
+    message = f"{count} samples differ in size from others of their moment, {subtask} at {time} among them"
+    message += "; the largest counts"
     return Finding("conflicting-samples", "warning", str(subtask), message)
 
 

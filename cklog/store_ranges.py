@@ -19,18 +19,20 @@ def of_task(task: Task, damaged: bool) -> tuple[list[tuple[Restore, Entry | None
     found: list[tuple[Restore, Entry | None]] = []
     findings: list[Finding] = []
     named: set[str] = set()
-    for entry in task.entries:
+    mine = [entry for entry in task.entries if task.group == GLOBAL or entry.partition == task.partition]
+    findings += [_foreign(task, entry) for entry in task.entries if entry not in mine]
+    for entry in mine:
         store = _store_of(task, entry)
         named |= {store} if store else set()
         found.append((_restore(task, entry, store, sizes.get(store or "")), entry))
     unnamed = [store for store in sizes if store not in named]
-    for entry in task.entries:
+    for entry in mine:
         store = _store_of(task, entry)
         if store is None and entry.offset is not None and not (unnamed and not entry.topic.endswith(_CHANGELOG)):
             findings.append(_no_store(task, entry, "no store of that name is here"))
         elif store in task.empty and entry.offset is not None:
             findings.append(_no_store(task, entry, f"the folder of store {store} holds no database"))
-    sourced = sum(not e.topic.endswith(_CHANGELOG) for e in task.entries)
+    sourced = sum(not e.topic.endswith(_CHANGELOG) for e in mine)
     if task.group != GLOBAL and len(unnamed) > sourced:
         findings += [_no_entry(task, store) for store in unnamed]
         found += [(_whole(task, store, sizes[store]), None) for store in unnamed]
@@ -102,6 +104,14 @@ def _no_entry(task: Task, store: str) -> Finding:
         "beginning of its changelog (under exactly-once all stores of the task are wiped then)"
     )
     return Finding("store-without-entry", "warning", f"{task.path}/rocksdb/{store}", told, (Where(task.file),))
+
+
+def _foreign(task: Task, entry: Entry) -> Finding:
+    told = (
+        f"{task.file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
+        "copied from another task?"
+    )
+    return Finding("corrupt-file", "error", task.file, told, (Where(task.file, entry.at),))
 
 
 def _no_store(task: Task, entry: Entry, why: str) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _ROWS, _TICKS, _TICK_WIDTH, _LABEL_WIDTH = 12, 6, 10, 10
 """A figure has up to 12 rows and 6 ticks of 10 columns each: with labels it is 80 columns wide."""
@@ -12,14 +12,14 @@ _BLANK = "\u2800"
 """The empty cell of a curve, which not every font has."""
 
 
-def figure(title: str, seconds: list[float], values: list[int], target: int | None) -> str:
+def figure(title: str, seconds: list[float], values: Sequence[float], target: int | None, name: str = "target") -> str:
     """A curve as text, 80 columns wide at most, with a dashed line at `target` unless that is far above."""
     from plotille import Figure  # here, because only people need it
 
     top, right = max(values), max(seconds)
     near = target is not None and target <= 2 * top
     if target is not None:
-        title += f" (- - target {target:,})" if near else f" (target {target:,})"
+        title += f" (- - {name} {target:,})" if near else f" ({name} {target:,})"
     top = max(top, target or 0) if near else top
     row = _step(max(top / _ROWS, 1), (1, 2, 5) if top < 10 * _ROWS else (1, 2, 2.5, 4, 5))  # labels are integers
     tick = _step(right / _TICKS, (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8))

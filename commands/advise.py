@@ -59,6 +59,11 @@ ProbeAfter = Annotated[
 By = Annotated[
     Measure | None, typer.Option("--by", help="What the benefit test compares (time, where all have durations).")
 ]
+Period = Annotated[float, typer.Option("--period", metavar="S", help="One checkpoint in each S seconds.")]
+Profiled = Annotated[
+    int | None, typer.Option("--profile-periods", metavar="N", help="Learn s_max from the first N periods (half).")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random and the periodic moments.")]
 Whose = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
 
 
@@ -123,6 +128,16 @@ def delta(
     limits = Limits(ratio, max_delta, longest, probe_after)
     asked = DeltaQuestion(limits, None if by is None else by.value, operator)
     common.answer(lambda run: run.advise_delta(asked))
+
+
+@advise.command("timing")
+@command
+def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = None, seed: Seed = 0) -> None:
+    """When to checkpoint, by state-size samples, so that little is written: beside the best, random and periodic."""
+    from cklog.advise_timing import TimingQuestion
+
+    asked = TimingQuestion(period, profile_periods, seed)
+    common.answer(lambda run: run.advise_timing(asked))
 
 
 def words(given: Words) -> tuple[str, ...]:
