@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
 from cklog.model import OUTPUTS
-from cklog.parsers import kafka_headers, kafka_log
+from cklog.parsers import kafka_headers, kafka_table
 from cklog.parsers.kafka_records import read_records
 from cklog.record_batches import BATCHES
 from tests import kafka_builder as kb
@@ -116,7 +116,7 @@ def found_by(split: Split) -> Iterator[object]:
     yield from kafka_headers.read(split, "batches", columns)
     yield from kafka_headers.read_unchecked(split, "batches", columns)
     yield from (one if isinstance(one, Damage) else one.records.to_table() for one in read_records(split))
-    yield from kafka_log.read(split, "outputs", (*OUTPUTS.names, "_path", "_offset"))
+    yield from kafka_table.read(split, "outputs", (*OUTPUTS.names, "_path", "_offset"))
 
 
 def outcome(split: Split) -> str:

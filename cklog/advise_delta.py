@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.conclude import answer
-from cklog.delta_costs import BEST, DeltaOutcome, Saving, outcomes_of, savings, summed
+from cklog.delta_costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, savings, summed
 from cklog.delta_hindsight import best_fixed
 from cklog.delta_history import Histories, blocks, histories
 from cklog.delta_policy import REASONS, By, Limits, Mask, Schedule, scheduled
 from cklog.errors import NotFound
 from cklog.event_log import EventLog, subtasks_named
-from cklog.model import Answer, Finding, Subtask
+from cklog.model import Answer, Finding, InputUsed, Subtask
 from cklog.tables import records_of
 
 LISTED = 100
@@ -104,17 +104,21 @@ def delta_answer(log: object, asked: DeltaQuestion, strict: bool = False) -> Ans
     """
     if not isinstance(log, EventLog):
         raise NotFound("no records of base and delta checkpoints here", "D is advised from the records of checkpoints/")
-    read = log._checkpoints()
-    records = records_of(read.table, *log._named())
-    found = histories(records)
+    found, findings, inputs = _read(log)
     wanted = np.ones(len(found.subtasks), np.bool_)
     if asked.operator:
         named = set(subtasks_named(asked.operator, found.subtasks))
         wanted = np.array([subtask in named for subtask in found.subtasks])
-    advice, findings = advise_delta(found, wanted, asked)
-    findings = [*read.findings, *records.findings, *findings]
+    advice, told = advise_delta(found, wanted, asked)
     unanswered = not advice.total.subtasks
-    return answer("advise-delta", advice, findings, read.inputs, strict=strict, indeterminate=unanswered)
+    return answer("advise-delta", advice, [*findings, *told], inputs, strict=strict, indeterminate=unanswered)
+
+
+def _read(log: EventLog) -> tuple[Histories, list[Finding], list[InputUsed]]:
+    """The histories of a run; the records themselves, which may be many, are given up."""
+    read = log._checkpoints()
+    records = records_of(read.table, *log._named())
+    return histories(records), [*read.findings, *records.findings], read.inputs
 
 
 def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[DeltaAdvice, list[Finding]]:
@@ -145,7 +149,11 @@ def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[
         operators=tuple(_sum(name, list(group)) for name, group in by_operator),
         subtasks=ordered,
     )
-    return advice, [*_lacking(ordered), *_left_out(ordered), *_unbounded(answered, asked.limits)]
+    return advice, [
+        *_lacking(ordered),
+        *_left_out(ordered),
+        *_over_bound(answered, asked.limits.max_restore_ms),
+    ]
 
 
 def _measure(found: Histories, wanted: Mask) -> By:
@@ -226,15 +234,27 @@ def _left_out(rows: Sequence[SubtaskDelta]) -> Iterator[Finding]:
         yield Finding("unpriced-checkpoints", "warning", "checkpoints", message)
 
 
-def _unbounded(rows: Sequence[SubtaskDelta], limits: Limits) -> Iterator[Finding]:
-    """Subtasks whose bases alone take longer to restore than allowed."""
-    over = [row for row in rows if all(outcome.schedule != BEST for outcome in row.outcomes)]
-    if over and limits.max_restore_ms is not None:
-        message = (
-            f"{_names(over)}: even base checkpoints alone take longer to restore than {limits.max_restore_ms / 1000:g} "
-            "s: no D keeps the bound"
-        )
+def _over_bound(rows: Sequence[SubtaskDelta], longest: float | None) -> Iterator[Finding]:
+    """Subtasks that no D could have kept within the bound on restoring, in ms, and those that the method did not."""
+    if longest is None:
+        return
+    bound = f"{longest / 1000:g} s"
+    never = [row for row in rows if row.outcomes[-1].schedule != BEST]
+    if never:
+        message = f"{_names(never)}: even base checkpoints alone take longer to restore than {bound}: no D keeps that"
         yield Finding("no-setting", "error", "max-restore-time", message)
+    over = [row for row in rows if row.outcomes[-1].schedule == BEST and _worst(row) > longest * (1 + 1e-9)]
+    if over:
+        message = (
+            f"{_names(over)}: deltas grew after D was set, and a restore would have taken up to "
+            f"{max(map(_worst, over)) / 1000:.3f} s, more than {bound}: the method goes by the deltas before"
+        )
+        yield Finding("restore-bound-broken", "warning", "max-restore-time", message)
+
+
+def _worst(row: SubtaskDelta) -> float:
+    """The longest time to restore in ms with the method."""
+    return next(outcome.worst_restore_ms or 0.0 for outcome in row.outcomes if outcome.schedule == METHOD)
 
 
 def _names(rows: Sequence[SubtaskDelta]) -> str:

@@ -164,20 +164,30 @@ def priced(found: Histories, which: Ints) -> Prices:
     count = np.diff(found.first)[which]
     cell = np.arange(int(count.max()))[:, None]
     taken = cell < count
-    row = np.where(taken, found.first[which] + cell, 0)
-    delta = taken & found.delta[row]
+    rows = np.concatenate([np.arange(found.first[i], found.first[i + 1]) for i in which.tolist()])
+
+    def padded(values: Floats | Mask) -> Floats:
+        """Values of the subtasks' checkpoints, shape (n, s); 0 behind the last."""
+        by_subtask = np.zeros(taken.T.shape)
+        by_subtask[taken.T] = values[rows]
+        return np.ascontiguousarray(by_subtask.T)
+
+    delta = padded(found.delta) > 0
     newest = np.maximum.accumulate(np.where(taken & ~delta, cell, 0), axis=0)
-    pairs = [_both(np.where(taken, m[row], 0.0), delta, newest, taken) for m in (found.size, found.ms)]
+    pairs = [_both(padded(measure), delta, newest, taken) for measure in (found.size, found.ms)]
     return Prices(count, delta, *pairs[0], *pairs[1])
 
 
 def _both(price: Floats, delta: Mask, newest: Ints, taken: Mask) -> tuple[Floats, Floats] | tuple[None, None]:
     """Prices as bases and as deltas, from those of the form taken; `newest` is the row of the newest base."""
-    if np.isnan(price).any():
+    if np.isnan(price[0]).any():
         return None, None
     base = np.where(taken, np.take_along_axis(price, newest, axis=0), 0.0)
     first = np.take_along_axis(price, delta.argmax(axis=0)[None], axis=0)[0]
     other = np.empty_like(price)
     for k, average in zip(range(len(price)), averages(price, delta), strict=False):
-        other[k] = np.where(np.isnan(average), first, average)
-    return base, np.where(delta, price, np.where(taken, other, 0.0))
+        other[k] = average
+    np.copyto(other, first, where=np.isnan(other))
+    other[~taken] = 0.0
+    np.copyto(other, price, where=delta)
+    return base, other

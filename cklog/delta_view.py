@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from cklog.advise_delta import DeltaAdvice, SubtaskDelta, Sum
@@ -11,7 +10,7 @@ from cklog.model import Answer
 from cklog.text_figure import figure
 from cklog.view import Section, View, utc
 
-_KILOBYTE = 1000
+_MEGABYTE = 1_000_000
 _SHOWN = 40
 """Rows of a section that are shown; all of them are in the JSON."""
 
@@ -20,7 +19,7 @@ def advise_delta_view(answer: Answer) -> View:
     """What the method would have saved in all, its D for every subtask, and D over time where there is one subtask."""
     found: DeltaAdvice = answer.result
     rows = tuple(_subtask_row(row) for row in found.subtasks)
-    columns = ("subtask", "checkpoints", "D now", "changes", "saved kB", "saved s", "best D", "restore s", "missing")
+    columns = ("subtask", "checkpoints", "D now", "saved MB", "saved s", "best D", "restore s", "missing")
     note = "saved against what was recorded; restore: the longest with the method; best D: fixed, in hindsight"
     sections = [_short("Subtasks", columns, rows, note)]
     if found.total.outcomes:
@@ -47,18 +46,22 @@ def _headline(found: DeltaAdvice) -> str:
 
 
 def _gains(saving: Saving) -> str:
-    told = (_gain(saving.bytes, _sized), _gain(saving.checkpoint_ms, _timed))
-    return " and ".join(text for text in told if text)
+    """Bytes and time saved, or spent in addition.
 
-
-def _gain(less: float | None, spoken: Callable[[float], str]) -> str:
-    if less is None:
-        return ""
-    return f"saved {spoken(less)}" if less >= 0 else f"cost {spoken(-less)} more"
+    >>> _gains(Saving("as recorded", 2_500_000, 120.0, 3.0))
+    'saved 2.5 MB and 0.120 s of checkpoint time'
+    >>> _gains(Saving("as recorded", -2_500_000, 120.0, 3.0))
+    'taken 2.5 MB more and saved 0.120 s of checkpoint time'
+    """
+    pairs = ((saving.bytes, _sized), (saving.checkpoint_ms, _timed))
+    saved = [spoken(value) for value, spoken in pairs if value is not None and value >= 0]
+    spent = [spoken(-value) for value, spoken in pairs if value is not None and value < 0]
+    told = [f"taken {' and '.join(spent)} more"] if spent else []
+    return " and ".join([*told, f"saved {' and '.join(saved)}"] if saved else told)
 
 
 def _sized(size: float) -> str:
-    return f"{size / _KILOBYTE:,.1f} kB"
+    return f"{size / _MEGABYTE:,.1f} MB"
 
 
 def _timed(ms: float) -> str:
@@ -71,10 +74,10 @@ def _name(row: SubtaskDelta) -> str:
 
 def _schedules(total: Sum) -> Section:
     """What was done, the method, a base every time, the best D: their costs in all."""
-    columns = ("schedule", "D", "bases", "deltas", "estimated", "kB", "time s", "tracking s", "restore s")
+    columns = ("schedule", "D", "bases", "deltas", "est.", "MB", "s", "tracking s", "restore s")
     rows = tuple(_schedule_row(outcome) for outcome in total.outcomes)
     note = (
-        "estimated: taken in another form than recorded; tracking: changes for deltas, 10 % of them; "
+        "est.: in another form than recorded, priced by estimate; tracking changes takes 10 % of a delta; "
         "restore: the longest"
     )
     return _short("Schedules", columns, rows, note)
@@ -87,7 +90,7 @@ def _schedule_row(outcome: DeltaOutcome) -> tuple[Any, ...]:
         outcome.bases,
         outcome.deltas,
         outcome.estimated,
-        _kilobytes(outcome.bytes),
+        _megabytes(outcome.bytes),
         _seconds(outcome.checkpoint_ms),
         _seconds(outcome.logging_ms),
         _seconds(outcome.worst_restore_ms),
@@ -101,8 +104,7 @@ def _subtask_row(row: SubtaskDelta) -> tuple[Any, ...]:
         _name(row),
         row.checkpoints,
         "-" if row.number is None else row.number,
-        row.changes if row.outcomes else "-",
-        _kilobytes(saving.bytes),
+        _megabytes(saving.bytes),
         _seconds(saving.checkpoint_ms),
         of[BEST].number if BEST in of else "-",
         _seconds(of[METHOD].worst_restore_ms) if METHOD in of else "-",
@@ -111,17 +113,17 @@ def _subtask_row(row: SubtaskDelta) -> tuple[Any, ...]:
 
 
 def _operators(found: DeltaAdvice) -> Section:
-    columns = ("operator", "subtasks", "checkpoints", "saved kB", "saved s", "against always base kB", "s")
+    columns = ("operator", "subtasks", "checkpoints", "saved MB", "saved s", "vs base MB", "vs base s")
     rows = tuple(
         (
             row.name,
             row.subtasks,
             row.checkpoints,
-            *(cell for saving in row.saved[:2] for cell in (_kilobytes(saving.bytes), _seconds(saving.checkpoint_ms))),
+            *(cell for saving in row.saved[:2] for cell in (_megabytes(saving.bytes), _seconds(saving.checkpoint_ms))),
         )
         for row in found.operators
     )
-    return _short("Operators", columns, rows, "")
+    return _short("Operators", columns, rows, "vs base: saved against a base checkpoint every time")
 
 
 def _over_time(row: SubtaskDelta) -> Section:
@@ -164,8 +166,8 @@ def _short(title: str, columns: tuple[str, ...], rows: tuple[tuple[Any, ...], ..
     return Section(title, tuple(columns[i] for i in keep), shown, "; ".join(text for text in (note, more) if text))
 
 
-def _kilobytes(size: int | None) -> str:
-    return "-" if size is None else f"{size / _KILOBYTE:,.1f}"
+def _megabytes(size: int | None) -> str:
+    return "-" if size is None else f"{size / _MEGABYTE:,.1f}"
 
 
 def _seconds(ms: float | None) -> str:

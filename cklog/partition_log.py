@@ -141,9 +141,9 @@ def _names(partitions: Mapping[str, Partition]) -> Iterable[str]:
 
 def _refuse(question: Question) -> None:
     """The questions that a log cannot be asked."""
-    if question.failed or question.at or question.as_of is not None:
+    if question.failed or question.at or question.as_of is not None or question.earliest or question.against:
         raise UsageError(
-            "--failed, --at and --as-of: a broker's logs have no checkpoints to choose from",
+            "--failed, --at, --as-of, --earliest and --against: a broker's logs have no checkpoints to choose from",
             "leave them out; cklog verify tells whether an offset can be read",
         )
 

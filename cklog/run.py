@@ -264,7 +264,7 @@ class Run(AbstractContextManager["Run"]):
         """When to checkpoint, by the state sizes; `asked` is a `cklog.advise_timing.TimingQuestion`."""
         from cklog.advise_timing import timing_answer
 
-        if not hasattr(self.parser, "scan"):
+        if not hasattr(self.parser, "has"):
             raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
         return timing_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
 

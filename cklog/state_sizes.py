@@ -37,6 +37,9 @@ _COUNTED = 1 << 22
 _KEYS = 1 << 62
 """Subtask and time together fit one integer below this."""
 
+_DENSE = 8
+"""A table of every millisecond is faster than sorting the samples where it is at most so many times longer."""
+
 _FINEST = 1024
 """Sums are kept to 1/1024 byte: finer differences come from rounding, and would choose between equal moments."""
 
@@ -118,7 +121,9 @@ class Polyline:
 
     def at(self, moments: Ints) -> Floats:
         """The sum at moments within it."""
-        found: Floats = rounded(np.interp(moments, self.time, self.size))
+        low = np.clip(np.searchsorted(self.time, moments, side="right") - 1, 0, len(self.time) - 2)
+        rate = (self.size[low + 1] - self.size[low]) / (self.time[low + 1] - self.time[low])
+        found: Floats = rounded(self.size[low] + rate * (moments - self.time[low]))
         return found
 
     def lowest(self, bounds: Ints) -> tuple[Ints, Floats]:
@@ -151,17 +156,29 @@ def total(sizes: Sizes, bounds: Ints) -> Polyline:
     """
     inside = (sizes.time > bounds[0]) & (sizes.time < bounds[-1])
     at = sizes.time[inside]
-    time = np.unique(np.concatenate([at, bounds]))
+    time, point, anchor = _merged(at, bounds)
     before = np.r_[0.0, sizes.rate[:-1]]
     before[sizes.start[:-1]] = 0
-    change = np.bincount(np.searchsorted(time, at), (sizes.rate - before)[inside], len(time))
-    anchor = np.searchsorted(time, bounds)
+    change = np.bincount(point, (sizes.rate - before)[inside], len(time))
     size, rate = _sums(sizes, bounds)
-    period = np.searchsorted(anchor, np.arange(len(time)), side="right") - 1
+    period = np.r_[np.repeat(np.arange(len(bounds) - 1), np.diff(anchor)), len(bounds) - 1]
     summed = np.cumsum(change)
     rates = rate[period] + (summed - summed[anchor[period]])
     grown = np.r_[0.0, np.cumsum(rates[:-1] * np.diff(time))]
     return Polyline(time, rounded(size[period] + (grown - grown[anchor[period]])))
+
+
+def _merged(times: Ints, bounds: Ints) -> tuple[Ints, Ints, Ints]:
+    """All different moments in order, and where `times` and `bounds` are among them."""
+    first, span = int(bounds[0]), int(bounds[-1] - bounds[0]) + 1
+    if span > _DENSE * (len(times) + len(bounds)):
+        moments = np.sort(np.concatenate([times, bounds]))
+        moments = moments[np.r_[True, moments[1:] != moments[:-1]]]
+        return moments, np.searchsorted(moments, times), np.searchsorted(moments, bounds)
+    there = np.zeros(span, np.bool_)
+    there[times - first] = there[bounds - first] = True
+    place = np.cumsum(there) - 1
+    return np.flatnonzero(there) + first, place[times - first], place[bounds - first]
 
 
 def _sums(sizes: Sizes, moments: Ints) -> tuple[Floats, Floats]:

@@ -48,14 +48,24 @@ class StoreRestores:
         return self._answer("replay", question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
-        """Whether every named task can go on from an offset: all its stores hold what is before it."""
+        """Whether every named task can go on from an offset, as those of its stores do that have one.
+
+        Stores without one are restored from the beginning of their changelogs; the offset of a task that has no
+        other stores is None.
+
+        Raises
+        ------
+        NotFound : no such task
+        UsageError : None for a task that has a store with an offset
+        """
         _refuse(question)
         restores, findings = self._read
         checks: list[Check] = []
         for name, offset in line.items():
-            if offset is None:
-                raise UsageError(f"{name}: a task that failed has no current state")
-            checks += _checks(name, offset, [r for r in restores if r.task == name], maximal, self._tasks)
+            mine = [r for r in restores if r.task == name]
+            if offset is None and any(r.start == "checkpoint" for r in mine):
+                raise UsageError(f"{name}: a task that failed has no current state", "give an offset of its stores")
+            checks += _checks(name, offset, mine, maximal, self._tasks)
         found = [
             *findings,
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
@@ -177,8 +187,9 @@ _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "max
 
 def _refuse(question: Question) -> None:
     """The questions that a state folder cannot be asked."""
-    if question.failed or question.at or question.as_of is not None:
-        raise UsageError("--failed, --at and --as-of: a state folder holds one state of each store", "leave them out")
+    if question.failed or question.at or question.as_of is not None or question.earliest or question.against:
+        options = "--failed, --at, --as-of, --earliest and --against"
+        raise UsageError(f"{options}: a state folder holds one state of each store", "leave them out")
 
 
 def _line_entry(task: Task, restores: Iterable[Restore]) -> LineEntry:
@@ -195,20 +206,22 @@ def _channel(restore: Restore) -> ReplayRange:
     return ReplayRange(restore.changelog, start, end, restore.records, restore.bytes, restore.records is not None)
 
 
-def _checks(name: str, offset: int, restores: list[Restore], maximal: bool, tasks: set[str]) -> list[Check]:
+def _checks(name: str, offset: int | None, restores: list[Restore], maximal: bool, tasks: set[str]) -> list[Check]:
     """Checks of one task's line."""
     if name not in tasks:
         raise NotFound(f"{name}: no such task", f"there are {', '.join(sorted(tasks))}")
     known = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
     fresh = [r for r in restores if r.start == "beginning"]
     lowest = f", the lowest is {min(known)}" if known else ""
-    told = f"{name} has {many(len(known), 'store')} with an offset{lowest}"
+    anew = f"; {many(len(fresh), 'store')} from the beginning of the changelog" if fresh else ""
+    told = f"{name} has {many(len(known), 'store')} with an offset{lowest}{anew}"
+    held = min(known, default=None)
     checks = [
-        Check("restorable", bool(known) and min(known) >= offset and not fresh, told),
+        Check("restorable", offset is None or (held is not None and held >= offset), told),
         Check("consistent", _reached(restores), f"{name}: whether every changelog reaches as far as its store"),
     ]
     if maximal:
-        checks.append(Check("maximal", bool(known) and min(known) <= offset, told))
+        checks.append(Check("maximal", offset is None or (held is not None and held <= offset), told))
     return checks
 
 

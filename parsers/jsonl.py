@@ -60,13 +60,13 @@ def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> 
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     try:
         with Stream(split, trusted) as file:
-            flat = _flat_fields(schema, columns) if file.trusted else None
+            flat = flat_fields(schema, columns) if file.trusted else None
             for start, block in _whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
                 else:
                     shape = Shape(split.path, schema, columns, flat, file.trusted)
-                    yield from _records(shape, start, block)
+                    yield from rows_of(shape, start, block)
             if file.fault is not None:
                 yield file.fault
     except (OSError, pa.ArrowException) as error:
@@ -84,7 +84,7 @@ class Shape:
     trusted: bool
 
 
-def _flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
+def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
     """Fields for the vectorised decoder, or None if the table has columns that only the slower reader fills."""
     if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
         return None
@@ -100,7 +100,7 @@ def _decoded_as(field: pa.Field) -> Literal["json", "int64", "string"]:
     return "int64" if pa.types.is_int64(field.type) else "string"
 
 
-def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
     """Decode a block at once if its lines have one shape or a few, else halve it, at last line by line."""
     if shape.flat is not None:
         found = decode(block, shape.flat)
@@ -113,8 +113,8 @@ def _records(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch 
     if shape.flat is None or len(block) <= _BISECT_BYTES or middle in (0, len(block)):
         yield from _line_by_line(shape, start, block)
     else:
-        yield from _records(shape, start, block[:middle])
-        yield from _records(shape, start + middle, block[middle:])
+        yield from rows_of(shape, start, block[:middle])
+        yield from rows_of(shape, start + middle, block[middle:])
 
 
 def _completed(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:

@@ -1,11 +1,8 @@
-"""A Kafka topic partition as files of a table of a run folder: records, splits, index reconciliation.
+"""A Kafka topic partition as files of a table of a run folder: splits, index reconciliation, and where a time begins.
 
     folder = segments (`cklog.parsers.kafka_segment`), each with .index and .timeindex; other files are passed over
-    record = a row of the table (`cklog.parsers.kafka_rows`)
 
-Some offsets hold no row: control markers, and what an aborted transaction wrote. In an output queue they become rows
-of type control, so that positions stay dense. A transaction ends with the first marker of its producer behind the
-batch, maybe in a later segment; without one it was open when the log ended, and nobody reading committed data saw it.
+`cklog.parsers.kafka_table` reads the splits.
 """
 
 from __future__ import annotations
@@ -13,18 +10,15 @@ from __future__ import annotations
 import functools
 import posixpath
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import TABLES, Finding, Where
+from cklog.model import Finding, Where
 from cklog.parsers.kafka_batches import BadBatch, Header, records, verify
-from cklog.parsers.kafka_rows import members, own_place
 from cklog.parsers.kafka_segment import (
-    BLOCK_BYTES,
     Cuts,
     Segment,
     index_entries,
@@ -33,96 +27,11 @@ from cklog.parsers.kafka_segment import (
     time_entries,
     walk,
 )
-from cklog.parsers.kafka_transactions import Fate, Transactions
-from cklog.parsers.records import PSEUDO, NotARecord, as_record
+from cklog.parsers.kafka_table import READER
 from cklog.storage import Entry
 
-READER = "cklog.parsers.kafka_log:read"
-
-_ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 13, 8 << 20
 INDEX_INTERVAL = 4096
 """Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
-
-
-def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
-    full = TABLES[table]
-    schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
-    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else full.field(n) for n in columns])
-    rows: list[dict[str, Any]] = []
-    held = 0
-    try:
-        for found in _rows(split, table, schema):
-            if isinstance(found, Damage):
-                yield found
-                continue
-            size, row = found
-            rows.append(row)
-            held += size
-            if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
-                yield _batch(rows, shape)
-                rows, held = [], 0
-    except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
-    if rows:
-        yield _batch(rows, shape)
-
-
-def _batch(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
-    return pa.RecordBatch.from_arrays(arrays, schema=shape)
-
-
-_Sized = tuple[int, dict[str, Any]]
-"""A row, and about how many bytes it holds."""
-
-
-def _rows(split: Split, table: str, schema: pa.Schema) -> Iterator[_Sized | Damage]:
-    """A row per record of the split's batches, and the damage."""
-    transactions = Transactions(split)
-    with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
-        segment.limit = min(split.end, split.size)
-        for found in walk(segment, split.start, segment.limit):
-            if isinstance(found, Damage):
-                yield _lost(found) if table == "events" else found
-                continue
-            at, head = found
-            data = head.transactional and not head.control
-            fate = transactions.fate(head.producer, at) if data else "commit"
-            if fate is None:
-                detail = "records of transactions without a marker up to the end of the log"
-                yield Damage(split.path, "open-transaction", at, detail, head.count)
-            if table == "outputs" or (fate == "commit" and not head.control):
-                yield from _records(split.path, at, head, segment.bytes(at, head.size), table, schema, fate)
-
-
-def _lost(damage: Damage) -> Damage:
-    """Events are a history: where offsets jump, some of it may be missing."""
-    return replace(damage, id="missing-events") if damage.id == "offset-jump" else damage
-
-
-def _records(
-    path: str, at: int, head: Header, batch: bytes, table: str, schema: pa.Schema, fate: Fate
-) -> Iterator[_Sized | Damage]:
-    """A row per record of one batch; `fate` of the transaction that it is part of, "commit" if of none."""
-    done, own = 0, table == "events"
-    try:
-        for record in records(head, batch):
-            nth, done = done, done + 1
-            if head.control or fate != "commit":
-                row = {"type": "control", "ts": head.max_time, "pos": record.offset}
-                yield 0, row | {"_path": path, "_offset": at}
-                continue
-            try:
-                found = members(record, table)
-                place = at + own_place(found, head, nth) if own else at
-                yield record.size, as_record(found, schema) | {"_path": path, "_offset": place}
-            except (NotARecord, RecursionError) as reason:  # a state may be nested deeper than json writes it
-                place = at + min(nth, head.size - 1) if own else at
-                yield Damage(path, "bad-record", place, f"Kafka offset {record.offset}: {reason}")
-    except BadBatch as reason:
-        detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
-        yield Damage(path, "corrupt-batch", at, detail, max(head.count - done, 1))
 
 
 def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: int) -> list[Split]:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from cklog.engine import Damage, Split, reader_of
 from cklog.model import OUTPUTS
 from cklog.parsers.kafka_batches import Record, header, records, verify
-from cklog.parsers.kafka_log import READER, reconcile
+from cklog.parsers.kafka_log import reconcile
 from cklog.parsers.kafka_segment import segments
+from cklog.parsers.kafka_table import READER
 from cklog.storage import Root
 from tests.kafka_builder import Log
 

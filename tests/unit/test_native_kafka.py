@@ -20,6 +20,7 @@ from cklog.engine import Damage, Engine
 from cklog.engine.local import LocalEngine
 from cklog.graph_selection import GraphQuestion
 from cklog.model import TABLES, Answer
+from cklog.parsers import kafka_table
 from cklog.parsers.kafka_batches import header
 from cklog.parsers.kafka_rows import own_place
 from cklog.parsers.native import Native
@@ -244,6 +245,34 @@ def test_what_is_no_record_is_named(tmp_path: Path, row: Row, why: str) -> None:
     assert damages(damage) == [("bad-record", 1, 1)]
     assert damage[0].detail.startswith("Kafka offset 1: ")
     assert why in damage[0].detail
+
+
+@given(st.integers(0, 1 << 20), st.sampled_from(PLACES), st.booleans())
+@settings(max_examples=30)
+def test_rows_at_once_are_rows_one_by_one(seed: int, place: str, spoilt: bool) -> None:
+    """Also beside lines of several shapes, records that are none, and values of several lines."""
+    chance = random.Random(seed)
+    path = sorted((SAMPLES / "raw-events" / "events").glob("*.jsonl"))[0]
+    if place != "events":
+        path = sorted((SAMPLES / "uncoordinated-join" / place).glob("*.jsonl"))[0]
+    lines = lines_of(path)
+    if spoilt:
+        for other in (b"[]", b"{}", b"{", b'{"seq":-1}', lines[0].replace(b",", b",\n"), b' {"seq":1}', b" ", b"\xff"):
+            lines.insert(chance.randrange(len(lines)), other)
+    with TemporaryDirectory() as name:
+        partition(Path(name) / place / "t-0", lines, chance)
+        at_once = scanned(Path(name), place)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kafka_table, "rows_at_once", lambda *_: None)
+            one_by_one = scanned(Path(name), place)
+    assert key(at_once[0]) == key(one_by_one[0])
+    assert [d for d in at_once[1] if d.id != "bad-record"] == [d for d in one_by_one[1] if d.id != "bad-record"]
+    assert damages(at_once[1]) == damages(one_by_one[1])
+    assert len(at_once[0]) + sum(d.count for d in at_once[1]) == len(lines)
+
+
+def key(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def two_segments(folder: Path, place: str = "events/ev-0") -> tuple[Log, Log]:

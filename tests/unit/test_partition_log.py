@@ -14,9 +14,9 @@ from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.exports import exports
 from cklog.line_view import inspect_view
 from cklog.partition_findings import range_findings
-from cklog.view import view
 from cklog.partitions import Partition, Range
 from cklog.question import Question
+from cklog.view import view
 from tests.kafka_broker import TopicLog, broker_files, commit_batch, log_of, logs_of, random_log
 from tests.kafka_builder import ABORT, COMMIT, Row, batch
 

@@ -1,0 +1,162 @@
+"""D by the patent's method, prices and the best D in hindsight, each against its definition on small histories."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from cklog import delta_history
+from cklog.delta_hindsight import best_fixed
+from cklog.delta_history import Histories, blocks, priced
+from cklog.delta_policy import By, Floats, Limits, Prices, scheduled
+from cklog.model import Subtask
+
+sizes = st.integers(0, 40).map(float)
+column = st.lists(st.tuples(sizes, sizes, sizes, sizes), min_size=1, max_size=9)
+limits = st.builds(
+    Limits,
+    ratio=st.sampled_from([0.0, 0.5, 1.5, 4.0, 1e6]),
+    max_delta=st.sampled_from([None, 0, 1, 3]),
+    max_restore_ms=st.sampled_from([None, 12.0, 48.0, 120.0]),
+    probe_after=st.integers(1, 4),
+)
+measures = st.sampled_from(["time", "size"])
+
+Column = list[tuple[float, float, float, float]]
+"""Of each checkpoint: bytes as a base and as a delta, ms as a base and as a delta."""
+
+
+def prices_of(columns: list[Column]) -> Prices:
+    count = np.array([len(rows) for rows in columns])
+    padded = np.zeros((4, count.max(), len(columns)))
+    for s, rows in enumerate(columns):
+        padded[:, : len(rows), s] = np.array(rows).T
+    recorded = np.zeros(padded.shape[1:], np.bool_)
+    return Prices(count, recorded, *padded)
+
+
+def plain_method(rows: Column, limits: Limits, by: By) -> list[int | None]:
+    """The method as the patent tells it, one checkpoint after the other: D at each base, None at each delta."""
+    number, left, bases, found = 1, 0, 0, list[int | None]()
+    averages: tuple[float, float] | None = None
+    for k, (base_bytes, delta_bytes, base_ms, delta_ms) in enumerate(rows):
+        if left:
+            left, bases = left - 1, 0
+            size, time = averages or (delta_bytes, delta_ms)
+            averages = (size + delta_bytes) / 2, (time + delta_ms) / 2
+            found.append(None)
+            continue
+        bases += 1
+        size, time = averages or (math.nan, math.nan)
+        room = None if limits.max_restore_ms is None else limits.max_restore_ms - 1.2 * base_ms
+        if k == 0 or bases >= limits.probe_after:
+            number = 1 if limits.ratio > 0 and (room is None or room > 0) else 0
+        else:
+            base, delta = (base_ms, time) if by == "time" else (base_bytes, size)
+            number = number + 1 if base > delta + 0.1 * delta else max(number - 1, 0)
+            while number and size * number > limits.ratio * base_bytes + 1e-6:
+                number -= 1
+            while number and room is not None and (room < -1e-6 or 1.2 * time * number > room + 1e-6):
+                number -= 1
+        number = number if limits.max_delta is None else min(number, limits.max_delta)
+        left = number
+        found.append(number)
+    return found
+
+
+@given(st.lists(column, min_size=1, max_size=4), limits, measures)
+def test_the_method_on_many_subtasks_is_the_method_on_each(columns: list[Column], limits: Limits, by: By) -> None:
+    found = scheduled(prices_of(columns), limits, by)
+    for s, rows in enumerate(columns):
+        numbers = [None if found.delta[k, s] else int(found.number[k, s]) for k in range(len(rows))]
+        assert numbers == plain_method(rows, limits, by)
+
+
+def runs(rows: Column, forms: tuple[bool, ...]) -> list[tuple[tuple[float, ...], list[tuple[float, ...]]]]:
+    """Each base of a schedule (False: a base) with its deltas."""
+    found: list[tuple[tuple[float, ...], list[tuple[float, ...]]]] = []
+    for row, delta in zip(rows, forms, strict=True):
+        if delta:
+            found[-1][1].append(row)
+        else:
+            found.append((row, []))
+    return found
+
+
+def within(rows: Column, forms: tuple[bool, ...], limits: Limits) -> bool:
+    """Whether a schedule keeps every bound, run by run."""
+    for base, deltas in runs(rows, forms):
+        if sum(d[1] for d in deltas) > limits.ratio * base[0] + 1e-6:
+            return False
+        if limits.max_delta is not None and len(deltas) > limits.max_delta:
+            return False
+        restore_ms = 1.2 * (base[2] + sum(d[3] for d in deltas))
+        if limits.max_restore_ms is not None and restore_ms > limits.max_restore_ms + 1e-6:
+            return False
+    return True
+
+
+def cost(rows: Column, forms: tuple[bool, ...], by: By) -> float:
+    """Bases, and deltas with 10 % for tracking, in ms or bytes."""
+    base, delta = (2, 3) if by == "time" else (0, 1)
+    return sum(1.1 * row[delta] if form else row[base] for row, form in zip(rows, forms, strict=True))
+
+
+@given(st.lists(column, min_size=1, max_size=4), limits, measures)
+def test_the_best_d_is_that_of_trying_every_one(columns: list[Column], limits: Limits, by: By) -> None:
+    found = best_fixed(prices_of(columns), limits, by)
+    for s, rows in enumerate(columns):
+        tried = {d: tuple(k % (d + 1) != 0 for k in range(len(rows))) for d in range(len(rows))}
+        fits = {d: cost(rows, forms, by) for d, forms in tried.items() if within(rows, forms, limits)}
+        least = min(fits.values(), default=math.inf)
+        assert found[s] == next((d for d, value in fits.items() if value <= least + 1e-6), -1)
+
+
+def history(forms: list[str]) -> Histories:
+    """Subtasks by words of B and d; sizes tell the row, durations are ten times them."""
+    word = "".join(forms)
+    first = np.cumsum([0, *(len(form) for form in forms)])
+    size: Floats = np.arange(1.0, len(word) + 1)
+    none = np.zeros(len(forms), np.int64)
+    delta = np.array([c == "d" for c in word])
+    names = tuple(Subtask("op", i) for i in range(len(forms)))
+    return Histories(names, first, np.arange(len(word)), np.arange(len(word)), delta, size, 10 * size, none, none, none)
+
+
+words = st.from_regex(r"B[Bd]{1,8}", fullmatch=True).filter(lambda word: "d" in word)
+
+
+@given(st.lists(words, min_size=1, max_size=5))
+def test_a_price_in_the_other_form_is_of_the_newest_base_or_the_average_of_the_deltas_before(forms: list[str]) -> None:
+    found = history(forms)
+    prices = priced(found, np.arange(len(forms)))
+    assert prices.base_bytes is not None
+    assert prices.delta_bytes is not None
+    for s, word in enumerate(forms):
+        base, average = math.nan, None
+        sizes = found.size[found.first[s] : found.first[s + 1]].tolist()
+        first = sizes[word.index("d")]
+        for k, (form, size) in enumerate(zip(word, sizes, strict=True)):
+            base = size if form == "B" else base
+            assert prices.base_bytes[k, s] == base
+            assert prices.delta_bytes[k, s] == (size if form == "d" else first if average is None else average)
+            average = average if form == "B" else size if average is None else (average + size) / 2
+        assert not prices.base_bytes[len(word) :, s].any()
+
+
+@given(st.lists(words, min_size=1, max_size=8), st.integers(1, 30))
+def test_blocks_hold_every_usable_subtask_once_and_are_of_bounded_size(forms: list[str], cells: int) -> None:
+    found = history(forms)
+    usable = np.array([len(word) % 3 > 0 for word in forms])
+    assume(usable.any())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delta_history, "_CELLS", cells)
+        cut = list(blocks(found, usable))
+    assert sorted(i for which, _ in cut for i in which.tolist()) == np.flatnonzero(usable).tolist()
+    for which, prices in cut:
+        assert len(which) == 1 or prices.recorded.size <= cells
+        assert prices.count.tolist() == [len(forms[i]) for i in which]
