@@ -56,7 +56,8 @@ def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
 def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
     """What is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
 
-    `line.details["committed_offsets"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty if there is one.
+    `line.details["committed_offsets"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty where
+    there is only one.
 
     Raises
     ------

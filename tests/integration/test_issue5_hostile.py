@@ -70,7 +70,7 @@ class Kind:
     unseen: frozenset[str] = frozenset()
 
     def ask(self, command: str, folder: Path, *more: str) -> list[str | Path]:
-        logs = ["--kafka", folder / self.kafka] if self.kafka and command != "inspect" else []
+        logs: list[str | Path] = ["--kafka", folder / self.kafka] if self.kafka and command != "inspect" else []
         return [command, folder / self.path, *logs, *more]
 
 

@@ -53,6 +53,10 @@ def size_at(series: Series, moment: int) -> Fraction:
     return a + Fraction(b - a, u - t) * (moment - t)
 
 
+def sum_at(trace: list[Series], moment: int) -> Fraction:
+    return sum((size_at(series, moment) for series in trace), Fraction(0))
+
+
 def rate_at(series: Series, moment: int) -> Fraction:
     """Just after it."""
     before = [s for s in series if s[0] <= moment]
@@ -93,7 +97,7 @@ def test_the_polyline_is_the_sum_at_every_moment(trace: list[Series]) -> None:
     bounds = bounds_of(trace)
     found = total(sizes(trace), np.array(bounds))
     moments = np.arange(bounds[0], bounds[-1] + 1)
-    expected = [float(sum(size_at(series, m) for series in trace)) for m in moments.tolist()]
+    expected = [float(sum_at(trace, m)) for m in moments.tolist()]
     assert np.allclose(found.at(moments), expected, rtol=0, atol=2 / 1024)
     assert set(bounds) <= set(found.time.tolist())
 
@@ -114,9 +118,9 @@ def test_the_oracle_finds_the_least_sum_of_each_period(trace: list[Series]) -> N
     found = advise_timing(sizes(trace), TimingQuestion(PERIOD / 1000, len(bounds) - 1))
     for p in found.periods:
         candidates = {p.from_ms, p.to_ms, *(t for series in trace for t, _ in series if p.from_ms < t < p.to_ms)}
-        best = min(sum(size_at(series, m) for series in trace) for m in sorted(candidates))
+        best = min(sum_at(trace, m) for m in sorted(candidates))
         assert abs(p.oracle_bytes - best) <= Fraction(1, 2) + Fraction(1, 1024)
-        assert abs(sum(size_at(series, p.oracle_time) for series in trace) - best) <= Fraction(1, 512)
+        assert abs(sum_at(trace, p.oracle_time) - best) <= Fraction(1, 512)
         assert p.oracle_bytes <= p.random_bytes
         assert p.bytes is None or p.oracle_bytes <= p.bytes
 
@@ -131,7 +135,7 @@ def controller(trace: list[Series], s_max: int, bounds: list[int]) -> list[tuple
             turning = [i for i, series in enumerate(trace) if now in turns(series)]
             if alert is None:
                 fell = any(halved(trace[i], now) for i in turning)
-                if (now == start or fell) and sum(size_at(s, now) for s in trace) <= s_max:
+                if (now == start or fell) and sum_at(trace, now) <= s_max:
                     alert, icr = now, [rate_at(s, now) for s in trace]
             for i in turning if alert is not None else ():
                 icr[i] = rate_at(trace[i], now)
@@ -151,7 +155,7 @@ def halved(series: Series, now: int) -> bool:
 @given(traces, st.integers(0, 60))
 def test_moments_are_those_of_the_controller(trace: list[Series], s_max: int) -> None:
     bounds, found = bounds_of(trace), sizes(trace)
-    beyond = [sum(size_at(series, m) for series in trace) - s_max for m in range(bounds[0], bounds[-1])]
+    beyond = [sum_at(trace, m) - s_max for m in range(bounds[0], bounds[-1])]
     assume(not any(0 < abs(b) <= Fraction(1, 512) for b in beyond))  # sums are kept to 1/1024 byte
     choices = choose(found, total(found, np.array(bounds)), s_max, np.array(bounds))
     assert [(c.time, c.alert) for c in choices] == controller(trace, s_max, bounds)
