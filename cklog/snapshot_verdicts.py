@@ -7,17 +7,21 @@ were where the metadata says. So existence and size of every file decide, agains
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
+from cklog.history import Ints
 from cklog.model import InputUsed
 from cklog.snapshots import SNAPSHOTS, Place, SnapshotFolder, StateFile
+from cklog.tables import codes
 
 Verdict = Literal[
     "restorable",
@@ -40,6 +44,7 @@ VERDICTS: Mapping[str, str] = {
 }
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
+Mask = NDArray[np.bool_]
 _DAMAGED: Mapping[str, Verdict] = {"unknown-version": "unknown-version"}
 
 
@@ -58,7 +63,7 @@ class Snapshots(Protocol):
     def scan(
         self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
     ) -> Scan: ...
-    def place(self, snapshot: str, stored: str) -> Place: ...
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]: ...
     def named(self, name: str) -> list[Place]: ...
     def state_files(self) -> list[StateFile]: ...
 
@@ -132,40 +137,41 @@ def survey(parser: Snapshots, engine_for: Callable[[int], Engine], check_files: 
     """Read and judge every snapshot."""
     scan = parser.scan("snapshots", tuple(WITH_PATH.names), whole, WITH_PATH, None)
     scanned = engine_for(parser.bytes_of("snapshots")).run(scan)
-    tables = _by_folder(scanned.table)
+    table, folders = _in_order(scanned.table)
+    tables = {name: table.slice(a, b - a) for name, a, b in folders}
+    named = _named_files(table, folders)
     damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
     judged = tuple(
-        _judge(parser, folder, tables.get(folder.path), damage.get(folder.path), check_files)
+        _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), check_files)
         for folder in parser.snapshots
     )
-    return Survey(judged, tables, scanned.damage, parser.inputs(scanned.table.num_rows))
+    return Survey(judged, tables, scanned.damage, parser.inputs(table.num_rows))
 
 
-def _by_folder(table: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each metadata file, in its order, by its folder."""
-    table = table.combine_chunks()
-    path = table["_path"].combine_chunks()
-    if isinstance(path, pa.ChunkedArray):
-        path = pa.concat_arrays(path.chunks) if path.num_chunks else pa.array([], pa.string())
-    encoded = path.cast(pa.string()).dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    if (np.diff(codes) < 0).any():  # else the files' rows lie one after the other already
-        table = table.take(np.argsort(codes, kind="stable"))  # stable: rows of one file stay in order
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(encoded.indices).to_pylist()}
-    found, start = {}, 0
-    for i, name in enumerate(encoded.dictionary.to_pylist()):
-        found[posixpath.dirname(name)] = table.slice(start, counts[i])
-        start += counts[i]
-    return found
+def _in_order(table: pa.Table) -> tuple[pa.Table, list[tuple[str, int, int]]]:
+    """The rows of each metadata file, in its order and one file after the other; folder, begin and end of each."""
+    path, names = codes(table["_path"])
+    if (np.diff(path) < 0).any():  # else the files' rows lie one after the other already
+        order = np.argsort(path, kind="stable")  # stable: rows of one file stay in order
+        table, path = table.take(order), path[order]
+    ends = np.searchsorted(path, np.arange(len(names) + 1)).tolist()
+    return table.combine_chunks(), [
+        (posixpath.dirname(n), a, b) for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    ]
 
 
-_OF_HANDLES = ("entry", "name", "file", "start", "bytes", "at_least", "uid")
+_OF_HANDLES = ("entry", "file", "start", "bytes", "uid")
 
 
 def _judge(
-    parser: Snapshots, folder: SnapshotFolder, table: pa.Table | None, damage: Damage | None, check: bool
+    parser: Snapshots,
+    folder: SnapshotFolder,
+    table: pa.Table | None,
+    named: _NamedFiles | None,
+    damage: Damage | None,
+    check: bool,
 ) -> Judged:
-    if folder.metadata is None or damage is not None or table is None:
+    if folder.metadata is None or damage is not None or table is None or named is None:
         verdict: Verdict = "no-metadata" if folder.metadata is None else "corrupt"
         if damage is not None:
             verdict = _DAMAGED.get(damage.id, "corrupt")
@@ -173,15 +179,10 @@ def _judge(
         return Judged(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
     head = rows_of(table, "snapshot")[0]
     handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
-    named = _named_files(handles)
-    uses, flaws, moved = {folder.metadata}, [], 0
-    for one in named:
-        place = parser.place(folder.path, one.file)
-        moved += place.moved
-        if place.size is not None:
-            uses.add(place.path)
-        if not check or place.size != one.end or one.end != one.low:
-            flaws += _flaws(parser, one, place, check)
+    places = parser.places(folder.path, named.file)
+    flaws: list[Flaw] = []
+    for i in named.doubtful([place.size for place in places] if check else None):
+        flaws += _flaws(parser, named.row(i), places[i], check)
     return Judged(
         folder,
         _verdict(flaws),
@@ -189,11 +190,11 @@ def _judge(
         head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
         head["version"],
         head["file"],
-        len(named),
+        len(named.file),
         _state_bytes(handles, named),
-        frozenset(uses),
+        frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
         tuple(flaws),
-        moved,
+        sum(place.moved for place in places),
         frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
     )
 
@@ -220,26 +221,61 @@ class _Named(NamedTuple):
     loose: bool
 
 
-def _named_files(handles: pa.Table) -> list[_Named]:
-    """Each file that handles name, sorted."""
-    handles = handles.filter(pc.is_valid(handles["file"]))
-    start, size = (pc.min_element_wise(pc.fill_null(handles[name], 0), _MOST) for name in ("start", "bytes"))
-    end = pc.add(start, size)
-    loose = pc.or_(pc.fill_null(handles["at_least"], False), pc.equal(handles["name"], "segment"))
-    table = pa.table({"file": handles["file"], "end": end, "loose": loose})
-    grouped = table.group_by("file", use_threads=False).aggregate([("end", "max"), ("end", "min"), ("loose", "max")])
-    columns = (grouped[name].to_pylist() for name in ("file", "end_max", "end_min", "loose_max"))
-    return sorted(map(_Named, *columns))
+@dataclass(frozen=True, slots=True, eq=False)
+class _NamedFiles:
+    """The files that one snapshot's handles name, sorted, as `_Named` has them; shape (n,) each."""
+
+    file: list[str]
+    end: Ints
+    low: Ints
+    loose: Mask
+
+    def row(self, i: int) -> _Named:
+        return _Named(self.file[i], int(self.end[i]), int(self.low[i]), bool(self.loose[i]))
+
+    def doubtful(self, sizes: list[int | None] | None) -> list[int]:
+        """Files that have not just the size that all handles need; all of them where no size was looked at."""
+        if sizes is None:
+            return list(range(len(self.file)))
+        found = np.array([-1 if size is None else size for size in sizes], np.int64)
+        rows: list[int] = np.flatnonzero((found != self.end) | (self.end != self.low)).tolist()
+        return rows
 
 
-def _state_bytes(handles: pa.Table, named: Iterable[_Named]) -> int:
+def _named_files(table: pa.Table, folders: Sequence[tuple[str, int, int]]) -> dict[str, _NamedFiles]:
+    """Each file that handles of a snapshot name, by the snapshot's folder."""
+    row = np.flatnonzero(pc.and_(pc.equal(table["entry"], "handle"), pc.is_valid(table["file"])).to_numpy())
+    table = table.select(("file", "name", "start", "bytes", "at_least")).take(row)
+    file, names = codes(table["file"])
+    start, size = (pc.min_element_wise(pc.fill_null(table[name], 0), _MOST) for name in ("start", "bytes"))
+    end = pc.add(start, size).to_numpy()
+    loose = pc.or_(pc.fill_null(table["at_least"], False), pc.equal(table["name"], "segment")).to_numpy()
+    snapshot = np.searchsorted([a for _, a, _ in folders], row, side="right") - 1
+    key = snapshot * len(names) + file
+    order = np.argsort(key, kind="stable")
+    begin = np.flatnonzero(np.diff(key[order], prepend=-1))
+    of, file = np.divmod(key[order][begin], max(len(names), 1))
+    if len(begin):  # else every array is empty already
+        most, least = (f.reduceat(end[order], begin) for f in (np.maximum, np.minimum))
+        loose = np.logical_or.reduceat(loose[order], begin)
+    else:
+        most = least = end
+    text = np.array(names, object)[file]
+    ends = np.searchsorted(of, np.arange(len(folders) + 1))
+    return {
+        folder: _NamedFiles(text[a:b].tolist(), most[a:b], least[a:b], loose[a:b])
+        for (folder, _, _), (a, b) in zip(folders, pairwise(ends.tolist()), strict=True)
+    }
+
+
+def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
     """State inlined, and of files each part once, however many subtasks name it."""
-    inlined = handles.filter(pc.is_null(handles["file"]))
+    inlined = pc.sum(handles["bytes"].filter(pc.is_null(handles["file"]))).as_py() or 0
     if handles["start"].null_count == len(handles):  # whole files
-        return (pc.sum(inlined["bytes"]).as_py() or 0) + sum(one.end for one in named)
+        return inlined + int(named.end.sum())
     stored = handles.filter(pc.is_valid(handles["file"]))
     parts = stored.group_by(["file", "start"], use_threads=False).aggregate([("bytes", "max")])
-    return (pc.sum(inlined["bytes"]).as_py() or 0) + (pc.sum(parts["bytes_max"]).as_py() or 0)
+    return inlined + (pc.sum(parts["bytes_max"]).as_py() or 0)
 
 
 def _flaws(parser: Snapshots, one: _Named, place: Place, check: bool) -> list[Flaw]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -82,7 +82,7 @@ class Flink:
         self._sizes = {entry.path: entry.size for entry in entries}
         self._known = frozenset(self._folders)
         self._resolved: dict[tuple[str, str], _Folder] = {}
-        self._placed: dict[tuple[str, str], Place] = {}
+        self._placed: dict[str, dict[str, Place]] = {}
         self._mapped: dict[str, dict[str, int]] = {}
 
     @cached_property
@@ -159,17 +159,12 @@ class Flink:
         count = sum(s.metadata is not None for s in self.snapshots)
         return (InputUsed(f"{count} _metadata", self.name, self.bytes_of("snapshots"), rows),)
 
-    def place(self, snapshot: str, stored: str) -> Place:
-        """Where a file is that a snapshot in folder `snapshot` names, and its size."""
-        key = (snapshot.rpartition("/")[0], stored)  # checkpoints of one job name the same files
-        found = self._placed.get(key)
-        if found is None:
-            found = self._find(snapshot, stored)
-            if _ABSOLUTE.match(stored):
-                self._placed[key] = found
-        return found
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]:
+        """Where files are that a snapshot in folder `snapshot` names, and their sizes."""
+        known = self._placed.setdefault(posixpath.dirname(snapshot), {})  # checkpoints of one job name the same files
+        return [known.get(file) or self._find(snapshot, file, known) for file in stored]
 
-    def _find(self, snapshot: str, stored: str) -> Place:
+    def _find(self, snapshot: str, stored: str, known: dict[str, Place]) -> Place:
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
             if path == ".." or path.startswith("../"):
@@ -180,10 +175,10 @@ class Flink:
         if key not in self._resolved:
             self._resolved[key] = self._folder(*key)
         folder = self._resolved[key]
-        if folder.outside:
-            return Place(stored, None, outside=True)
         path = posixpath.join(folder.path, name)
-        return Place(path, folder.sizes.get(path), moved=folder.moved)
+        place = Place(path, folder.sizes.get(path), moved=folder.moved)
+        known[stored] = Place(stored, None, outside=True) if folder.outside else place
+        return known[stored]
 
     def _folder(self, stored: str, job: str) -> _Folder:
         """By the maps, then below PATH, then below the folder of the same job; `job` is the snapshot's own."""

@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from cklog.engine import Split
 from cklog.parsers.flink_contents import Contents, Piece
 from cklog.parsers.flink_java import Cursor, Malformed
@@ -38,6 +40,10 @@ _SCOPES = {0: "exclusive", 1: "shared"}
 _MODES = 3  # split, union, broadcast
 _CHANNELS = {"input": {1: False, 3: True}, "output": {2: False, 4: True}}
 """Whether several subtasks share the file, by the type of the handle."""
+
+
+_AT_ONCE, _ONE_BY_ONE = 1024, 16
+"""Entries that are tried as alike, and after them one by one, so that a vain try costs little."""
 
 
 class Owner(NamedTuple):
@@ -195,14 +201,46 @@ class Handles:
         if piece is not None:
             yield handle_row(at, owner, piece, uid=uid)
         for detail in ("shared", "private"):
-            for _ in range(cursor.count(3, f"{detail} files")):
-                at = cursor.at
-                cursor.utf("the local name of a file")
-                piece = self.stream()
-                if piece is not None:
+            left = cursor.count(3, f"{detail} files")
+            while left:
+                for at, piece in self._alike(min(left, _AT_ONCE)):
                     yield handle_row(at, owner, piece, detail, uid)
+                    left -= 1
+                for _ in range(min(left, _ONE_BY_ONE)):
+                    at = cursor.at
+                    cursor.utf("the local name of a file")
+                    some = self.stream()
+                    if some is not None:
+                        yield handle_row(at, owner, some, detail, uid)
+                    left -= 1
         if second:
             cursor.utf("the id of a handle")
+
+    def _alike(self, most: int) -> list[tuple[int, Piece]]:
+        """The files at the cursor whose entries are as long as the first, in all their parts; read at once.
+
+        Most handles of a large job are such files. Whatever else stands there, `stream` will read or refuse.
+        """
+        cursor, at = self._cursor, self._cursor.at
+        local = int.from_bytes(cursor.data[at : at + 2], "big")
+        uri = int.from_bytes(cursor.data[at + local + 11 : at + local + 13], "big")
+        length = local + uri + 13
+        count = min(most, (cursor.end - at) // length)
+        if not (count and uri):
+            return []
+        entries = np.frombuffer(cursor.data, np.uint8, count * length, at).reshape(count, length)
+        lengths, kinds = [0, 1, local + 11, local + 12], entries[:, local + 2]
+        names = np.r_[2 : local + 2, local + 13 : length]
+        sizes = entries[:, local + 3 : local + 11].copy().view(">i8")[:, 0]
+        good = (entries[:, lengths] == entries[0, lengths]).all(axis=1) & (kinds == 2) & (sizes >= 0)
+        good &= ((entries[:, names] - 1) < 127).all(axis=1)  # what modified UTF-8 has in common with ASCII
+        count = len(good) if good.all() else int(good.argmin())
+        text = entries[:count, local + 13 :].tobytes().decode("ascii")
+        files = [text[i : i + uri] for i in range(0, len(text), uri)]
+        self.folders.update(file.rpartition("/")[0] for file in files)
+        cursor.at += count * length
+        pieces = (Piece("absolute", file, 0, size) for file, size in zip(files, sizes[:count].tolist(), strict=True))
+        return list(zip(range(at, cursor.at, length), pieces, strict=True))
 
     def _changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
         """State as of some time (materialized), and the changes since."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.engine import Damage, reader_of
+from cklog.parsers import flink_handles
 from cklog.parsers.flink_uid import operator_id
 from cklog.snapshots import COLUMNS
 from tests import flink_builder as fb
@@ -153,6 +154,30 @@ def test_wrong_bytes_are_rows_or_damage_and_never_an_error(built: Built, data: s
         found, damage = scanned(path)
         assert bool(found) != bool(damage)
         assert all(d.offset is not None and 0 <= d.offset <= len(wrong) for d in damage)
+
+
+alike = st.builds(
+    lambda uri, count, size: [fb.absolute(f"{uri}{i:03}", size) for i in range(count)],
+    uris,
+    st.integers(1, 40),
+    sizes | st.just(-1),
+)
+
+
+@given(st.lists(alike | files, max_size=6), st.data())
+@settings(max_examples=150)
+def test_files_read_at_once_are_those_read_one_by_one(runs: list[list[Built]], data: st.DataObject) -> None:
+    """In order, with their offsets, and with the same damage at the same byte."""
+    shared = [one for run in runs for one in run]
+    wrong = bytearray(fb.metadata(6, [fb.operator(6, [fb.subtask(6, keyed=fb.incremental(fb.empty(), shared))])]).data)
+    for _ in range(data.draw(st.integers(0, 2))):
+        wrong[data.draw(st.integers(0, len(wrong) - 1))] = data.draw(st.sampled_from([0, 2, 0x7F, 0x80, 0xFF]))
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "_metadata"
+        path.write_bytes(wrong)
+        at_once = scanned(path)
+        patch.setattr(flink_handles, "_AT_ONCE", 0)
+        assert at_once == scanned(path)
 
 
 @given(files_of_metadata())
