@@ -1,4 +1,4 @@
-"""The README is true: every command in it runs, and prints what the README shows."""
+"""README and docs are true: every command in them runs, and prints what they show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tests.cli import cklog
 from tests.conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((REPOSITORY / "docs").glob("*.md")))]
+BLOCKS = [block for page in PAGES for block in re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)]
 SHOWN = [
     (command.replace("\\\n", " "), output)
     for block in BLOCKS
@@ -20,11 +21,11 @@ SHOWN = [
 
 
 def test_there_is_something_to_check() -> None:
-    assert len([command for command, _ in SHOWN if "cklog " in command]) >= 5
+    assert len([command for command, _ in SHOWN if "cklog " in command]) >= 20
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command[:60] for command, _ in SHOWN])
-def test_the_readme_shows_what_the_command_prints(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_show_what_the_command_prints(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     last = command.split("&&")[-1].strip()
     if not last.startswith("cklog "):
