@@ -62,13 +62,14 @@ class SparkOptions:
 
 
 class SparkEngine:
-    """Runs scans on a Spark session that it starts on first use and stops on `close`."""
+    """Runs scans on a Spark session; one that it had to start, on first use, it stops on `close`."""
 
     name = "spark"
 
     def __init__(self, options: SparkOptions) -> None:
         self._options = options
         self._session: Any = None
+        self._borrowed = False
 
     def run(self, scan: Scan) -> Scanned:
         """Read every split in tasks, apply the kernel there, reduce with groupBy."""
@@ -88,13 +89,16 @@ class SparkEngine:
         return _scanned(table, scan)
 
     def close(self) -> None:
-        """Stop the session, if one was started."""
-        if self._session is not None:
+        """Stop the session, if one was started; a notebook's own goes on."""
+        if self._session is not None and not self._borrowed:
             self._session.stop()
-            self._session = None
+        self._session = None
 
     def _start(self) -> Any:
         if self._session is None:
+            from pyspark.sql import SparkSession
+
+            self._borrowed = SparkSession.getActiveSession() is not None
             self._session = _session(self._options)
         return self._session
 

@@ -361,6 +361,7 @@ def test_questions_that_have_no_meaning_here_are_not_passed_over(name: str, opti
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", KINDS)
 def test_spark_tells_the_same_bytes(name: str) -> None:
     kind = KINDS[name]

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from cklog.engine import Engine
+from tests.cli import cklog
 from tests.conftest import REPOSITORY
 
 SAMPLE = "sample_logs/uncoordinated-join"
@@ -49,6 +50,18 @@ def test_a_job_that_fails_is_one_line(spark: Engine, monkeypatch: pytest.MonkeyP
         spark.run(scan)
     assert "\n" not in failed.value.message
     assert "ModuleNotFoundError: No module named 'cklog.no_such_module'" in failed.value.message
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_session_that_was_there_before_goes_on() -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
+    for _ in range(2):
+        ended = cklog("recovery-line", REPOSITORY / SAMPLE, "--explain", "--json", "--engine", "spark")
+        assert ended.out == (REPOSITORY / SAMPLE / "expected.json").read_text(encoding="utf-8")
+    assert session.range(3).count() == 3
 
 
 def _same(batch: object) -> object:
