@@ -18,10 +18,10 @@ from cklog.delta_costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, s
 from cklog.delta_hindsight import best_fixed
 from cklog.delta_history import Histories, blocks, histories
 from cklog.delta_policy import REASONS, By, Limits, Mask, Schedule, scheduled
+from cklog.delta_records import read_records
 from cklog.errors import NotFound
 from cklog.event_log import EventLog, subtasks_named
 from cklog.model import Answer, Finding, InputUsed, Subtask
-from cklog.tables import records_of
 
 LISTED = 100
 """Changes of D that are listed per subtask: the newest; all of them are counted."""
@@ -116,9 +116,8 @@ def delta_answer(log: object, asked: DeltaQuestion, strict: bool = False) -> Ans
 
 def _read(log: EventLog) -> tuple[Histories, list[Finding], list[InputUsed]]:
     """The histories of a run; the records themselves, which may be many, are given up."""
-    read = log._checkpoints()
-    records = records_of(read.table, *log._named())
-    return histories(records), [*read.findings, *records.findings], read.inputs
+    records, findings, inputs = read_records(log)
+    return histories(records), findings, inputs
 
 
 def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[DeltaAdvice, list[Finding]]:

@@ -25,11 +25,13 @@ from cklog.engine import Engine
 from cklog.errors import UsageError
 from cklog.evidence import Tables
 from cklog.model import Answer
-from cklog.state_sizes import Flags, Ints, Polyline, Sizes, read_sizes, total
+from cklog.state_sizes import Flags, Ints, Polyline, Sizes, pieces, read_sizes, totals
 from cklog.timing_choice import Choice, Report, choose
 from cklog.turning_points import Profile, averages, profile, turning_points
 
 _MOST_PERIODS = 100_000
+_MOST_SIZES = 100_000_000
+"""Sizes of every subtask in every period that are asked for: about half a minute."""
 _DRAWN = 240
 """Points of a curve that are told: of each stretch its lowest and its highest."""
 
@@ -149,12 +151,11 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
     chosen_bounds = bounds if in_sample else bounds[profiled:]
     movers = {known.sizes.subtasks[i] for i in np.flatnonzero(known.dynamic).tolist()}
     moving = np.array([subtask in movers for subtask in sizes.subtasks])
-    whole = total(sizes, bounds)
-    curve, choices = whole, None
+    everyone = np.ones(len(moving), np.bool_)
+    whole, *rest = totals(sizes, bounds, [everyone] if known.threshold is None or moving.all() else [everyone, moving])
+    curve, choices = rest[0] if rest else whole, None
     if known.threshold is not None:
-        watched = sizes.of(moving)
-        curve = whole if moving.all() else total(watched, bounds)
-        choices = choose(watched, curve, known.threshold.s_max, chosen_bounds)
+        choices = choose(sizes.of(moving), curve, known.threshold.s_max, chosen_bounds)
     periods = _compared(sizes, whole, chosen_bounds, choices, asked.seed)
     t = known.threshold
     return TimingAdvice(
@@ -192,6 +193,10 @@ def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
         raise UsageError(f"{spans}, less than a period of {asked.period_s:g} s", "give a shorter --period")
     if count > _MOST_PERIODS:
         raise UsageError(f"{spans}, {count:,} periods of {asked.period_s:g} s", "give a longer --period")
+    if count * len(sizes.subtasks) > _MOST_SIZES:
+        raise UsageError(
+            f"{count:,} periods of {len(sizes.subtasks):,} subtasks are too many", "give a longer --period"
+        )
     profiled = max(count // 2, 1) if asked.profile_periods is None else asked.profile_periods
     if not 1 <= profiled <= count:
         raise UsageError(f"--profile-periods {profiled}: 1 to {count}, the whole periods of the trace")
@@ -206,10 +211,11 @@ def _compared(
     period = int(bounds[1] - bounds[0])
     moments = bounds[:-1] + np.array([int(dice.random() * period) for _ in bounds[1:]])
     drawn = whole.at(moments)
-    phases = [int(dice.random() * period) for _ in sizes.subtasks]
+    phases = np.array([int(dice.random() * period) for _ in sizes.subtasks])
     alone = np.zeros(len(bounds) - 1)
-    for i, phase in enumerate(phases):
-        alone += sizes.at(np.full(len(alone), i), bounds[:-1] + phase)
+    for which in pieces(len(phases), len(alone)):
+        owner = np.broadcast_to(which[:, None], (len(which), len(alone)))
+        alone += sizes.at(owner, bounds[:-1] + phases[which][:, None]).sum(axis=0)
     best, least = whole.lowest(bounds)
     chosen = [Choice(0, None, None, 0, (), False)] * len(alone) if choices is None else choices
     taken = whole.at(np.array([c.time for c in chosen]))

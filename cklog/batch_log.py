@@ -1,7 +1,8 @@
 """A run that is given as a log of micro-batches (Spark Structured Streaming): where a restart goes on.
 
-The whole query is one unit of recovery: its line is the newest committed batch, whose number is the checkpoint's;
--1 stands for the initial state, before batch 0. The batch planned after it is run again with its stored range.
+The whole query is one unit of recovery: its line is the newest committed batch that all its state stores can load,
+and whose number is the checkpoint's; -1 stands for the initial state, before batch 0. The batch planned after it is run
+again with its stored range.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Protocol
 from cklog.batches import BatchPlan
 from cklog.conclude import answer
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer, Finding, LineEntry, RecoveryLine, SourceOffset
+from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
 from cklog.verify import Check, summary
 
@@ -44,7 +45,7 @@ class BatchLog:
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute that the query can restart after a given batch."""
         batch = _batch_of(line)
-        newest = self._plan(question)
+        newest = self.plan(question)
         target = self._parser.plan(question.as_of, None if batch < 0 else batch)
         checks = _checks(batch, newest, target, maximal)
         findings = [*target.findings, *_refutations(batch, checks)]
@@ -55,9 +56,13 @@ class BatchLog:
     def inspect(self) -> Answer:
         """Batches, sources, sink."""
         plan = self._parser.plan()
-        return answer("inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict)
+        unjudged = bool(plan.unjudged)
+        return answer(
+            "inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict, indeterminate=unjudged
+        )
 
-    def _plan(self, question: Question) -> BatchPlan:
+    def plan(self, question: Question) -> BatchPlan:
+        """What a restart does, as the question asks for it."""
         if question.failed:
             raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
         batches = {_batch_of({name: number}) for name, number in question.at}
@@ -66,14 +71,15 @@ class BatchLog:
         return self._parser.plan(question.as_of, batches.pop() if batches else None)
 
     def _answer(self, command: str, question: Question) -> Answer:
-        plan = self._plan(question)
+        plan = self.plan(question)
         return answer(
             command,
             line_of(plan, chosen=bool(question.at)),
             plan.findings,
             plan.inputs,
             strict=self._strict,
-            unrecoverable=plan.committed < 0,
+            unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+            indeterminate=bool(plan.unjudged),
         )
 
 
@@ -82,7 +88,7 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
     time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
     state: Any = "initial" if plan.committed < 0 else "stored"
     details = {
-        "headline": f"{_lead(plan.committed, chosen)} {plan.restart}",
+        "headline": f"{_lead(plan, chosen)} {plan.restart}",
         "query_id": plan.query_id,
         "committed": plan.committed,
         "planned": plan.planned,
@@ -90,14 +96,16 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
         "sink": plan.sink,
         "sink_has_planned": plan.sink_has_planned,
         "input_files": [f.path for s in plan.sources for f in s.files],
+        "stores": list(plan.stores),
+        "remove": list(plan.remove),
     }
     return RecoveryLine(
         consistent=True,
         protocol="coordinated",
-        line=(LineEntry(QUERY, 0, plan.committed, time, None, False, state),),
+        line=(LineEntry(QUERY, 0, plan.committed, time, None, bool(plan.rolled_back), state),),
         channels=(),
         sources=tuple(SourceOffset(s.source, s.start, QUERY, 0, s.end) for s in plan.sources),
-        rolled_back=(),
+        rolled_back=tuple(CheckpointId(QUERY, 0, batch) for batch in plan.rolled_back),
         useless=(),
         steps=(),
         domino=False,
@@ -106,10 +114,16 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
     )
 
 
-def _lead(committed: int, chosen: bool) -> str:
-    if committed < 0:
-        return "No batch is committed: there is no recovery point but the initial state."
-    return f"The line is batch {committed}, {'as asked for' if chosen else 'the last one committed'}."
+def _lead(plan: BatchPlan, chosen: bool) -> str:
+    initial = "there is no recovery point but the initial state."
+    if plan.committed < 0:
+        why = "No committed batch has state that every store can load" if plan.rolled_back else "No batch is committed"
+        return f"{why}: {initial}"
+    if plan.rolled_back:
+        newest = max(plan.rolled_back)
+        return f"The line is batch {plan.committed}, not {newest}: it is the newest whose state every store can load."
+    unsure = " Whether its state can be loaded was not judged." if plan.unjudged else ""
+    return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}.{unsure}"
 
 
 def _batch_of(line: Mapping[str, int | None]) -> int:
@@ -130,12 +144,27 @@ def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> 
     checks = [
         Check("committed", committed, f"batch {batch} {'has a' if committed else 'has no'} commit that can be read"),
         Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
+        _loadable(batch, target),
         _replayable(sizes),
     ]
     if maximal:
         best = newest.committed
         checks.append(Check("maximal", best <= batch, f"the newest committed batch is {best}"))
     return checks
+
+
+def _loadable(batch: int, target: BatchPlan) -> Check:
+    """Whether every state store can load what the batch left."""
+    if batch < 0 or not target.stores:
+        return Check("state", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
+    if batch in target.rolled_back:
+        return Check(
+            "state", False, f"not every state store can load version {batch + 1}; batch {target.committed} can"
+        )
+    if target.unjudged:
+        return Check("state", None, target.unjudged)
+    stores = sum(row["partitions"] for row in target.stores)
+    return Check("state", True, f"all {stores} state stores can load version {batch + 1}")
 
 
 def _replayable(sizes: list[Any]) -> Check:
@@ -149,7 +178,8 @@ def _replayable(sizes: list[Any]) -> Check:
 
 
 def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
-    ids = {"committed": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
+    ids = {"committed": "not-restorable", "consistent": "not-restorable", "state": "not-restorable"}
+    ids["maximal"] = "not-maximal"
     return [
         Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)
         for c in checks
@@ -173,4 +203,5 @@ def _inspection(plan: BatchPlan) -> dict[str, Any]:
         "sink": plan.sink,
         "batches": batches,
         "sources": sources,
+        "stores": list(plan.stores),
     }

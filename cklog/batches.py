@@ -62,6 +62,10 @@ class BatchPlan:
     `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
     file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
     `fails`: a restart of the query stops with an error, as the files are now.
+
+    `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
+    state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
+    that going back to `committed` removes, on a copy.
     """
 
     query_id: str | None
@@ -76,3 +80,7 @@ class BatchPlan:
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
+    rolled_back: tuple[int, ...] = ()
+    stores: tuple[dict[str, Any], ...] = ()
+    unjudged: str = ""
+    remove: tuple[str, ...] = ()

@@ -87,19 +87,9 @@ def owners(history: History) -> Ints:
 def obsolete(history: History) -> Mask:
     """Return the stored checkpoints that are in the line of no future failure.
 
-    The line of a failure of i alone holds, of each subtask that an undone interval reaches, the checkpoint before
-    the lowest interval reached; of the others their current state. What those lines hold is all that is needed:
-    future messages enter current or later intervals only, so future failures undo unions of what is undone now.
-    Two subtasks whose newest intervals undo each other have one line.
-
     Returns
     -------
     array of bool, shape (first[n],) : False for current states
-
-    Notes
-    -----
-    One breadth-first search per group of such subtasks: O(n (rows + pairs)) at worst, O(rows + pairs) if all undo
-    each other.
 
     Examples
     --------
@@ -108,18 +98,38 @@ def obsolete(history: History) -> Mask:
     >>> obsolete(h).tolist()  # a/0@2 and b/0@1 go together; a/0@1 would do with b/0@0, but nothing leads there
     [True, True, False, True, False]
     """
+    found: Mask = (needing_failure(history) < 0) & (history.label >= 0)
+    return found
+
+
+def needing_failure(history: History) -> Ints:
+    """Return for each checkpoint the subtask whose failure alone goes back to it, -1 if there is none.
+
+    The line of a failure of i alone holds, of each subtask that an undone interval reaches, the checkpoint before
+    the lowest interval reached; of the others their current state. What those lines hold is all that is needed:
+    future messages enter current or later intervals only, so future failures undo unions of what is undone now.
+    Two subtasks whose newest intervals undo each other have one line.
+
+    Returns
+    -------
+    array, shape (first[n],) : of several subtasks the first one, or another of its group
+
+    Notes
+    -----
+    One breadth-first search per group of such subtasks: O(n (rows + pairs)) at worst, O(rows + pairs) if all undo
+    each other.
+    """
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     graph = interval_graph(history, staircases(history), history.first[:-1])
     _, component = connected_components(graph, directed=True, connection="strong")
     volatile = history.first[:-1] + newest_stored(history)
-    needed = np.zeros(len(history.label) + 1, np.bool_)
-    for group in np.unique(component[volatile]).tolist():
-        member = volatile[component[volatile] == group]
-        reached = breadth_first_order(graph, int(member[0]), return_predecessors=False)
+    needing = np.full(len(history.label) + 1, -1)
+    _, firsts = np.unique(component[volatile], return_index=True)
+    for member in sorted(firsts.tolist(), reverse=True):
+        reached = breadth_first_order(graph, int(volatile[member]), return_predecessors=False)
         reached = reached[reached < len(history.label)]
         lowest = np.full(len(history.subtasks), len(history.label))
         np.minimum.at(lowest, np.searchsorted(history.first, reached, "right") - 1, reached)
-        needed[lowest] = True
-    found: Mask = ~needed[:-1] & (history.label >= 0)
-    return found
+        needing[lowest] = member
+    return needing[:-1]

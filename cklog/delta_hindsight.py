@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cklog.delta_policy import LOGGING, RESTORE, By, Floats, Limits, Mask, Prices
+from cklog.delta_policy import LOGGING, RESTORE, UNLIMITED, By, Floats, Limits, Mask, Prices
 from cklog.history import Ints
 
 _SLACK = 1e-9
@@ -62,7 +62,7 @@ def _longest_first(prices: Prices, limits: Limits, bounds: list[Bound]) -> Ints:
     for room, running in bounds:
         fine = _fits(running[1:] - running[1], room[0], running[-1])
         longest = np.minimum(longest, np.where(fine, rows, -1).max(axis=0))
-    return longest if limits.max_delta is None else np.minimum(longest, limits.max_delta)
+    return longest if limits.max_delta is None else np.minimum(longest, min(limits.max_delta, UNLIMITED))
 
 
 def _within(bounds: list[Bound], number: int) -> Mask | np.bool_:

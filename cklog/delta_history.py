@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.delta_policy import By, Floats, Mask, Prices, averages
+from cklog.delta_records import DeltaRecords
 from cklog.history import Ints
 from cklog.model import Subtask
-from cklog.tables import Records
 
-_CELLS = 1 << 22
-"""Cells of a block of histories that are looked at together: about 32 MB for each measure and form."""
+_CELLS = 1 << 23
+"""Cells of a block of histories that are looked at together: about 64 MB for each measure and form."""
 
 _MOST = 1 << 53
 """Bytes or ms above which a checkpoint is not believed, nor a sum exact."""
@@ -73,40 +73,43 @@ class Histories:
         return [tuple(word for word, lacks in words.items() if lacks[i]) for i in range(len(counts))]
 
 
-def histories(records: Records) -> Histories:
+def histories(records: DeltaRecords) -> Histories:
     """Take the stored checkpoints of every subtask that can be priced.
 
     Checkpoints that were not completed, the current state of survivors and initial states are none.
     """
-    table, owner = records.table, records.subtask
-    s = len(records.subtasks)
+    table, owner = records.table, records.owner
+    first = np.searchsorted(owner, np.arange(len(records.subtasks) + 1))
     stored = ~_is(table["status"], "incomplete") & ~_is(table["kind"], "volatile") & (records.number > 0)
     size, ms = _measure(table["bytes"]), _measure(table["duration_ms"])
     delta = _is(table["form"], "delta")
     older = stored & delta & (_parent(table["parent"]) < _before(owner, records.number, stored))
     complete = stored & ~older
-    some = [_count(owner[complete & ~np.isnan(m)], s) > 0 for m in (size, ms)]
-    priced = complete & (some[0] | some[1])[owner]
-    for measure, known in zip((size, ms), some, strict=True):
-        priced &= ~np.isnan(measure) | ~known[owner]
-    begun = _begun(owner, priced & ~delta, s)
+    there = [~np.isnan(measure) for measure in (size, ms)]
+    some = [_counts(complete & known, first) > 0 for known in there]
+    priced = complete & np.repeat(some[0] | some[1], np.diff(first))
+    for known, wanted in zip(there, some, strict=True):
+        priced &= known | np.repeat(~wanted, np.diff(first))
+    begun = _begun(owner, priced & ~delta, len(records.subtasks))
     kept = priced & begun
     time = pc.fill_null(table["time"], -1).to_numpy()
     return Histories(
         records.subtasks,
-        np.searchsorted(owner[kept], np.arange(s + 1)),
+        np.r_[0, np.cumsum(_counts(kept, first))],
         records.number[kept],
         time[kept],
         delta[kept],
         size[kept],
         ms[kept],
-        _count(owner[complete & ~priced], s),
-        _count(owner[older], s),
-        _count(owner[priced & ~begun], s),
+        _counts(complete & ~priced, first),
+        _counts(older, first),
+        _counts(priced & ~begun, first),
     )
 
 
 def _is(column: pa.ChunkedArray, word: str) -> Mask:
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.bool_)
     plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
     found: Mask = pc.fill_null(pc.equal(plain, word), False).to_numpy(zero_copy_only=False)
     return found
@@ -123,13 +126,18 @@ def _parent(column: pa.ChunkedArray) -> Ints:
     return found
 
 
-def _count(owner: Ints, s: int) -> Ints:
-    return np.bincount(owner, minlength=s).astype(np.int64)
+def _counts(rows: Mask, first: Ints) -> Ints:
+    """How many of each subtask's rows are chosen, (s,); those of subtask i are `[first[i], first[i + 1])`."""
+    found: Ints = np.diff(np.r_[0, np.cumsum(rows)][first])
+    return found
 
 
 def _before(owner: Ints, number: Ints, stored: Mask) -> Ints:
     """The number of the stored checkpoint before each row of its subtask, -1 if there is none."""
     before = np.full(len(number), -1, np.int64)
+    if stored.all():
+        before[1:] = np.where(owner[1:] == owner[:-1], number[:-1], -1)
+        return before
     rows = np.flatnonzero(stored)
     same = owner[rows[1:]] == owner[rows[:-1]]
     before[rows[1:][same]] = number[rows[:-1][same]]

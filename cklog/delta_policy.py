@@ -48,6 +48,8 @@ WEIGHT = 0.5
 UNLIMITED = 1 << 40
 """A cap that is none."""
 
+_MOST_RATIO = 1e9
+
 REASONS = ("start", "pays", "does not pay", "ratio", "max-delta", "max-restore-time", "probe")
 """Why D is what it is: from the benefit test, or by the cap that was lowest, or as a probe."""
 
@@ -66,14 +68,14 @@ class Limits:
     probe_after: int = 10
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ratio < math.inf:
-            raise UsageError(f"--ratio {self.ratio:g}: it must be 0 or more")
+        if not 0 <= self.ratio <= _MOST_RATIO:
+            raise UsageError(f"--ratio {self.ratio:g}: it must be 0 to {_MOST_RATIO:g}")
         if self.max_delta is not None and self.max_delta < 0:
             raise UsageError(f"--max-delta {self.max_delta}: it must be 0 or more")
         if self.max_restore_ms is not None and not 0 < self.max_restore_ms < math.inf:
             raise UsageError(f"--max-restore-time {self.max_restore_ms / 1000:g}: it must be positive")
-        if self.probe_after < 1:
-            raise UsageError(f"--probe-after {self.probe_after}: it must be 1 or more")
+        if self.probe_after < 2:
+            raise UsageError(f"--probe-after {self.probe_after}: it must be 2 or more, or D would never rise above 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,7 +237,7 @@ class _Method:
             cap = ratio_cap(self._bytes[0][k], self._average["size"], limits.ratio)
             yield _RATIO, np.where(fresh, UNLIMITED if limits.ratio else 0, cap)
         if limits.max_delta is not None:
-            yield _MOST, np.full(len(fresh), limits.max_delta)
+            yield _MOST, np.full(len(fresh), min(limits.max_delta, UNLIMITED))
         if limits.max_restore_ms is not None and self._ms[0] is not None:
             base = self._ms[0][k]
             cap = restore_cap(base, self._average["time"], limits.max_restore_ms)

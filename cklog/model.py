@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 
 from cklog.state_table import STATE
+from cklog.system_table import SYSTEM
 
 _WATERMARKS = pa.map_(pa.string(), pa.int64())
 
@@ -41,11 +42,12 @@ CHECKPOINTS = pa.schema(
         pa.field("parent", pa.int64()),
         pa.field("uri", pa.string()),
         pa.field("status", pa.string()),
+        pa.field("variables", pa.string(), metadata={"holds": "json", "values": "many"}),
     ]
 )
 """A local checkpoint; `subtask` is 0 where null. `kind` local / forced / coordinated / volatile; `form` base / delta;
-`status` complete / incomplete. `index` is the logical clock of a communication-induced protocol at the checkpoint
-(BCS's index, HMNR's `lc`)."""
+`status` complete / incomplete; `variables` is JSON text, [{name, form, parent, bytes}]. `index` is the logical clock
+of a communication-induced protocol at the checkpoint (BCS's index, HMNR's `lc`)."""
 
 MESSAGES = pa.schema(
     [
@@ -98,6 +100,7 @@ TABLES: dict[str, pa.Schema] = {
     "events": EVENTS,
     "outputs": OUTPUTS,
     "state": STATE,
+    "system": SYSTEM,
 }
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -107,7 +110,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "event": ("send", "receive", "checkpoint"),
     "type": ("open", "check", "result", "emit"),
 }
-"""The words that a column may hold; any other is a record that cannot be understood."""
+"""The words that a column may hold; any other is a record that cannot be understood. Not in a column of `any` words."""
 
 Severity = Literal["info", "warning", "error"]
 Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eventual", "mixed"]

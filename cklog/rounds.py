@@ -52,16 +52,11 @@ def rounds_of(records: Records, built: Built) -> Rounds:
 
     Of several checkpoints of a subtask in one round the first is taken: it is there as long as any of them.
     """
-    table, history = records.table, built.history
-    kind = table["kind"]
-    kind = kind.cast(pa.string()) if pa.types.is_dictionary(kind.type) else kind
-    coordinated = pc.fill_null(pc.equal(kind, "coordinated"), False).to_numpy(zero_copy_only=False)
-    stated = pc.fill_null(table["round"], -1).to_numpy()
-    number = np.where(stated < 0, records.number, stated)
-    here = np.flatnonzero((built.row >= 0) & np.append(coordinated, False)[built.row])
+    history, number = built.history, round_numbers(records)
+    here = np.flatnonzero((built.row >= 0) & (np.append(number, -1)[built.row] >= 0))
     of_row = number[built.row[here]] if len(here) else here
     owner = owners(history)[here]
-    numbers = np.unique(number[coordinated])  # of records, so that a round whose checkpoints are all unusable is seen
+    numbers = np.unique(number[number >= 0])  # of records, so that a round whose checkpoints are all unusable is seen
     if len(numbers) * len(history.subtasks) > MOST_WATERMARKS:
         message = f"{len(numbers)} coordinated rounds of {len(history.subtasks)} subtasks do not fit"
         raise CorruptInput(message, "analyse a part of the history: move old checkpoints out of a copy")
@@ -70,6 +65,16 @@ def rounds_of(records: Records, built: Built) -> Rounds:
     _, first = np.unique(place * len(history.subtasks) + owner, return_index=True)
     line[place[first], owner[first]] = (here - history.first[owner])[first]
     return Rounds(numbers, line)
+
+
+def round_numbers(records: Records) -> Ints:
+    """Return the round of each record, -1 where it is not coordinated."""
+    kind = records.table["kind"]
+    kind = kind.cast(pa.string()) if pa.types.is_dictionary(kind.type) else kind
+    coordinated = pc.fill_null(pc.equal(kind, "coordinated"), False).to_numpy(zero_copy_only=False)
+    stated = pc.fill_null(records.table["round"], -1).to_numpy()
+    numbers: Ints = np.where(coordinated, np.where(stated < 0, records.number, stated), -1)
+    return numbers
 
 
 def unknown_subtasks(findings: Iterable[Finding], manifest: Mapping[str, Any]) -> list[Finding]:
@@ -93,17 +98,26 @@ def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], t
     ------
     NoConsistentLine : no round can be taken, and initial states contradict each other
     """
-    findings: list[Finding] = []
-    for place in rounds.complete[::-1].tolist():
-        channel = _orphaned(history, rounds.line[place])
-        if not len(channel):
-            return rounds.line[place], findings, tuple(_notes(history, rounds, place))
-        findings.append(_inconsistent(history, rounds, place, int(channel[0])))
+    place, findings = last_round(history, rounds)
+    notes = tuple(_notes(history, rounds, place))
+    if place >= 0:
+        return rounds.line[place], findings, notes
     initial = np.zeros(len(history.subtasks), np.int64)
     channel = _orphaned(history, initial)
     if len(channel):
         raise NoConsistentLine(int(channel[0]))
-    return initial, findings, tuple(_notes(history, rounds, -1))
+    return initial, findings, notes
+
+
+def last_round(history: History, rounds: Rounds) -> tuple[int, list[Finding]]:
+    """Return the place of the last round that is complete and consistent, -1 for none; a finding on each later one."""
+    findings: list[Finding] = []
+    for place in rounds.complete[::-1].tolist():
+        channel = _orphaned(history, rounds.line[place])
+        if not len(channel):
+            return place, findings
+        findings.append(_inconsistent(history, rounds, place, int(channel[0])))
+    return -1, findings
 
 
 def consistent_rounds(history: History, rounds: Rounds) -> Ints:

@@ -13,7 +13,7 @@ from typing import Any
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.question import KafkaLogs
+from cklog.question import KafkaLogs, Question
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {
@@ -23,6 +23,7 @@ PARSERS: Mapping[str, str] = {
     "kafka-streams": "cklog.parsers.kafka_streams:KafkaStreams",
     "checkmate": "cklog.parsers.checkmate:CheckMate",
     "kafka": "cklog.parsers.kafka:Kafka",
+    "patent-store": "cklog.parsers.patent_store:PatentStore",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
 entry-point group `cklog.parsers`."""
@@ -95,6 +96,10 @@ class Run(AbstractContextManager["Run"]):
             return PartitionLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
         if hasattr(self.parser, "stores"):
             return self._restores(KafkaLogs())
+        if not hasattr(self.parser, "bytes_of"):
+            from cklog.piece_log import PieceLog
+
+            return PieceLog(self.parser, self._options.strict)
         from cklog.event_log import EventLog
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
@@ -183,12 +188,14 @@ class Run(AbstractContextManager["Run"]):
         answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
         return answer
 
-    def retention(self, jobs_stopped: bool = False) -> Answer:
-        """What may be deleted below PATH, and what must stay; nothing is deleted."""
-        if not hasattr(self.parser, "snapshots"):
-            raise NotFound(f"{self._root.path}: no snapshots of jobs here", "retention reads Flink checkpoint folders")
-        answer: Answer = self.analyses.retention(jobs_stopped)
-        return answer
+    def retention(self, policy: Any = None) -> Answer:
+        """What may be deleted below PATH, and what must stay; `policy` is a `cklog.retention_policy.Policy`."""
+        from cklog.retention_answer import retention_answer
+        from cklog.retention_policy import Policy
+
+        return retention_answer(
+            self.parser, self._root, lambda: self.analyses, policy or Policy(), self._options.strict
+        )
 
     @property
     def checkpointed(self) -> Any:
@@ -202,6 +209,9 @@ class Run(AbstractContextManager["Run"]):
         if hasattr(self.parser, "plan"):
             message = f"a {self.parser.name} folder has no checkpoint graph: the query restarts as a whole"
             raise NotFound(f"{self._root.path}: {message}", hint)
+        if not hasattr(self.parser, "has"):
+            told = f"{self._root.path}: a {self.parser.name} folder says nothing of messages"
+            raise NotFound(told, "cklog inspect says what it holds")
         if self.parser.has("outputs"):
             message = "operators with output queues restart without checkpoints, and are in no graph of them"
             raise NotFound(f"{self._root.path}: {message}", hint)
@@ -267,6 +277,50 @@ class Run(AbstractContextManager["Run"]):
         if not hasattr(self.parser, "has"):
             raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
         return timing_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
+
+    def rounds(self, asked: Any) -> Answer:
+        """Coordinated rounds, and what a restart takes; `asked` is a `cklog.rounds_answer.RoundsQuestion`."""
+        from cklog.rounds_answer import rounds_answer
+
+        others = ("plan", "snapshots", "partitions", "stores")
+        if not hasattr(self.parser, "has") or any(hasattr(self.parser, other) for other in others):
+            raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no rounds of checkpoints")
+        return rounds_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
+
+    def chain(self, asked: Any) -> Answer:
+        """What of base and delta checkpoints can be restored; `asked` is a `cklog.chain_answer.ChainQuestion`."""
+        from cklog.chain_answer import chain_answer
+        from cklog.chain_sources import chain_source
+
+        return chain_answer(chain_source(self.parser, self.analyses), asked, self._options.strict)
+
+    def impact(self, asked: Any, question: Any = None, kafka: KafkaLogs = KafkaLogs()) -> Answer:
+        """What a crash and its recovery do to the results: by a system log, or of the sinks of a distributed run.
+
+        `asked` is a `cklog.impact.ImpactQuestion`, `question` a `cklog.question.Question`.
+        """
+        from cklog.sink_answers import is_distributed, sink_impact_answer
+
+        o = self._options
+        if is_distributed(self.parser, asked, question, kafka):
+            return sink_impact_answer(self, question or Question(), kafka, o.strict, o.split_bytes)
+        from cklog.impact import impact_answer
+
+        return impact_answer(self.parser, self.engine_for, o.split_bytes, o.strict, asked)
+
+    def annotate(self, asked: Any, to_write: Any) -> Answer:
+        """The same by a system log, and the results with their trust, written to a new folder.
+
+        `to_write` is a `cklog.annotate_answer.AnnotateQuestion`.
+        """
+        from cklog.annotate_answer import annotated_answer
+
+        o, own = self._options, lambda output: self._root.uri(f"outputs/{output}")
+        found = self.impact(asked)
+        if found.command != "impact":
+            raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
+        read = _load("cklog.parsers.results:Results")
+        return annotated_answer(found, to_write, own, read, self.engine_for, o.split_bytes, o.strict)
 
     def _of_queues(self, answer: Answer) -> Answer:
         self.spoken += self.eventual.spoken

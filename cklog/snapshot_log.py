@@ -15,7 +15,9 @@ from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
-from cklog.retention import Doubt, copied_jobs, plan_retention
+from cklog.retention_choice import chosen_snapshots, times_told
+from cklog.retention_policy import Policy
+from cklog.retention_snapshots import Doubt, copied_jobs, plan_retention
 from cklog.snapshot_findings import (
     dependencies,
     dependency_findings,
@@ -50,13 +52,13 @@ class SnapshotLog:
 
     def inspect(self, asked: Mapping[str, str] | None = None) -> Answer:
         """Snapshots, operators and their state; `asked` may name a `uid` and a `job_log`."""
-        plan = self._plan(Question())
+        plan = self.plan(Question())
         result, findings = inspection(self._parser, plan.survey, plan.chosen, plan.rows, asked or {})
         return answer("inspect", result, [*plan.findings, *findings], plan.survey.inputs, strict=self._strict)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute that each snapshot of a line is whole, and the newest that is."""
-        plan = self._plan(question)
+        plan = self.plan(question)
         checks: list[Check] = []
         for name, number in line.items():
             group = self._group(plan.groups, name)
@@ -72,22 +74,49 @@ class SnapshotLog:
         inputs = plan.survey.inputs
         return answer("verify", result, findings, inputs, strict=self._strict, indeterminate=unknown)
 
-    def retention(self, jobs_stopped: bool) -> Answer:
-        """Which files nothing needs, over all jobs below PATH."""
+    def retention(self, policy: Policy) -> Answer:
+        """Which files nothing needs, over all jobs below PATH.
+
+        Raises
+        ------
+        UsageError : PATH is one checkpoint; a window, and nothing tells when checkpoints were taken; marks
+        NotFound : there is no such snapshot as pinned
+        """
         if self._parser.only is not None:
             raise UsageError(f"{self._parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
+        if policy.marked:
+            raise UsageError("--marked: Flink marks nothing as deleted", "it deletes a file with its last user")
         found = survey(self._parser, self._engine_for)
         files = self._parser.state_files()
         owners = {file.path: file.owner for file in files}
         groups = candidates(self._parser, found.judged, owners)
         copied = copied_jobs(found.judged, files, self._parser.job_id)
-        doubt = Doubt(lost(self._parser, found.judged, owners), copied, jobs_stopped)
-        plan = plan_retention(found.judged, files, owners, doubt)
+        doubt = Doubt(lost(self._parser, found.judged, owners), copied, policy.jobs_stopped)
+        pinned = [self._pinned(found.judged, groups, text) for text in policy.pins]
+        times = times_told(self._parser, found.judged, policy)
+        chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
+        plan = plan_retention(found.judged, files, owners, doubt, chosen)
         findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
         findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
         return answer("retention", plan, findings, found.inputs, strict=self._strict)
 
-    def _plan(self, question: Question) -> _Plan:
+    def _pinned(self, judged: Sequence[Judged], groups: Sequence[Candidates], text: str) -> Judged:
+        """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
+        name, equals, number = text.rpartition("=")
+        if equals and number.isdecimal() and len(number) < 19:
+            found = [j for j in self._group(groups, name).snapshots if int(number) in (j.id, j.folder.number)]
+        else:
+            wanted = text.rstrip("/")
+            found = [j for j in judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
+        if len(found) != 1:
+            why = "no" if not found else "more than one"
+            raise NotFound(f"--pin {text}: {why} snapshot of that name", "name its folder, or JOB/0=CKPT")
+        if found[0].verdict == "no-metadata":
+            raise NotFound(f"--pin {text}: it has no metadata, so nothing tells what it needs")
+        return found[0]
+
+    def plan(self, question: Question) -> SnapshotPlan:
+        """What each job restarts from, and what was found on the way."""
         _refuse(question)
         found = survey(self._parser, self._engine_for, question.check_files)
         owners = owners_of(self._parser)
@@ -107,7 +136,7 @@ class SnapshotLog:
         if not question.check_files:
             findings = [f for f in findings if f.id != "files-outside"]
             findings.append(not_checked(found.judged))
-        return _Plan(found, groups, chosen, findings, rows, refused)
+        return SnapshotPlan(found, groups, chosen, findings, rows, refused)
 
     def _group(self, groups: Sequence[Candidates], name: str) -> Candidates:
         """The job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
@@ -120,7 +149,7 @@ class SnapshotLog:
         return found[0]
 
     def _answer(self, command: str, question: Question) -> Answer:
-        plan = self._plan(question)
+        plan = self.plan(question)
         several = len(plan.groups) > 1
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
@@ -186,7 +215,7 @@ class SnapshotLog:
         newer = [j for j in _newer(group, judged) if j.folder.metadata is not None]
         return [CheckpointId(self._label(group), 0, j.id) for j in newer if j.id is not None]
 
-    def _notes(self, plan: _Plan, restored: Sequence[tuple[Candidates, Judged]]) -> list[str]:
+    def _notes(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> list[str]:
         notes = [f"{self._label(g)} goes on from {', '.join(g.forebears)}." for g in plan.groups if g.forebears]
         flying = sum(r["bytes"] for _, j in restored for r in in_flight(plan.survey.tables[j.folder.path]))
         if flying:
@@ -200,7 +229,7 @@ class SnapshotLog:
 
     def _details(
         self,
-        plan: _Plan,
+        plan: SnapshotPlan,
         restored: Sequence[tuple[Candidates, Judged]],
         question: Question,
     ) -> dict[str, Any]:
@@ -226,7 +255,7 @@ class SnapshotLog:
             details["against"] = read_again(mine, source_offsets(tables[other.folder.path]))
         return details
 
-    def _headline(self, plan: _Plan, restored: Sequence[tuple[Candidates, Judged]]) -> str:
+    def _headline(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> str:
         total = len(plan.groups)
         if not total:
             return "No snapshot is here that a job could restart from."
@@ -241,7 +270,7 @@ class SnapshotLog:
         past = f"; {back} of them not from their newest one" if back else ""
         return f"{len(restored)} of {total} jobs can be restored{past}."
 
-    def _nothing(self, plan: _Plan) -> str:
+    def _nothing(self, plan: SnapshotPlan) -> str:
         """Why no job can be restored, for all that is known."""
         if plan.refused:
             return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
@@ -256,7 +285,7 @@ class SnapshotLog:
         return f"None of {count} can be restored: there is no recovery point but the initial state."
 
 
-class _Plan:
+class SnapshotPlan:
     """What an answer is made of."""
 
     def __init__(

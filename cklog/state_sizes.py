@@ -7,7 +7,7 @@ line (section III-C2); before the first and after the last it is theirs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound
 from cklog.evidence import Tables
 from cklog.model import Finding, InputUsed, Subtask
+from cklog.ordering import stable_order
 from cklog.state_table import STATE
 from cklog.tables import codes
 
@@ -37,8 +38,8 @@ _COUNTED = 1 << 22
 _KEYS = 1 << 62
 """Subtask and time together fit one integer below this."""
 
-_DENSE = 8
-"""A table of every millisecond is faster than sorting the samples where it is at most so many times longer."""
+_CELLS = 1 << 20
+"""Sizes that are asked for at once."""
 
 _FINEST = 1024
 """Sums are kept to 1/1024 byte: finer differences come from rounding, and would choose between equal moments."""
@@ -64,39 +65,37 @@ class Sizes:
     @functools.cached_property
     def rate(self) -> Floats:
         """The change rate from each sample to the next in bytes per ms, 0 from a subtask's last, shape (n,)."""
-        rate = np.zeros(len(self.time))
-        np.divide(np.diff(self.size), np.diff(self.time), out=rate[:-1], where=np.diff(self.owner) == 0)
+        rate, span = np.zeros(len(self.time)), np.empty(len(self.time))
+        np.subtract(self.size[1:], self.size[:-1], out=rate[:-1])
+        np.subtract(self.time[1:], self.time[:-1], out=span[:-1])
+        span[self.start[1:] - 1] = np.inf
+        rate /= span
         return rate
 
     @functools.cached_property
-    def _key(self) -> Ints:
-        return self.owner * self._span + (self.time - self._first)
-
-    @functools.cached_property
-    def _first(self) -> int:
-        return int(self.time.min())
-
-    @functools.cached_property
-    def _span(self) -> int:
-        """One more than all times after the first."""
-        return int(self.time.max()) - self._first + 1
+    def by_time(self) -> Ints:
+        """The samples in order of time, those of one moment in order of subtask, shape (n,)."""
+        return stable_order(self.time)
 
     def rows(self, keep: Flags) -> Sizes:
         """Some of the samples; a subtask of which none is kept is left out."""
-        counts = np.add.reduceat(keep.astype(np.int64), self.start[:-1]) if len(keep) else np.zeros(0, np.int64)
+        counts = np.add.reduceat(keep, self.start[:-1], dtype=np.int64) if len(keep) else np.zeros(0, np.int64)
         stay = np.flatnonzero(counts)
         start = np.r_[0, np.cumsum(counts[stay])]
         return Sizes(tuple(self.subtasks[i] for i in stay.tolist()), start, self.time[keep], self.size[keep])
 
     def of(self, chosen: Flags) -> Sizes:
         """The samples of some subtasks; `chosen` (h,)."""
-        return self if chosen.all() else self.rows(chosen[self.owner])
+        return self if chosen.all() else self.rows(np.repeat(chosen, np.diff(self.start)))
 
     def latest(self, owner: Ints, moment: Ints) -> Ints:
         """The last sample of subtask `owner` at or before each moment; one below its first if there is none."""
-        inside = np.clip(moment - self._first, -1, self._span - 1)
-        at = np.searchsorted(self._key, owner * self._span + inside, side="right") - 1
-        return np.maximum(at, self.start[owner] - 1)
+        low, high = self.start[owner], self.start[owner + 1]  # the first sample after it, or the end
+        for _ in range(int(np.diff(self.start).max()).bit_length()):
+            middle = (low + high) >> 1
+            after = (low < high) & (self.time[np.minimum(middle, high - 1)] <= moment)
+            low, high = np.where(after, middle + 1, low), np.where(after, high, middle)
+        return low - 1
 
     def at(self, owner: Ints, moment: Ints) -> Floats:
         """The size of subtask `owner` at each moment; all of one shape."""
@@ -114,7 +113,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Polyline:
-    """A sum of sizes: `size` bytes at each `time` in ms, (u,), straight lines between."""
+    """A sum of sizes: `size` bytes at each `time` in ms, (u,), straight lines between; points may share a moment."""
 
     time: Ints
     size: Floats
@@ -149,46 +148,67 @@ def rounded(size: Any) -> Any:
 
 
 def total(sizes: Sizes, bounds: Ints) -> Polyline:
-    """The sum of all subtasks' sizes between the first and the last of `bounds` (p + 1,), which are points of it.
+    """The sum of all subtasks' sizes between the first and the last of `bounds` (p + 1,), which are points of it."""
+    return totals(sizes, bounds, [np.ones(len(sizes.subtasks), np.bool_)])[0]
+
+
+def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Flags]) -> list[Polyline]:
+    """The sum over each group of subtasks, (h,) flags, with the moments of all samples as points.
 
     At each bound every subtask is asked for its size and rate; between them changes of the rate are summed up, so
     that rounding errors do not build up over the trace. Time O(n log n + h·p log n) for n samples, h subtasks.
     """
-    inside = (sizes.time > bounds[0]) & (sizes.time < bounds[-1])
-    at = sizes.time[inside]
-    time, point, anchor = _merged(at, bounds)
-    before = np.r_[0.0, sizes.rate[:-1]]
-    before[sizes.start[:-1]] = 0
-    change = np.bincount(point, (sizes.rate - before)[inside], len(time))
-    size, rate = _sums(sizes, bounds)
-    period = np.r_[np.repeat(np.arange(len(bounds) - 1), np.diff(anchor)), len(bounds) - 1]
-    summed = np.cumsum(change)
-    rates = rate[period] + (summed - summed[anchor[period]])
-    grown = np.r_[0.0, np.cumsum(rates[:-1] * np.diff(time))]
-    return Polyline(time, rounded(size[period] + (grown - grown[anchor[period]])))
+    order = sizes.by_time
+    moments = sizes.time[order]
+    low, high = np.searchsorted(moments, bounds), np.searchsorted(moments, bounds, side="right")
+    spans = list(zip(high[:-1].tolist(), low[1:].tolist(), strict=True))  # samples strictly within each period
+    first = np.r_[0, np.cumsum([1 + to - start for start, to in spans])]  # the point that is each bound
+    time = np.empty(int(first[-1]) + 1, np.int64)
+    time[first] = bounds
+    for at, (start, to) in zip(first.tolist(), spans, strict=False):
+        time[at + 1 : at + 1 + to - start] = moments[start:to]
+    asked = _sums(sizes, bounds, groups)
+    found = []
+    for group, size, rate in zip(groups, *asked, strict=True):
+        change = _changes(sizes, group)
+        points = np.empty(len(time))
+        points[first] = rounded(size)
+        for k, (start, to) in enumerate(spans):
+            at, end = int(first[k]), int(first[k + 1])
+            rates = rate[k] + np.r_[0.0, np.cumsum(change[order[start:to]])]
+            grown = np.cumsum(rates[:-1] * np.diff(time[at:end]))
+            points[at + 1 : end] = rounded(size[k] + grown)
+        found.append(Polyline(time, points))
+    return found
 
 
-def _merged(times: Ints, bounds: Ints) -> tuple[Ints, Ints, Ints]:
-    """All different moments in order, and where `times` and `bounds` are among them."""
-    first, span = int(bounds[0]), int(bounds[-1] - bounds[0]) + 1
-    if span > _DENSE * (len(times) + len(bounds)):
-        moments = np.sort(np.concatenate([times, bounds]))
-        moments = moments[np.r_[True, moments[1:] != moments[:-1]]]
-        return moments, np.searchsorted(moments, times), np.searchsorted(moments, bounds)
-    there = np.zeros(span, np.bool_)
-    there[times - first] = there[bounds - first] = True
-    place = np.cumsum(there) - 1
-    return np.flatnonzero(there) + first, place[times - first], place[bounds - first]
+def _changes(sizes: Sizes, group: Flags) -> Floats:
+    """By how much each sample changes the rate of its group's sum, (n,)."""
+    change = sizes.rate.copy()
+    change[1:] -= sizes.rate[:-1]
+    change[sizes.start[:-1]] = sizes.rate[sizes.start[:-1]]
+    if not group.all():
+        change *= np.repeat(group, np.diff(sizes.start))
+    return change
 
 
-def _sums(sizes: Sizes, moments: Ints) -> tuple[Floats, Floats]:
-    """Sum over the subtasks of their sizes and of their rates at each moment."""
-    size, rate = np.zeros(len(moments)), np.zeros(len(moments))
-    for i in range(len(sizes.subtasks)):
-        owner = np.full(len(moments), i)
-        size += sizes.at(owner, moments)
-        rate += sizes.rates(owner, moments)
+def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Flags]) -> tuple[Floats, Floats]:
+    """Sums of sizes and of rates over each group of g at each moment, both (g, m)."""
+    size, rate = np.zeros((len(groups), len(moments))), np.zeros((len(groups), len(moments)))
+    for which in pieces(len(sizes.subtasks), len(moments)):
+        owner = np.broadcast_to(which[:, None], (len(which), len(moments)))
+        sizes_then, rates_then = sizes.at(owner, moments[None]), sizes.rates(owner, moments[None])
+        for g, group in enumerate(groups):
+            size[g] += sizes_then[group[which]].sum(axis=0)
+            rate[g] += rates_then[group[which]].sum(axis=0)
     return size, rate
+
+
+def pieces(subtasks: int, moments: int) -> Iterator[Ints]:
+    """Subtasks by number, so many at once that their sizes at all moments are a table of bounded size."""
+    step = max(1, _CELLS // max(moments, 1))
+    for start in range(0, subtasks, step):
+        yield np.arange(start, min(start + step, subtasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +281,7 @@ def _owners(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
     if width > _RADIX:
         numbers, part = np.unique(part, return_inverse=True)
         width = len(numbers)
-    code = operator * width + part
+    code = operator * width + part if width > 1 else operator
     if len(names) * width > _COUNTED:
         known, dense = np.unique(code, return_inverse=True)
     else:

@@ -160,6 +160,11 @@ def open_file(uri: str) -> Any:
     return system.open_input_file(path)
 
 
+def file_system(path: str) -> tuple[Any, str]:
+    """The file system of a path or URI, and the path inside it: for what is written, which is no file of a run."""
+    return _system(path)
+
+
 def _info(path: str) -> Any:
     system, inner = _system(path)
     return system.get_file_info([inner])[0]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cklog.history import Ints
 from cklog.model import CHECKPOINTS, Channel, Finding, Subtask, Where
+from cklog.ordering import stable_order, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,13 @@ def records_of(
         table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
     operator, operators = codes(table["operator"])
     number, part = _integers(table["checkpoint"]), _integers(table["subtask"])
-    order = np.lexsort((number, part, operator))
+    order = stable_order(operator, part, number)
     same = _same(operator[order], part[order], number[order])
     chosen = order[_distinct(table, order, same, findings)]
     place = np.full(len(order), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
     sent, received = entries(table["sent"]), entries(table["received"])
-    table = table.drop_columns(["sent", "received"]).take(chosen)
+    table = taken(table.drop_columns(["sent", "received"]), chosen)
     operator, part, number = operator[chosen], part[chosen], number[chosen]
     parsed = {name: parse_channel(name) for name in sorted({*sent[2], *received[2], *channels})}
     good = {name: c for name, c in parsed.items() if c is not None}

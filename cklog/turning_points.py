@@ -20,11 +20,11 @@ def turning_points(sizes: Sizes) -> Ints:
     of that stretch are turning points, so that the straight lines between turning points follow it. The first and the
     last sample of a subtask are none: nobody knows what was beyond.
     """
-    way = np.sign(sizes.rate)
-    inner = np.ones(len(way), np.bool_)
-    inner[sizes.start[:-1]] = inner[sizes.start[1:] - 1] = False
-    inner[1:] &= way[1:] != way[:-1]
-    return np.flatnonzero(inner)
+    turned = np.zeros(len(sizes.rate), np.bool_)
+    for way in (sizes.rate > 0, sizes.rate < 0):
+        turned[1:] |= way[1:] != way[:-1]
+    turned[sizes.start[:-1]] = turned[sizes.start[1:] - 1] = False
+    return np.flatnonzero(turned)
 
 
 def reported(sizes: Sizes) -> Sizes:

@@ -14,6 +14,7 @@ from typing import Any
 from cklog.errors import NotFound, UsageError
 from cklog.model import Finding, Subtask
 from cklog.tables import parse_channel
+from cklog.variables import NoVariables, variables_of
 from cklog.verification import Marks, newer_line, refute
 
 
@@ -125,25 +126,41 @@ def stored_and_marks(
 def _stored(records: list[Mapping[str, Any]]) -> Stored:
     found = Stored()
     records.sort(key=lambda row: row["checkpoint"])
-    parents: dict[int, bool] = {}
+    whole: dict[tuple[str, int | None], bool] = {}
     before: int | None = None
     for row in records:
         number = row["checkpoint"]
-        parent = row["parent"] if row["parent"] is not None else before
-        why = ""
-        if row["kind"] == "volatile":
-            why = "it is a volatile record, not a stored checkpoint"
-        elif row["status"] == "incomplete":
-            why = "its status is incomplete"
-        elif row["form"] == "delta" and not parents.get(-1 if parent is None else parent, False):
-            why = f"it is a delta on {parent}, which cannot be restored"
-        parents[number] = not why
+        why = _unusable(row, whole, before)
         before = number
         if why:
             found.unusable[number] = why
         if number != 0:
             found.numbers.append(number)
     return found
+
+
+def _unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool], before: int | None) -> str:
+    """Why a checkpoint cannot be restored, "" if it can; `before` is the number of the one before it.
+
+    `whole` tells whether each variable ("": the state as one) of the checkpoints before can be, and learns of this one.
+    """
+    why = ""
+    if row["kind"] == "volatile":
+        why = "it is a volatile record, not a stored checkpoint"
+    elif row["status"] == "incomplete":
+        why = "its status is incomplete"
+    try:
+        parts = [(v.name, v.form, v.parent) for v in variables_of(row["variables"] or "[]")]
+    except NoVariables as reason:
+        parts, why = [], why or f"it does not say what its variables are: {reason}"
+    stored = not why
+    for name, form, named in parts or [("", row["form"], row["parent"])]:
+        parent = before if named is None else named
+        good = stored and (form != "delta" or whole.get((name, parent), False))
+        whole[name, row["checkpoint"]] = good
+        if stored and not good:
+            why = f"{f'its variable {name}' if name else 'it'} is a delta on {parent}, which cannot be restored"
+    return why
 
 
 def _marks(records: list[Mapping[str, Any]], stored: Stored, side: str, channel: str) -> list[int]:

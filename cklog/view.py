@@ -73,7 +73,10 @@ _VIEWS = {
     "replay": "cklog.line_view:recovery_line_view",
     "verify": "cklog.line_view:verify_view",
     "inspect": "cklog.line_view:inspect_view",
+    "chain": "cklog.chain_view:chain_view",
     "retention": "cklog.retention_view:retention_view",
+    "impact-sinks": "cklog.sink_view:sink_impact_view",
+    "impact-guarantee": "cklog.sink_view:guarantee_view",
     "graph": "cklog.graph_view:graph_view",
     "audit-cic": "cklog.audit_view:audit_view",
     "compare": "cklog.compare_view:compare_view",
@@ -85,8 +88,11 @@ _VIEWS = {
     "advise-extent": "cklog.advise_view:advise_extent_view",
     "advise-delta": "cklog.delta_view:advise_delta_view",
     "advise-timing": "cklog.timing_view:timing_view",
+    "rounds": "cklog.rounds_view:rounds_view",
+    "impact": "cklog.impact_view:impact_view",
     "simulate": "cklog.simulate_view:simulate_view",
     "simulate-sweep": "cklog.simulate_view:sweep_view",
+    "simulate-odysseus": "cklog.simulate_odysseus_view:simulate_odysseus_view",
     "simulate-dataflow": "cklog.simulate_dataflow_view:simulate_dataflow_view",
 }
 """The function, as module:function, that turns each command's result into a view."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cklog.errors import CorruptInput
 from cklog.history import History, Ints
 from cklog.model import Finding, Subtask
+from cklog.record_chains import has_chains, restorable_records
 from cklog.tables import Records, Watermarks
 
 UNBOUNDED = np.iinfo(np.int64).max
@@ -119,29 +120,11 @@ class _Builder:
         """Records that no line may hold: incomplete, volatile, or of a broken chain."""
         table = self._records.table
         found = _is(table["status"], "incomplete") | self._volatile
-        delta = _is(table["form"], "delta")
-        if delta.any():
-            found[self._broken(delta, found.copy())] = True
+        if has_chains(self._records):
+            restorable, findings = restorable_records(self._records, self._damaged)
+            self._findings += findings
+            found |= ~restorable
         return found
-
-    def _broken(self, delta: NDArray[np.bool_], unusable: NDArray[np.bool_]) -> Ints:
-        """Deltas whose parent (the checkpoint before them if none is named) cannot be restored."""
-        parents = self._records.table["parent"].to_pylist()
-        whole: dict[tuple[int, int], bool] = {}
-        broken: list[int] = []
-        for i, (s, number) in enumerate(
-            zip(self._records.subtask.tolist(), self._records.number.tolist(), strict=True)
-        ):
-            before = int(self._records.number[i - 1]) if i and self._records.subtask[i - 1] == s else None
-            parent = parents[i] if parents[i] is not None else before
-            fine = not unusable[i] and (not delta[i] or (parent is not None and whole.get((s, parent), False)))
-            whole[(s, number)] = fine
-            if not fine and delta[i] and not unusable[i]:
-                broken.append(i)
-                subject = f"{self._records.subtasks[s]}={number}"
-                message = f"checkpoint {subject} is a delta on {parent}, which is missing or cannot be restored"
-                self._findings.append(Finding("broken-chain", "error", subject, message))
-        return np.array(broken, np.int64)
 
     def _direction(
         self, marks: Watermarks, owner: Ints, current: dict[str, int], label: Ints, upper: bool

@@ -14,16 +14,20 @@ import typer
 
 from cklog import __version__
 from cklog.commands.advise import advise
+from cklog.commands.chain import chain
 from cklog.commands.compare import compare
 from cklog.commands.eventual_checkpoint import eventual_checkpoint
 from cklog.commands.extent import extent
 from cklog.commands.graph import graph
+from cklog.commands.impact import impact
 from cklog.commands.inspect import inspect
 from cklog.commands.recovery_line import recovery_line
 from cklog.commands.replay import replay
 from cklog.commands.retention import retention
+from cklog.commands.rounds import rounds
 from cklog.commands.simulate import simulate
 from cklog.commands.simulate_dataflow import cyclic, nexmark
+from cklog.commands.simulate_odysseus import odysseus
 from cklog.commands.verify import verify
 from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
@@ -46,12 +50,16 @@ app.command("inspect")(inspect)
 app.command("graph")(graph)
 app.command("z-cycles")(z_cycles)
 app.command("compare")(compare)
+app.command("chain")(chain)
 app.command("retention")(retention)
+app.command("rounds")(rounds)
 app.command("extent")(extent)
 app.command("eventual-checkpoint")(eventual_checkpoint)
+app.command("impact")(impact)
 app.add_typer(advise)
 simulate.command("nexmark")(nexmark)
 simulate.command("cyclic")(cyclic)
+simulate.command("odysseus")(odysseus)
 app.add_typer(simulate)
 
 

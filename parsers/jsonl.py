@@ -61,7 +61,7 @@ def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> 
     try:
         with Stream(split, trusted) as file:
             flat = flat_fields(schema, columns) if file.trusted else None
-            for start, block in _whole_lines(file, split):
+            for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
                 else:
@@ -271,7 +271,7 @@ class Stream:
         return done, None
 
 
-def _whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+def whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
     """Blocks of whole lines that begin in the split, each with its offset; reads little beyond the split's end."""
     whole = split.start == 0 and split.end >= split.size
     at, rest = 0, b""

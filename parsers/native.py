@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -27,6 +29,7 @@ from cklog.parsers.hadoop_crc import check, file_of, is_readable, sidecar_of
 from cklog.parsers.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.storage import Entry, Root
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
@@ -36,6 +39,7 @@ class Native:
 
     name = "native"
     tables: ClassVar = TABLES
+    restored_together = "subtask"
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -99,6 +103,32 @@ class Native:
     def queues(self) -> dict[Subtask, OutputQueue]:
         """The persisted output queues, by subtask."""
         return output_queues(self._root, self._entries, self._check_file)
+
+    def pieces(self) -> tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]:
+        """The pieces of chains that the checkpoint records tell of (`cklog.chains.PIECES`)."""
+        from cklog.chain_sources import pieces_of_records
+        from cklog.engine.local import LocalEngine
+
+        return pieces_of_records(self, lambda size: LocalEngine())
+
+    def is_stored(self, uri: str) -> bool | None:
+        """Whether a state file, or folder, that a record names is there; None: it is not below PATH, nobody looked.
+
+        A relative path is below PATH if the folder that it begins with is there.
+        """
+        if uri.startswith("/") or _SCHEME.match(uri):
+            found = self._root.resolve(uri)
+            inside = None if found is None else self._root.inside(found)
+            if found is not None and inside is None:
+                return self._root.exists_outside(uri) is not None
+        else:
+            inside = posixpath.normpath(uri)
+            inside = inside if inside.split("/")[0] in self._folders or inside in self._sizes else None
+        return None if inside is None else inside in self._sizes or inside in self._folders
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        return frozenset(self._root.tree()[1])
 
     def scan(
         self,

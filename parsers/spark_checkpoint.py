@@ -3,15 +3,16 @@
     metadata  offsets/N  commits/N  sources/I/N  state/    in the root, or in one folder just below it;
                                                            then a file sink's folder may lie beside that
 
-The line is the newest batch with a commit that can be read. What was planned after it runs again with exactly its
-stored range. State stores are not looked at here. The layout is in `spark_log`, the rules are in `spark_batches`
-and `spark_files`.
+The line is the newest batch with a commit that can be read, whose state every store can load. What was planned after
+it runs again with exactly its stored range. The layout is in `spark_log` and `spark_state`, the rules are in
+`spark_batches`, `spark_files` and `spark_state_line`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from cklog.parsers import hadoop_crc
 from cklog.parsers.records import BIGGEST, NotARecord, json_text
 from cklog.parsers.small_tables import batch_of, whole
 from cklog.parsers.spark_batches import Batches, Fact, back_to, cut, judge, judge_fresh, judge_target
-from cklog.parsers.spark_files import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source
+from cklog.parsers.spark_files import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source, read_twice
 from cklog.parsers.spark_log import (
     Listing,
     Read,
@@ -35,7 +36,11 @@ from cklog.parsers.spark_log import (
     list_log,
     read,
 )
-from cklog.parsers.spark_plan import kind_of, source_ranges
+from cklog.parsers.spark_plan import kind_of, restart, source_ranges
+from cklog.parsers.spark_sink import sink_files
+from cklog.parsers.spark_state_facts import chain_note, state_facts, state_notes
+from cklog.parsers.spark_state_line import State
+from cklog.sink_files import SinkFiles
 from cklog.storage import Entry, Root
 
 BATCHES = pa.schema(
@@ -71,11 +76,15 @@ class SparkCheckpoint:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._entries = root.list()
-        prefixes = _prefixes(self._entries)
+        entries = root.list()
+        prefixes = _prefixes(entries)
         if len(prefixes) != 1:
             raise NotFound(f"{root.path}: {len(prefixes)} Spark checkpoints in it, expected one")
         self._prefix = prefixes[0]
+        self.chain_notes: tuple[str, ...] = ()  # what `pieces` found out about batches
+        state = f"{self._prefix}state/"
+        self._state_files = [entry for entry in entries if entry.path.startswith(state)]
+        self._entries = [entry for entry in entries if not entry.path.startswith(state)]
 
     def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
         """What a restart does.
@@ -90,17 +99,19 @@ class SparkCheckpoint:
         NotFound : there is no batch `at`. Damage is a finding, never raised
         """
         everything = self._read()
-        found, facts = everything, judge_fresh(everything, self._entries)
-        if as_of is not None:
-            found, facts = cut(found, as_of)
-        top = max(found.o, found.c)
-        if at is not None and at != found.c:
-            facts += judge_target(found, at)
-            found = back_to(found, at) if at < found.c else found
-        back = top if at is not None and max(found.o, found.c) < top else None
+        asked, back, facts = self._asked(everything, as_of, at)
+        state = State(self._root, self._state_files, asked)
+        judged = state.judge()
+        facts += [*judge(asked), *state_facts(state, judged)]
+        found = asked
+        rolled_back: tuple[int, ...] = ()
+        if judged.batch < asked.c:
+            found, back = back_to(asked, judged.batch), max(everything.o, everything.c)
+            rolled_back = tuple(n for n, read in asked.commits.items() if n > judged.batch and read.flaw is None)
+            facts += [*judge(found), *self._sources(asked)[1]]
         sources, source_facts = self._sources(found)
         sink, newest, sink_facts = self._sink(sources, found, as_of is None and back is None)
-        facts = [*facts, *judge(found), *source_facts, *sink_facts]
+        facts += [*source_facts, *sink_facts]
         planned = found.o if found.o > found.c else None
         has = newest >= planned if sink is not None and planned is not None else None
         fails = any(fact.stops for fact in facts)
@@ -113,17 +124,56 @@ class SparkCheckpoint:
             sink=sink,
             sink_has_planned=has,
             fails=fails,
-            restart=_restart(found.c, planned, has, fails, back),
-            notes=_notes(sink, as_of, found.c),
-            findings=tuple(sorted((fact.finding for fact in facts), key=_order)),
-            inputs=self._inputs(everything, sink),
+            restart=restart(found.c, planned, has, fails, back, rolled_back),
+            notes=(*state_notes(state, judged), *_notes(sink, as_of, found.c)),
+            findings=_sorted(facts),
+            inputs=(*self._inputs(everything, sink), *state.inputs(self.name)),
+            rolled_back=rolled_back,
+            stores=tuple(state.rows(judged.batch)),
+            unjudged=judged.unjudged,
+            remove=() if back is None else self._later(everything, found.c, state),
         )
+
+    def _asked(self, everything: Batches, as_of: int | None, at: int | None) -> tuple[Batches, int | None, list[Fact]]:
+        """The batches that are asked about, and the newest that going back to them removes; None: nothing is."""
+        found, facts = everything, judge_fresh(everything, self._state_files)
+        if as_of is not None:
+            found, facts = cut(found, as_of)
+        top = max(found.o, found.c)
+        if at is not None and at != found.c:
+            facts += judge_target(found, at)
+            found = back_to(found, at) if at < found.c else found
+        return found, top if at is not None and max(found.o, found.c) < top else None, facts
+
+    restored_together: ClassVar = "run"
+    """State stores of one query go back to one batch."""
+
+    def pieces(self) -> tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]:
+        """Every state file up to the newest commit's version, each read, as rows of `cklog.chains.PIECES`."""
+        found = self._read()
+        state = State(self._root, self._state_files, found)
+        state.read_all()
+        judged = state.judge()
+        facts = [*judge_fresh(found, self._state_files), *state_facts(state, judged)]
+        self.chain_notes = (chain_note(judged),)
+        return state.table(), _sorted(facts), state.inputs(self.name)
+
+    def _later(self, everything: Batches, batch: int, state: State) -> tuple[str, ...]:
+        """What goes when the query goes back to `batch`: newer plans, commits and versions, with their checksums."""
+        logs = (everything.offset_log.files, everything.commit_log.files)
+        paths = [entry.path for files in logs for n, entry in files.items() if n > batch] + state.later_files(batch)
+        sides = {entry.path for entry in self._entries} | {entry.path for entry in self._state_files}
+        with_sums = [*paths, *(side for side in map(hadoop_crc.sidecar_of, paths) if side in sides)]
+        return tuple(sorted(with_sums))
+
+    def sink_files(self, folder: str) -> SinkFiles:
+        """What lies in the file sink's folder, against its log."""
+        return sink_files(self._root, self._entries, folder)
 
     def findings(self, table: str) -> tuple[Finding, ...]:
         """What is wrong with the batches' files."""
         found = self._read()
-        facts = [*judge_fresh(found, self._entries), *judge(found)]
-        return tuple(sorted((fact.finding for fact in facts), key=_order))
+        return _sorted([*judge_fresh(found, self._state_files), *judge(found)])
 
     def scan(
         self,
@@ -184,6 +234,10 @@ class SparkCheckpoint:
             kind = kind_of(*(ends.get(key) for ends in (end, start) if ends is not None))
             pair = [None if ends is None else {key: ends.get(key)} for ends in (start, end)]
             made = source_ranges(pair[0], pair[1], kind, planned=o > c)
+            twin = _twin(key, keys, start, end)
+            if kind == "file" and twin is not None and not list_log(self._entries, folder).files:
+                ranges, facts = ranges + made, [*facts, Fact(read_twice(folder, twin))]
+                continue
             first, more = judge_source(self._root, self._entries, folder, made[0])
             ranges += [first, *made[1:]]
             facts += more
@@ -267,35 +321,8 @@ def _batches(found: Batches) -> tuple[Batch, ...]:
     return tuple(made)
 
 
-def _restart(c: int, planned: int | None, has: bool | None, fails: bool, back: int | None) -> str:
-    """Plain sentences; `back`: newest batch that going back to c has to remove first."""
-    said = []
-    if back is not None:
-        said.append(
-            f"To go back to batch {c}, on a copy of the checkpoint remove the offsets and commits {c + 1} to {back}; "
-            f"a file sink's log must lose the same batches, or it skips them, and any other sink gets them twice."
-        )
-    if fails:
-        said.append("A restart of the query fails as the files are now; the findings say why. Once they are repaired:")
-    if planned is None:
-        from_ = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
-        said.append(f"Nothing is in flight. A restart plans batch {c + 1} afresh, {from_}.")
-        return " ".join(said)
-    said.append(f"A restart runs batch {planned} again, with exactly its stored range, and goes on.")
-    if planned > c + 1:
-        which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
-        said.append(f"It does not run {which}, for which there is no commit.")
-    if has:
-        said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
-    elif has is False:
-        said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
-    else:
-        said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
-    return " ".join(said)
-
-
 def _notes(sink: str | None, as_of: int | None, c: int) -> tuple[str, ...]:
-    notes = ["State stores were not checked; a stateful query also needs them as of the line."]
+    notes = []
     if sink is None:
         notes.append(
             "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
@@ -303,6 +330,18 @@ def _notes(sink: str | None, as_of: int | None, c: int) -> tuple[str, ...]:
     if as_of is not None and c >= 0:
         notes.append(f"Commits carry no time: at that moment batch {c} may still have been running.")
     return tuple(notes)
+
+
+def _twin(key: str, keys: Iterable[str], *ends: dict[str, Any] | None) -> str | None:
+    """A source before this one with the same offsets, where they are known."""
+    known = [end for end in ends if end is not None]
+    before = takewhile(lambda other: other != key, keys)
+    return next((other for other in before if all(end.get(other) == end.get(key) for end in known)), None)
+
+
+def _sorted(facts: Iterable[Fact]) -> tuple[Finding, ...]:
+    """Each finding once, by where it is."""
+    return tuple(sorted({fact.finding for fact in facts}, key=_order))
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

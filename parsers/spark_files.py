@@ -88,6 +88,15 @@ def judge_source(root: Root, entries: list[Entry], folder: str, source: SourceRa
     return source, facts + [Fact(finding) for finding in _judge_inputs(source, folder)]
 
 
+def read_twice(folder: str, twin: str) -> Finding:
+    """A file source without a log that ends where another does, as where a query reads one source twice."""
+    message = (
+        f"{folder} has no log, and its source ends where source {twin} does. If the query reads that one twice, as a "
+        "join with itself does, nothing is missing; else the restart fails: put the folder back from a backup."
+    )
+    return made("missing-source-log", "warning", folder, message)
+
+
 def _initial(root: Root, listing: Listing, kind: str) -> Iterable[Fact]:
     """`sources/I/0` of a source that keeps only where it began."""
     entry = listing.files.get(0)

@@ -96,11 +96,23 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """The plan of a batch: where each source ends, by its place in the query (v1) or its id (v2)."""
+    """The plan of a batch: where each source ends, by its place in the query (v1) or its id (v2).
+
+    `conf` holds the settings that a restart takes from here, such as the class of the state store's provider.
+    """
 
     watermark: int | None
     time: int | None
     ends: dict[str, Any]
+    conf: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The end of a batch. `ids` (v2): of each operator, per partition, the ids of the state that the batch left."""
+
+    watermark: int | None
+    ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
 
 
 class Logged(NamedTuple):
@@ -185,11 +197,13 @@ def decode_offsets(data: bytes) -> Offsets:
     ends = {key: None if line.text == VOID else _json(line) for key, line in pairs}
     if len(ends) < len(pairs):
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
-    return Offsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends)
+    conf = head.get("conf")
+    settings = conf if isinstance(conf, dict) else {}
+    return Offsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends, settings)
 
 
-def decode_commit(data: bytes) -> int | None:
-    """The watermark for the next batch, from a file of `commits/`."""
+def decode_commit(data: bytes) -> Commit:
+    """A file of `commits/`."""
     _, lines = _versioned(data)
     value = _json(lines[0]) if lines else None
     if not isinstance(value, dict):
@@ -197,7 +211,24 @@ def decode_commit(data: bytes) -> int | None:
     watermark = _integer(value, "nextBatchWatermarkMs")
     if value and watermark is None:
         raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
-    return watermark
+    return Commit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
+
+
+def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:
+    """{operator: [[id per store] per partition]}; absent before version 2 of state checkpoints."""
+    if value is None:
+        return {}
+    try:
+        found = {str(op): [frozenset(map(_id, stores)) for stores in parts] for op, parts in value.items()}
+    except (AttributeError, TypeError):
+        raise Damaged("torn-batch-file", offset, "its ids of states are no lists of ids") from None
+    return found
+
+
+def _id(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
 def decode_files(data: bytes) -> tuple[Logged, ...]:

@@ -1,4 +1,4 @@
-"""The ranges that a batch reads from each source, out of the offsets that Spark writes.
+"""What a restart does: the ranges that a batch reads from each source, out of the offsets that Spark writes.
 
 Offsets by source, as Spark writes them: file source {"logOffset": n}, n the newest batch of its own log; rate source
 a number; Kafka {topic: {partition: next offset}}; any other keeps its own JSON.
@@ -90,3 +90,59 @@ def went_back(start: Any, end: Any) -> bool:
         return stop < begin
     starts, ends = _by_partition(start), _by_partition(end)
     return any(0 <= ends[key] < starts[key] for key in starts.keys() & ends.keys())
+
+
+def restart(
+    c: int, planned: int | None, has: bool | None, fails: bool, back: int | None, rolled_back: tuple[int, ...]
+) -> str:
+    """What a restart does, in plain sentences.
+
+    Parameters
+    ----------
+    c, planned, has : the line, the batch in flight, and whether the file sink has it
+    fails : the restart fails as the files are now
+    back : newest batch that going back to c has to remove first
+    rolled_back : committed batches whose state cannot be loaded
+    """
+    said = []
+    if rolled_back:
+        said.append("A restart of the query fails as the files are now; the findings name the state files.")
+    if back is not None:
+        said.append(_going_back(c, back))
+    if fails and not rolled_back:
+        said.append("A restart of the query fails as the files are now; the findings say why. Once they are repaired:")
+    if rolled_back and c < 0:
+        return " ".join(said)
+    if planned is None:
+        from_ = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
+        said.append(
+            f"{'Then nothing' if back is not None else 'Nothing'} is in flight. "
+            f"A restart plans batch {c + 1} afresh, {from_}."
+        )
+        return " ".join(said)
+    said.append(f"A restart runs batch {planned} again, with exactly its stored range, and goes on.")
+    if planned > c + 1:
+        which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
+        said.append(f"It does not run {which}, for which there is no commit.")
+    if has:
+        said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
+    elif has is False:
+        said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
+    else:
+        said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
+    return " ".join(said)
+
+
+def _going_back(c: int, back: int) -> str:
+    """State files of later versions go as well: else a later restart may load a snapshot of the abandoned batches."""
+    if c < 0:
+        return (
+            "To begin anew, use an empty checkpoint folder: all input is read again, and a sink that is not "
+            "idempotent gets it twice."
+        )
+    which = f"{c + 1}" if back == c + 1 else f"{c + 1} to {back}"
+    return (
+        f"To go back to batch {c}, on a copy of the checkpoint remove the offsets and commits {which}, and the state "
+        f"files of versions above {c + 1}; a file sink's log must lose the same batches, or it skips them, and any "
+        "other sink gets them twice."
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,9 +24,11 @@ limits = st.builds(
     ratio=st.sampled_from([0.0, 0.5, 1.5, 4.0, 1e6]),
     max_delta=st.sampled_from([None, 0, 1, 3]),
     max_restore_ms=st.sampled_from([None, 12.0, 48.0, 120.0]),
-    probe_after=st.integers(1, 4),
+    probe_after=st.integers(2, 4),
 )
 measures = st.sampled_from(["time", "size"])
+
+words = st.from_regex(r"B[Bd]{1,8}", fullmatch=True).filter(lambda word: "d" in word)
 
 Column = list[tuple[float, float, float, float]]
 """Of each checkpoint: bytes as a base and as a delta, ms as a base and as a delta."""
@@ -116,6 +120,44 @@ def test_the_best_d_is_that_of_trying_every_one(columns: list[Column], limits: L
         assert found[s] == next((d for d, value in fits.items() if value <= least + 1e-6), -1)
 
 
+def number_of(forms: tuple[bool, ...]) -> int | None:
+    """The smallest D of which a schedule is the beginning: D deltas after every base but the last; None: of none."""
+    bases = [k for k, delta in enumerate(forms) if not delta]
+    lengths = [after - base - 1 for base, after in pairwise([*bases, len(forms)])]
+    whole, last = set(lengths[:-1]), lengths[-1]
+    if len(whole) > 1 or (whole and last > min(whole)):
+        return None
+    return whole.pop() if whole else last
+
+
+@given(st.lists(words, min_size=1, max_size=3), limits, measures)
+def test_the_best_d_is_the_cheapest_of_all_schedules_of_one_d(forms: list[str], limits: Limits, by: By) -> None:
+    """Of all 2^(n-1) ways to store a history's n checkpoints, as it is read from its records."""
+    found = history(forms)
+    prices = priced(found, np.arange(len(forms)))
+    best = best_fixed(prices, limits, by)
+    for s, word in enumerate(forms):
+        rows = priced_plainly(word, found.size[found.first[s] : found.first[s + 1]].tolist())
+        ways = [(False, *rest) for rest in itertools.product((False, True), repeat=len(word) - 1)]
+        fits = {number_of(way): cost(rows, way, by) for way in ways if within(rows, way, limits)}
+        fixed = sorted((number, value) for number, value in fits.items() if number is not None)
+        least = min((value for _, value in fixed), default=math.inf)
+        assert best[s] == next((number for number, value in fixed if value <= least + 1e-6), -1)
+
+
+def priced_plainly(word: str, sizes: list[float]) -> Column:
+    """A history's prices by their definition: the newest base; the delta itself, the average before, or the first."""
+    rows: Column = []
+    base, average = math.nan, None
+    for form, size in zip(word, sizes, strict=True):
+        base = size if form == "B" else base
+        delta = size if form == "d" else sizes[word.index("d")] if average is None else average
+        rows.append((base, delta, 10 * base, 10 * delta))
+        if form == "d":
+            average = size if average is None else (average + size) / 2
+    return rows
+
+
 def history(forms: list[str]) -> Histories:
     """Subtasks by words of B and d; sizes tell the row, durations are ten times them."""
     word = "".join(forms)
@@ -125,9 +167,6 @@ def history(forms: list[str]) -> Histories:
     delta = np.array([c == "d" for c in word])
     names = tuple(Subtask("op", i) for i in range(len(forms)))
     return Histories(names, first, np.arange(len(word)), np.arange(len(word)), delta, size, 10 * size, none, none, none)
-
-
-words = st.from_regex(r"B[Bd]{1,8}", fullmatch=True).filter(lambda word: "d" in word)
 
 
 @given(st.lists(words, min_size=1, max_size=5))

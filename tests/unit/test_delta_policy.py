@@ -12,9 +12,10 @@ import pytest
 from cklog.advise_delta import DeltaAdvice, DeltaQuestion, SubtaskDelta
 from cklog.delta_costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome
 from cklog.delta_policy import REASONS, UNLIMITED, By, Limits, Prices, pays, ratio_cap, restore_cap, scheduled
+from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.run import Options, open_run
+from cklog.run import Options, Run, open_run
 from tests.cli import cklog
 from tests.conftest import SAMPLES
 from tests.unit.test_native import checkpoint, write
@@ -113,7 +114,7 @@ def test_no_deltas_at_all_may_be_asked_for(limits: Limits) -> None:
         ({"ratio": float("nan")}, "--ratio nan"),
         ({"max_delta": -1}, "--max-delta -1"),
         ({"max_restore_ms": 0.0}, "--max-restore-time 0"),
-        ({"probe_after": 0}, "--probe-after 0"),
+        ({"probe_after": 1}, "--probe-after 1"),
     ],
 )
 def test_bounds_that_make_no_sense(wrong: dict[str, Any], told: str) -> None:
@@ -269,6 +270,48 @@ def test_folders_without_checkpoint_records() -> None:
             run.advise_delta(DeltaQuestion(Limits()))
 
 
+def test_records_that_occur_twice_count_once(tmp_path: Path) -> None:
+    rows = records("a/0", "BdBd")
+    once, _ = ask(tmp_path / "once", *rows)
+    assert ask(tmp_path / "twice", *rows, *rows)[0] == once
+
+
+def test_records_that_disagree_are_not_used_and_it_is_an_error(tmp_path: Path) -> None:
+    rows = records("a/0", "BdBd")
+    found, answer = ask(tmp_path, *rows, {**rows[3], "bytes": 7})
+    assert (found.subtasks[0].checkpoints, answer.exit_code) == (3, 3)
+    told = next(f for f in answer.findings if f.id == "conflicting-checkpoint")
+    assert told.where
+
+
+def test_damage_is_told_beside_the_answer(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", records("a/0", "BdBd"))
+    (file,) = (tmp_path / "checkpoints").iterdir()
+    file.write_bytes(file.read_bytes() + b"nonsense\n")
+    assert cklog("advise", "delta", tmp_path).code == 3
+    assert cklog("advise", "delta", tmp_path, "--strict").code == 65
+
+
+@pytest.mark.parametrize("word", ["max-delta", "probe-after"])
+def test_huge_bounds_are_none(word: str) -> None:
+    plain = json.loads(cklog("advise", "delta", SAMPLES / "incremental", "--operator", "count", "--json").out)
+    huge = cklog("advise", "delta", SAMPLES / "incremental", "--operator", "count", f"--{word}", "9" * 30, "--json")
+    assert json.loads(huge.out)["result"]["subtasks"] == plain["result"]["subtasks"]
+
+
+@pytest.mark.spark
+def test_spark_gives_the_same_bytes(spark: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Records in any order, one that disagrees, damage, and splits of a few records."""
+    rows = records("a/0", "BddBdBd") + records("b/1", "BdBBd")
+    write(tmp_path, "checkpoints", [*rows[::-1], {**rows[3], "bytes": 7}])
+    (file,) = (tmp_path / "checkpoints").iterdir()
+    file.write_bytes(file.read_bytes() + b"nonsense\n")
+    command = ("advise", "delta", tmp_path, "--json", "--split-size", "300")
+    local = cklog(*command)
+    monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)
+    assert (cklog(*command).out, local.code) == (local.out, 3)
+
+
 def test_the_command_on_the_sample(tmp_path: Path) -> None:
     ended = cklog("advise", "delta", SAMPLES / "incremental", "--json")
     assert ended.code == 0
@@ -280,7 +323,7 @@ def test_the_command_on_the_sample(tmp_path: Path) -> None:
         ("total", None),
         ("window", 0),
     ]
-    for form in ("table", "csv", "md", "jsonl"):
-        assert "join/0" in cklog("advise", "delta", SAMPLES / "incremental", "--format", form, "-q").out
+    for form, words in {"table": "join/0", "md": "join/0", "csv": "join,0,48,0,5,", "jsonl": '"best_d": 1'}.items():
+        assert words in cklog("advise", "delta", SAMPLES / "incremental", "--format", form, "-q").out
     assert cklog("advise", "delta", SAMPLES / "incremental", "--operator", "nobody").code == 66
     assert cklog("advise", "delta", SAMPLES / "incremental", "--ratio", "-1").code == 2

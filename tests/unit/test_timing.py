@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cklog import advise_timing as advise_timing_module
 from cklog.advise_timing import PeriodTiming, TimingAdvice, TimingQuestion, Way, advise_timing
+from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.model import Answer, Subtask
 from cklog.render import render
-from cklog.run import Options, open_run
+from cklog.run import Options, Run, open_run
 from cklog.state_sizes import Sizes, sizes_of, total
 from cklog.timing_choice import choose
 from cklog.turning_points import Threshold, dynamic, threshold, turning_points
@@ -272,11 +274,28 @@ def test_the_engines_and_the_size_of_splits_do_not_show() -> None:
     assert ways[0] == ways[1] == cklog("advise", "timing", SAMPLE, "--period", "5", "--json").out
 
 
+@pytest.mark.spark
+def test_spark_gives_the_same_bytes(spark: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Damaged lines among them, and splits of a few records."""
+    lines = [f'{{"operator":"a","time":{1000 * i},"bytes":{10 + i % 7 * 50}}}' for i in range(21)]
+    folder = write(tmp_path, [*lines[:9], "nonsense", *lines[9:]])
+    command = ("advise", "timing", folder, "--period", "7", "--json", "--split-size", "200")
+    local = cklog(*command)
+    monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)
+    assert (cklog(*command).out, local.code) == (local.out, 3)
+
+
+def test_more_sizes_than_can_be_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advise_timing_module, "_MOST_SIZES", 5)
+    with pytest.raises(UsageError, match="2 periods of 3 subtasks are too many"):
+        advise_timing(sizes([1.0, 2, 3], [1, 2, 3], [1, 2, 3], step=1000), TimingQuestion(period_s=1))
+
+
 def test_what_people_read() -> None:
     text = render(ask(SAMPLE, TimingQuestion(period_s=5))[1], "table")
     assert "at most 264.0 MB (s_max)" in text
     assert "relaxation factor 15.9%, raised to 20%" in text
-    assert "at 23.000 s, by 95.0 MB: the first minimum in alert mode is taken" in text
+    assert "at 23 s, by 95.0 MB: the first minimum in alert mode is taken" in text
     assert "- - s_max 264" in text
 
 

@@ -1,0 +1,76 @@
+"""What checkpoint records say of forms, sizes and times: read without their watermarks, which no price needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.errors import NotFound
+from cklog.event_log import EventLog
+from cklog.history import Ints
+from cklog.model import CHECKPOINTS, Finding, InputUsed, Subtask
+from cklog.ordering import stable_order, taken
+from cklog.tables import codes, records_of
+
+_COLUMNS = ("operator", "subtask", "checkpoint", "time", "kind", "status", "form", "parent", "bytes", "duration_ms")
+_READ = pa.schema([CHECKPOINTS.field(name) for name in _COLUMNS])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaRecords:
+    """Rows of `table` in order of subtask and number, one for each checkpoint; `owner` indexes `subtasks`, (n,)."""
+
+    table: pa.Table
+    subtasks: tuple[Subtask, ...]
+    owner: Ints
+    number: Ints
+
+
+def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[InputUsed]]:
+    """The checkpoint records of a run.
+
+    Where records of one checkpoint occur twice they are read as every other command reads them: whole, to see whether
+    they agree.
+
+    Raises
+    ------
+    NotFound : there are none; CorruptInput : none can be read
+    """
+    tables = log._tables
+    if not tables.has("checkpoints") and not tables.findings("checkpoints"):
+        raise NotFound("no records of base and delta checkpoints here", "D is advised from the records of checkpoints/")
+    table, findings, inputs = log._scan_all("checkpoints", _COLUMNS, _identity, _READ, None)
+    found = in_order(table, log._named()[0]) if len(table) else None
+    if found is not None:
+        return found, findings, inputs
+    whole = log._checkpoints()
+    records = records_of(whole.table, *log._named())
+    found = DeltaRecords(records.table, records.subtasks, records.subtask, records.number)
+    return found, [*whole.findings, *records.findings], whole.inputs
+
+
+def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Checkpoints are metadata: every record goes to the driver."""
+    return batch
+
+
+def in_order(table: pa.Table, known: Sequence[Subtask]) -> DeltaRecords | None:
+    """Records in any order, put in order; None if a checkpoint has several. `known` subtasks may have none."""
+    operator, names = codes(table["operator"])
+    part = pc.fill_null(table["subtask"], 0).to_numpy()
+    number = table["checkpoint"].to_numpy()
+    order = stable_order(operator, part, number)
+    operator, part, number = operator[order], part[order], number[order]
+    new = np.r_[True, (operator[1:] != operator[:-1]) | (part[1:] != part[:-1])]
+    if (~new[1:] & (number[1:] == number[:-1])).any():
+        return None
+    owners = [Subtask(names[o], s) for o, s in zip(operator[new].tolist(), part[new].tolist(), strict=True)]
+    subtasks = tuple(sorted({*owners, *known}))
+    index = {subtask: i for i, subtask in enumerate(subtasks)}
+    owner = np.repeat([index[o] for o in owners], np.diff(np.r_[np.flatnonzero(new), len(new)]))
+    kept = table.drop_columns(["operator", "subtask", "checkpoint"])
+    return DeltaRecords(taken(kept, order), subtasks, owner, number)

@@ -1,0 +1,210 @@
+"""What a crash and its recovery do to the results of a non-distributed system: the answer of `cklog impact`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklog.conclude import answer
+from cklog.engine import Engine
+from cklog.errors import UsageError
+from cklog.evidence import Tables
+from cklog.impact_checkpoint import Image, StoredCheckpoints, read_images
+from cklog.impact_crash import Outage, outage
+from cklog.impact_dataflow import Dataflow, aligned, dataflow
+from cklog.impact_elements import Elements
+from cklog.impact_logs import Asked, ChannelLogs, Logged, settled
+from cklog.impact_model import RECOVERIES, ClassSupport, Impact, Moment, OutputImpact, RecoveryClass
+from cklog.impact_output import Recovery, converged, output_impact
+from cklog.impact_support import Pieces, supported
+from cklog.impact_system import SystemLog, read_system
+from cklog.impact_tasks import Logbook, logbook, recovery_tasks
+from cklog.model import Answer, Finding
+from cklog.tables import parse_channel
+
+UNKNOWN_CHECKPOINT = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactQuestion:
+    """`crash`, `restart` in ms, None: as logged. `recovery` "": the strongest class that the evidence supports.
+
+    `checkpoint` in ms, `UNKNOWN_CHECKPOINT`: only its period is known, None: as logged.
+    """
+
+    crash: int | None = None
+    restart: int | None = None
+    recovery: RecoveryClass | str = ""
+    checkpoint: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """All that was read once."""
+
+    flow: Dataflow
+    outage: Outage
+    book: Logbook
+    images: StoredCheckpoints
+    manifest: Mapping[str, Any]
+    asked: ImpactQuestion
+
+    @property
+    def image(self) -> Image | None:
+        """The checkpoint to go back to."""
+        asked = self.asked.checkpoint
+        if asked == UNKNOWN_CHECKPOINT:
+            return None
+        until = asked if isinstance(asked, int) else self.outage.crash.most
+        stateful = [o.name for o in self.flow.operators.values() if o.stateful]
+        found = self.images.newest(until, stateful)
+        return found if found is None or asked is None or found.time == asked else None
+
+
+def impact_answer(
+    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: ImpactQuestion
+) -> Answer:
+    """Phases, trust and guarantees of every output, and the recovery tasks.
+
+    Raises
+    ------
+    NotFound : nothing tells of a crash, or of the dataflow
+    UsageError : no such recovery class, or times that contradict each other
+    """
+    if asked.recovery and asked.recovery not in RECOVERIES:
+        raise UsageError(f"--recovery {asked.recovery}: not one of {', '.join(RECOVERIES)}")
+    flow, findings = dataflow(tables.manifest)
+    log = read_system(tables, engine_for, split_bytes)
+    images = read_images(tables, engine_for, split_bytes, flow)
+    findings += [*log.findings, *images.findings]
+    inputs = [*images.inputs, *log.inputs]
+    found = outage(log, tables.manifest, asked.crash, asked.restart, images.times)
+    if found is None:
+        return answer("impact", None, findings, inputs, strict=strict, indeterminate=True)
+    book = logbook(found.before)
+    evidence = _Evidence(aligned(flow, book.starts), found, book, images, tables.manifest, asked)
+    logs = ChannelLogs(tables, engine_for, split_bytes, _taken(evidence.image))
+    result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
+    findings += [*found.findings, *logs.findings, *_unsupported(result, asked), *_unknown(result)]
+    return answer(
+        "impact",
+        result,
+        findings,
+        [*inputs, *logs.inputs],
+        strict=strict,
+        indeterminate=_indeterminate(result, log),
+    )
+
+
+def _taken(image: Image | None) -> dict[str, tuple[int, int]]:
+    """The elements that a checkpoint has: they came before it."""
+    if image is None or image.time is None:
+        return {}
+    return {name: (image.time, number) for name, number in image.positions.items()}
+
+
+def _first_asked(found: Outage) -> Asked:
+    moments = {found.crash.least, found.crash.most}
+    return Asked(moments if found.restart is None else moments | {found.restart})
+
+
+def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
+    """The answer for one state of knowledge about the elements of the sources."""
+    found, image = evidence.outage, evidence.image
+    checkpoint = _checkpoint(evidence, image, elements)
+    pieces = Pieces(image, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
+    gone = evidence.book.removed
+    outputs = []
+    for name in evidence.flow.outputs:
+        if (evidence.flow.operators[name].query or name) not in gone:
+            outputs.append(_output(evidence, name, elements, checkpoint, pieces))
+    return Impact(
+        crash=found.crash,
+        restart=found.restart,
+        checkpoint=checkpoint,
+        outputs=tuple(outputs),
+        tasks=recovery_tasks(evidence.flow, found, evidence.book, image, elements, tuple(outputs)),
+        notes=tuple(f"query {name} was removed before the crash: it does not come back" for name in sorted(gone)),
+    )
+
+
+def _output(
+    evidence: _Evidence, name: str, elements: Mapping[str, Elements], checkpoint: Moment | None, pieces: Pieces
+) -> OutputImpact:
+    recovery = Recovery("stateless-rollback", evidence.outage.crash, evidence.outage.restart, checkpoint)
+    stateless = converged(evidence.flow, name, elements, recovery)
+    classes = supported(evidence.flow, name, pieces, stateless.kind)
+    chosen = evidence.asked.recovery or _strongest(classes)
+    as_asked = replace(recovery, recovery=chosen)
+    return output_impact(evidence.flow, name, elements, as_asked, classes)
+
+
+def _strongest(classes: tuple[ClassSupport, ...]) -> RecoveryClass:
+    return [support.recovery for support in classes if not support.missing][-1]
+
+
+def _checkpoint(evidence: _Evidence, image: Image | None, elements: Mapping[str, Elements]) -> Moment | None:
+    """When the checkpoint was: by the first element to send again, by its record, or within a period."""
+    asked, crash = evidence.asked.checkpoint, evidence.outage.crash
+    if isinstance(asked, int):
+        return Moment(asked, asked, "--checkpoint")
+    if image is not None and image.time is not None:
+        logged = {name: e for name, e in elements.items() if isinstance(e, Logged) and name in image.positions}
+        times = [e.time_of(image.positions[name]) for name, e in logged.items()]
+        known = [time for time in times if time is not None]
+        time = min(known) if known and len(known) == len(elements) else image.time
+        return Moment(time, time, f"checkpoint {image.number}")
+    period = evidence.manifest.get("checkpoint_interval_ms")
+    if isinstance(period, int) and not isinstance(period, bool) and period > 0:
+        return Moment(crash.least - period, crash.most, "checkpoint_interval_ms in job.json")
+    boots = [event.time for event in evidence.outage.before if event.event == "boot" and event.time is not None]
+    return Moment(min(boots[0], crash.least), crash.most, "boot") if boots else None
+
+
+def _retained(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The first element that is kept of each source, where the manifest says so."""
+    found: dict[str, int] = {}
+    for row in manifest.get("channels", []):
+        channel = parse_channel(row["channel"])
+        if channel is not None and row.get("first_retained") is not None:
+            name = channel.sender.operator
+            found[name] = max(found.get(name, 0), row["first_retained"])
+    return found
+
+
+def _unsupported(result: Impact, asked: ImpactQuestion) -> list[Finding]:
+    """What a recovery class that was asked for lacks."""
+    if not asked.recovery:
+        return []
+    found = []
+    for output in result.outputs:
+        support = next(c for c in output.classes if c.recovery == output.recovery)
+        if support.missing:
+            message = (
+                f"{output.output}: {output.recovery} recovery lacks {'; '.join(support.missing)}; the phases are those "
+                "that it would have"
+            )
+            found.append(Finding("missing-piece", "error", output.output, message))
+    return found
+
+
+def _unknown(result: Impact) -> list[Finding]:
+    """A checkpoint that is known within bounds only, where the answer rests on it."""
+    at = result.checkpoint
+    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
+    if not replays or at is None or at.exact:
+        return []
+    message = (
+        f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are bounds"
+    )
+    return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
+
+
+def _indeterminate(result: Impact, log: SystemLog) -> bool:
+    """Whether the answer is a bound, because evidence is missing."""
+    at = result.checkpoint
+    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
+    unknown = any(output.convergence == "unknown" for output in result.outputs)
+    inexact = replays and (at is None or not at.exact)
+    return not result.crash.exact or inexact or unknown or log.damaged

@@ -1,0 +1,172 @@
+"""What a non-distributed system has to do to recover, in order, each step with the logged value that it needs.
+
+The order is the paper's (sections 3.2, 4.2 and 5): a query is installed first and started last; what belongs to its
+operators is restored in between, or it would go on from empty states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cklog.impact_checkpoint import Image
+from cklog.impact_crash import Outage
+from cklog.impact_dataflow import Dataflow
+from cklog.impact_elements import Elements
+from cklog.impact_logs import Logged
+from cklog.impact_model import RECOVERIES, OutputImpact, RecoveryClass, Task
+from cklog.impact_system import Event
+
+Step = tuple[str, str, str]
+"""Task, subject, value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logbook:
+    """What the run that crashed had logged last: queries with their states, connections, window starts, elements sent.
+
+    `removed` : queries that were removed, and are not to come back
+    """
+
+    connected: tuple[tuple[str, str], ...]
+    queries: Mapping[str, str]
+    removed: frozenset[str]
+    starts: Mapping[str, int]
+    sent: Mapping[str, Event]
+
+
+def logbook(events: Iterable[Event]) -> Logbook:
+    """Read the events of a run in their order; a later one overrules an earlier one."""
+    connected: dict[tuple[str, str], None] = {}
+    queries: dict[str, str] = {}
+    removed: set[str] = set()
+    starts: dict[str, int] = {}
+    sent: dict[str, Event] = {}
+    for event in events:
+        what, _, verb = event.event.partition("-")
+        if verb == "connected":
+            connected[what, event.name] = None
+        elif verb == "disconnected":
+            connected.pop((what, event.name), None)
+        elif verb == "installed":
+            queries[event.name] = ""
+            removed.discard(event.name)
+        elif verb == "removed":
+            queries.pop(event.name, None)
+            removed.add(event.name)
+        elif event.event == "query-state" and event.name in queries:
+            queries[event.name] = event.state
+        elif event.event == "window-start" and event.ts is not None:
+            starts[event.name] = event.ts
+        elif event.event == "element-sent" and event.ts is not None:
+            sent[event.name] = event
+    return Logbook(tuple(connected), queries, frozenset(removed), starts, sent)
+
+
+def recovery_tasks(
+    flow: Dataflow,
+    outage: Outage,
+    book: Logbook,
+    image: Image | None,
+    elements: Mapping[str, Elements],
+    outputs: tuple[OutputImpact, ...],
+) -> tuple[Task, ...]:
+    """The steps, for the outputs that come back and the recovery class of each."""
+    classes = {found.output: found.recovery for found in outputs}
+    rows: list[Step] = []
+    rows += _detection(outage)
+    rows += [(f"connect {what}", name, "") for what in ("source", "sink") for kind, name in book.connected if kind == what]
+    rows += [("install query", name, "logged at its installation") for name in book.queries]
+    rows += [("install query", f.query, "by hand: not logged") for f in outputs if book.queries.get(f.query) is None]
+    rows += _states(flow, image, classes)
+    rows += _alignments(flow, outage, classes)
+    rows += _inputs(flow, image, classes)
+    rows += _watermarks(book, classes)
+    rows += [("set query state", name, state or "running") for name, state in book.queries.items()]
+    rows += _switches(flow, outage, elements, classes)
+    return tuple(Task(i, *row) for i, row in enumerate(dict.fromkeys(rows), 1))
+
+
+def _detection(outage: Outage) -> list[Step]:
+    boot = next((e for e in outage.before if e.event == "boot"), None)
+    if boot is None:
+        return []
+    return [("detect crash", "system log", f"boot at {boot.time} ms without a shutdown")]
+
+
+def _at_least(flow: Dataflow, classes: Mapping[str, RecoveryClass], least: RecoveryClass) -> set[str]:
+    """The operators above outputs whose recovery class is `least` or more."""
+    wanted = [o for o, found in classes.items() if RECOVERIES.index(found) >= RECOVERIES.index(least)]
+    return {operator.name for output in wanted for operator in flow.above(output)}
+
+
+def _states(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+    if image is None:
+        return []
+    wanted = _at_least(flow, classes, "rollback")
+    at = f"checkpoint {image.number}"
+    return [
+        ("load state", name, f"{at}: {image.states[name]}" if image.states[name] else at)
+        for name in flow.operators
+        if name in wanted and name in image.states and flow.operators[name].stateful
+    ]
+
+
+def _alignments(flow: Dataflow, outage: Outage, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+    """Windows of operators whose states are not loaded, from the restart or the checkpoint on."""
+    loaded, used = _at_least(flow, classes, "rollback"), {o.name for output in classes for o in flow.above(output)}
+    rows: list[Step] = []
+    for operator in flow.operators.values():
+        for window in operator.windows if operator.name in used - loaded else ():
+            if window.kind == "time" and window.start is not None and not window.system:
+                first = "" if outage.restart is None else f"; the next start is {_next(window, outage.restart)} ms"
+                rows.append(("align windows", operator.name, f"start {window.start} ms, slide {window.slide} ms{first}"))
+    return rows
+
+
+def _next(window: object, at: int) -> int:
+    from cklog.impact_model import Window
+
+    assert isinstance(window, Window)
+    assert window.start is not None
+    return window.next_start(at, window.start)
+
+
+def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+    wanted = _at_least(flow, classes, "stateless-rollback")
+    rows = []
+    for name in flow.periods:
+        if name in wanted:
+            first = image.positions.get(name) if image is not None else None
+            rows.append(("resume input", name, "from a checkpoint" if first is None else f"from element {first} of its log"))
+    return rows
+
+
+def _watermarks(book: Logbook, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+    rows = []
+    for output, recovery in classes.items():
+        event = book.sent.get(output)
+        if recovery == "precise" and event is not None:
+            equal = f", {event.equal} equal before it" if event.equal else ""
+            rows.append(("drop duplicates", output, f"up to and including the element at {event.ts} ms{equal}"))
+    return rows
+
+
+def _switches(
+    flow: Dataflow, outage: Outage, elements: Mapping[str, Elements], classes: Mapping[str, RecoveryClass]
+) -> list[Step]:
+    """From the input log to the live source: the first logged element that is not older than the live one."""
+    wanted = _at_least(flow, classes, "stateless-rollback")
+    rows: list[Step] = []
+    for name in flow.periods:
+        if name not in wanted:
+            continue
+        source = elements[name]
+        number = None
+        if isinstance(source, Logged) and outage.restart is not None:
+            number = source.number(outage.restart)
+        mark = "the first logged element not older than the source's"
+        if number is not None:
+            mark += f": element {number} at the earliest"
+        rows.append(("switch to source", name, f"backup, switch, source; watermark: {mark}"))
+    return rows

@@ -1,0 +1,55 @@
+"""Which checkpoint records can be restored, by the chains of their base and delta checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.chain_flaws import place_at
+from cklog.chains import UNFINISHED, Chains, chains_of
+from cklog.model import Finding
+from cklog.record_pieces import RecordPieces, record_pieces
+from cklog.tables import Records
+
+Mask = NDArray[np.bool_]
+
+
+def has_chains(records: Records) -> bool:
+    """Whether any record is a delta, or lists variables that may be."""
+    table = records.table
+    forms = table["form"].cast(pa.string())
+    return pc.any(pc.equal(forms, "delta")).as_py() is True or table["variables"].null_count < len(table)
+
+
+def restorable_records(records: Records, lost: bool) -> tuple[Mask, list[Finding]]:
+    """Whether each record can be restored, with all of its variables; and a finding for each that cannot.
+
+    Records that were not completed cannot be; that needs no finding. `lost`: records may be missing.
+    """
+    pieces = record_pieces(records, lost)
+    chains = chains_of(pieces.table)
+    broken = ~chains.restorable[chains.node_of]
+    restorable = np.ones(len(records.table), np.bool_)
+    restorable[pieces.record[broken]] = False
+    findings = [f for f in chains.findings if f.severity == "error"]
+    return restorable, [*findings, *_broken(records, pieces, chains, np.flatnonzero(broken))]
+
+
+def _broken(records: Records, pieces: RecordPieces, chains: Chains, rows: NDArray[np.int64]) -> Iterator[Finding]:
+    """Why pieces cannot be restored that were stored completely."""
+    for row in rows.tolist():
+        piece = {name: pieces.table[name][row].as_py() for name in ("store", "version", "form", "parent", "flaw")}
+        if piece["flaw"] == UNFINISHED:
+            continue
+        subject = f"{records.subtasks[records.subtask[pieces.record[row]]]}={piece['version']}"
+        what = f"variable {piece['store']} of checkpoint {subject}" if piece["store"] else f"checkpoint {subject}"
+        flaw = chains.flaw(row)
+        if flaw is not None:
+            why = flaw
+        else:
+            why = f"is a delta on {chains.parent(row)}, which is missing or cannot be restored"
+        yield Finding("broken-chain", "error", subject, f"{what} {why}", place_at(pieces.table, row))

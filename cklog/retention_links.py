@@ -1,0 +1,67 @@
+"""What each checkpoint stands on: those that it is a delta on, as a whole or in one of its variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cklog.chains import Chains, chains_of
+from cklog.deferred_deletion import deletable
+from cklog.history import Ints
+from cklog.record_pieces import record_pieces
+from cklog.tables import Records
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Checkpoint `child[e]` is a delta on checkpoint `parent[e]`, which is older; sorted by child, then by parent."""
+
+    child: Ints
+    parent: Ints
+
+    def kept_by(self, stays: Mask) -> Ints:
+        """For each checkpoint the newest of those that stand on it directly and stay themselves; -1: none. Shape (n,).
+
+        One goes that neither `stays` nor has anything on it that stays: it is marked, and deferred (`deletable`).
+        """
+        parents: dict[int, list[int]] = {}
+        pairs = list(zip(self.child.tolist(), self.parent.tolist(), strict=True))
+        for child, parent in pairs:
+            parents.setdefault(child, []).append(parent)
+        linked = np.unique(np.r_[self.child, self.parent]).tolist()
+        gone = deletable(linked, parents, [node for node in linked if not stays[node]])
+        found = np.full(len(stays), -1)
+        for child, parent in pairs:  # the newest child comes last
+            if child not in gone:
+                found[parent] = child
+        return found
+
+    def resting_on(self, lost: Mask) -> Mask:
+        """What is lost with these checkpoints: they, and all that stand on them, directly or not; shape (n,)."""
+        found = lost.copy()
+        for child, parent in zip(self.child.tolist(), self.parent.tolist(), strict=True):
+            found[child] |= found[parent]
+        return found
+
+
+def links_between(chains: Chains, owner: Ints) -> Links:
+    """The links of chains between the checkpoints that own their versions; `owner` of each version, shape (n,)."""
+    below = chains.ways.below
+    node = np.flatnonzero(below >= 0)
+    pairs = np.unique(np.stack([owner[node], owner[below[node]]], 1), axis=0)
+    pairs = pairs[pairs[:, 1] < pairs[:, 0]]
+    return Links(pairs[:, 0], pairs[:, 1])
+
+
+def links_of(records: Records) -> Links:
+    """The links between checkpoint records, incomplete and broken ones too: a missing link may be found again."""
+    pieces = record_pieces(records, False)
+    table = pieces.table
+    whole = table.set_column(table.column_names.index("flaw"), "flaw", pa.nulls(len(table), pa.string()))
+    chains = chains_of(whole)
+    return links_between(chains, pieces.record[chains.row])

@@ -1,0 +1,31 @@
+"""cklog chain [PATH]"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+
+Whose = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
+Store = Annotated[
+    str | None, typer.Option("--store", metavar="NAME", help="Only the chains of this variable or state store.")
+]
+Checkpoint = Annotated[
+    int | None, typer.Option("--checkpoint", metavar="K", help="What must be read for this one (the newest).")
+]
+Rate = Annotated[
+    float | None, typer.Option("--read-rate", metavar="MB/S", help="For times, where no durations are recorded.")
+]
+
+
+@command
+def chain(
+    common: Common, operator: Whose = "", store: Store = None, checkpoint: Checkpoint = None, read_rate: Rate = None
+) -> None:
+    """Base and delta checkpoints: which chains are whole, and what must be read to restore one, in order."""
+    from cklog.chain_answer import ChainQuestion
+
+    asked = ChainQuestion(operator, store, checkpoint, read_rate)
+    common.answer(lambda run: run.chain(asked))

@@ -1,0 +1,106 @@
+"""cklog impact [PATH]"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import (
+    AsOf,
+    At,
+    ChannelLogs,
+    Failed,
+    Group,
+    Kafka,
+    NoCheckFiles,
+    kafka_logs,
+    moment,
+    question,
+)
+from cklog.errors import UsageError
+
+
+class RecoveryName(StrEnum):
+    """`--recovery`."""
+
+    gap = "gap"
+    stateless = "stateless-rollback"
+    rollback = "rollback"
+    precise = "precise"
+
+
+Crash = Annotated[str, typer.Option("--crash", metavar="TIME", help="When it crashed (as logged): ms or ISO 8601.")]
+Restart = Annotated[str, typer.Option("--restart", metavar="TIME", help="When it was back (the next boot).")]
+Recovery = Annotated[
+    RecoveryName | None, typer.Option("--recovery", help="How it recovers (the strongest that the evidence supports).")
+]
+Checkpoint = Annotated[
+    str, typer.Option("--checkpoint", metavar="TIME|unknown", help="When the last checkpoint was (as logged).")
+]
+
+
+OnlyGuarantee = Annotated[
+    bool, typer.Option("--guarantee", help="Only which guarantee can be kept, and what the next one needs.")
+]
+Annotate = Annotated[
+    str, typer.Option("--annotate", metavar="NEW", help="Write the results with their trust to a new folder.")
+]
+Results = Annotated[
+    str, typer.Option("--results", metavar="PATH", help="With --annotate: the results, if not in outputs/.")
+]
+TimeColumn = Annotated[
+    str, typer.Option("--time", metavar="COLUMN", help="With --annotate: the column of times (time or ts).")
+]
+Output = Annotated[str, typer.Option("--operator", metavar="OP", help="With --annotate: the output whose results.")]
+Against = Annotated[
+    str, typer.Option("--against", metavar="SNAPSHOT", help="Of Flink: the job had come this far, at least.")
+]
+
+
+@command
+def impact(
+    common: Common,
+    crash: Crash = "",
+    restart: Restart = "",
+    recovery: Recovery = None,
+    checkpoint: Checkpoint = "",
+    guarantee: OnlyGuarantee = False,
+    annotate: Annotate = "",
+    results: Results = "",
+    time: TimeColumn = "",
+    operator: Output = "",
+    failed: Failed = None,
+    as_of: AsOf = "",
+    at: At = None,
+    against: Against = "",
+    no_check_files: NoCheckFiles = False,
+    kafka: Kafka = "",
+    channel: ChannelLogs = None,
+    group: Group = "",
+) -> None:
+    """Which results a crash and its recovery leave missing, wrong, doubled or in doubt; what can be guaranteed.
+
+    With a system log (system/) or --crash, by time; else by the line that the run restarts from, sink by sink.
+    """
+    from cklog.annotate_answer import AnnotateQuestion
+    from cklog.guarantee_answer import guarantees_only
+    from cklog.impact import UNKNOWN_CHECKPOINT, ImpactQuestion
+
+    asked = ImpactQuestion(
+        moment(crash),
+        moment(restart),
+        "" if recovery is None else recovery.value,
+        checkpoint if checkpoint == UNKNOWN_CHECKPOINT else moment(checkpoint),
+    )
+    if annotate:
+        to_write = AnnotateQuestion(annotate, results, time, operator)
+        common.answer(lambda run: run.annotate(asked, to_write))
+    if results or time or operator:
+        raise UsageError("--results, --time and --operator: what to annotate", "say where to with --annotate NEW")
+    line = question(failed, as_of, at, against=against, check_files=not no_check_files)
+    logs = kafka_logs(kafka, channel, group)
+    only = guarantees_only if guarantee else lambda found: found
+    common.answer(lambda run: only(run.impact(asked, line, logs)))
