@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from cklog.delta_costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, s
 from cklog.delta_hindsight import best_fixed
 from cklog.delta_history import Histories, blocks, histories
 from cklog.delta_policy import REASONS, By, Limits, Mask, Schedule, scheduled
-from cklog.delta_records import read_records
+from cklog.delta_records import NO_RECORDS, read_records, records_of_pieces
 from cklog.errors import NotFound
 from cklog.event_log import EventLog, subtasks_named
 from cklog.model import Answer, Finding, InputUsed, Subtask
@@ -95,16 +96,14 @@ class DeltaAdvice:
     subtasks: tuple[SubtaskDelta, ...]
 
 
-def delta_answer(log: object, asked: DeltaQuestion, strict: bool = False) -> Answer:
-    """Give the advice for a run whose subtasks checkpoint one by one.
+def delta_answer(log: object, parser: Any, asked: DeltaQuestion, strict: bool = False) -> Answer:
+    """Give the advice for a run, or a store of checkpoints, whose subtasks checkpoint one by one.
 
     Raises
     ------
-    NotFound : the run has no checkpoint records, or not the operator
+    NotFound : there are no checkpoint records, or not the operator
     """
-    if not isinstance(log, EventLog):
-        raise NotFound("no records of base and delta checkpoints here", "D is advised from the records of checkpoints/")
-    found, findings, inputs = _read(log)
+    found, findings, inputs = _read(log, parser)
     wanted = np.ones(len(found.subtasks), np.bool_)
     if asked.operator:
         named = set(subtasks_named(asked.operator, found.subtasks))
@@ -114,10 +113,15 @@ def delta_answer(log: object, asked: DeltaQuestion, strict: bool = False) -> Ans
     return answer("advise-delta", advice, [*findings, *told], inputs, strict=strict, indeterminate=unanswered)
 
 
-def _read(log: EventLog) -> tuple[Histories, list[Finding], list[InputUsed]]:
+def _read(log: object, parser: Any) -> tuple[Histories, list[Finding], list[InputUsed]]:
     """The histories of a run; the records themselves, which may be many, are given up."""
-    records, findings, inputs = read_records(log)
-    return histories(records), findings, inputs
+    if isinstance(log, EventLog):
+        records, findings, inputs = read_records(log)
+        return histories(records), findings, inputs
+    if getattr(parser, "restored_together", "run") != "subtask":
+        raise NotFound(NO_RECORDS, "D is advised from the records of checkpoints/, or from a store by key")
+    pieces, told, read = parser.pieces()
+    return histories(records_of_pieces(pieces)), list(told), list(read)
 
 
 def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[DeltaAdvice, list[Finding]]:

@@ -25,7 +25,7 @@ from cklog.engine import Engine
 from cklog.errors import UsageError
 from cklog.evidence import Tables
 from cklog.model import Answer
-from cklog.state_sizes import Flags, Ints, Polyline, Sizes, pieces, read_sizes, totals
+from cklog.state_sizes import Flags, Ints, Polyline, Sizes, blocks_of, read_sizes, totals
 from cklog.timing_choice import Choice, Report, choose
 from cklog.turning_points import Profile, averages, profile, turning_points
 
@@ -213,7 +213,7 @@ def _compared(
     drawn = whole.at(moments)
     phases = np.array([int(dice.random() * period) for _ in sizes.subtasks])
     alone = np.zeros(len(bounds) - 1)
-    for which in pieces(len(phases), len(alone)):
+    for which in blocks_of(len(phases), len(alone)):
         owner = np.broadcast_to(which[:, None], (len(which), len(alone)))
         alone += sizes.at(owner, bounds[:-1] + phases[which][:, None]).sum(axis=0)
     best, least = whole.lowest(bounds)

@@ -156,15 +156,15 @@ def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> 
 def _loadable(batch: int, target: BatchPlan) -> Check:
     """Whether every state store can load what the batch left."""
     if batch < 0 or not target.stores:
-        return Check("state", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
+        return Check("loadable", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
     if batch in target.rolled_back:
         return Check(
             "state", False, f"not every state store can load version {batch + 1}; batch {target.committed} can"
         )
     if target.unjudged:
-        return Check("state", None, target.unjudged)
+        return Check("loadable", None, target.unjudged)
     stores = sum(row["partitions"] for row in target.stores)
-    return Check("state", True, f"all {stores} state stores can load version {batch + 1}")
+    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}")
 
 
 def _replayable(sizes: list[Any]) -> Check:
@@ -178,7 +178,7 @@ def _replayable(sizes: list[Any]) -> Check:
 
 
 def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
-    ids = {"committed": "not-restorable", "consistent": "not-restorable", "state": "not-restorable"}
+    ids = {"committed": "not-restorable", "consistent": "not-restorable", "loadable": "not-restorable"}
     ids["maximal"] = "not-maximal"
     return [
         Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)

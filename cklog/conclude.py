@@ -25,6 +25,9 @@ DAMAGE = frozenset(
         "unknown-version",
         "corrupt-batch",
         "corrupt-metadata",
+        "damaged-value",
+        "missing-part",
+        "bad-index-entry",
     }
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""

@@ -1,4 +1,4 @@
-"""What checkpoint records say of forms, sizes and times: read without their watermarks, which no price needs."""
+"""Forms, sizes and times of checkpoints: from their records, without the watermarks, or from the pieces of a store."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from cklog.history import Ints
 from cklog.model import CHECKPOINTS, Finding, InputUsed, Subtask
 from cklog.ordering import stable_order, taken
 from cklog.tables import codes, records_of
+
+NO_RECORDS = "no records of base and delta checkpoints here"
 
 _COLUMNS = ("operator", "subtask", "checkpoint", "time", "kind", "status", "form", "parent", "bytes", "duration_ms")
 _READ = pa.schema([CHECKPOINTS.field(name) for name in _COLUMNS])
@@ -42,7 +44,7 @@ def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[Input
     """
     tables = log._tables
     if not tables.has("checkpoints") and not tables.findings("checkpoints"):
-        raise NotFound("no records of base and delta checkpoints here", "D is advised from the records of checkpoints/")
+        raise NotFound(NO_RECORDS, "D is advised from the records of checkpoints/")
     table, findings, inputs = log._scan_all("checkpoints", _COLUMNS, _identity, _READ, None)
     found = in_order(table, log._named()[0]) if len(table) else None
     if found is not None:
@@ -51,6 +53,34 @@ def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[Input
     records = records_of(whole.table, *log._named())
     found = DeltaRecords(records.table, records.subtasks, records.subtask, records.number)
     return found, [*whole.findings, *records.findings], whole.inputs
+
+
+def records_of_pieces(pieces: pa.Table) -> DeltaRecords:
+    """Checkpoints from what is stored of each (`cklog.chains.PIECES`): a delta if any variable of it is one.
+
+    Its size is that of all its pieces, if each is there and of known size; a time is not known. It stands on the oldest
+    checkpoint that any of its deltas stands on.
+    """
+    whole = pc.and_(pc.is_null(pieces["flaw"]), pc.is_valid(pieces["bytes"]))
+    table = pa.table(
+        {
+            "operator": pieces["operator"].cast(pa.string()),
+            "subtask": pieces["subtask"],
+            "checkpoint": pieces["version"],
+            "delta": pc.equal(pieces["form"].cast(pa.string()), "delta").cast(pa.int8()),
+            "parent": pieces["parent"],
+            "bytes": pc.if_else(whole, pieces["bytes"].cast(pa.float64()), np.nan),
+        }
+    )
+    sums = {"delta": "max", "parent": "min", "bytes": "sum"}
+    found = table.group_by(["operator", "subtask", "checkpoint"]).aggregate(list(sums.items()))
+    columns = {name: found[name] for name in ("operator", "subtask", "checkpoint")}
+    columns |= {"form": pc.if_else(pc.equal(found["delta_max"], 1), "delta", "base")}
+    columns |= {"parent": found["parent_min"], "bytes": found["bytes_sum"]}
+    every = [columns.get(field.name, pa.nulls(len(found), field.type)) for field in _READ]
+    ordered = in_order(pa.table(every, names=_READ.names), ())
+    assert ordered is not None  # each checkpoint is one group
+    return ordered
 
 
 def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -195,9 +195,7 @@ def _unknown(result: Impact) -> list[Finding]:
     replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
     if not replays or at is None or at.exact:
         return []
-    message = (
-        f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are bounds"
-    )
+    message = f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are bounds"
     return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
 
 

@@ -85,9 +85,7 @@ def dataflow(manifest: Mapping[str, Any]) -> tuple[Dataflow, list[Finding]]:
         message = "job.json names no operators and channels: the impact on results follows from the dataflow"
         raise NotFound(message, "give a job.json with operators and channels (cklog.impact_dataflow)")
     findings: list[Finding] = []
-    found = {
-        name: _operator(name, rows.get(name, {}), tuple(inputs[name]), findings) for name in _in_order(inputs)
-    }
+    found = {name: _operator(name, rows.get(name, {}), tuple(inputs[name]), findings) for name in _in_order(inputs)}
     read = {name for given in inputs.values() for name in given}
     sources = sorted(name for name in read if not inputs[name])
     periods = {name: _period(rows.get(name, {}), findings) for name in sources}
@@ -107,9 +105,7 @@ def _in_order(inputs: Mapping[str, list[str]]) -> list[str]:
     return order
 
 
-def _operator(
-    name: str, row: Mapping[str, Any], inputs: tuple[str, ...], findings: list[Finding]
-) -> Operator:
+def _operator(name: str, row: Mapping[str, Any], inputs: tuple[str, ...], findings: list[Finding]) -> Operator:
     kind = row.get("kind") if isinstance(row.get("kind"), str) else ""
     stated = row.get("recovery") if row.get("recovery") in CLASSES else None
     specs = row.get("windows") if isinstance(row.get("windows"), list) else [row["window"]] if "window" in row else []

@@ -148,6 +148,10 @@ class Stream:
         found = [self.elements[name].last_before(moment) for name in self.sources]
         return max((time for time in found if time is not None), default=None)
 
+    def comes_at(self, moment: int) -> bool:
+        """Whether there certainly is one at `moment`: what `last_before` says may be a bound."""
+        return any(self.elements[name].count(moment, moment + 1).least for name in self.sources)
+
     def first_from(self, moment: int) -> int | None:
         """The first time from `moment` on at which there is one; None: not known."""
         found = [self.elements[name].first_from(moment) for name in self.sources]
@@ -193,4 +197,6 @@ def merged(streams: Sequence[Stream], elements: Mapping[str, Elements], share: s
     """What an operator passes on, given its inputs: at the times of all of them."""
     order = ("all", "some", "any")
     shares = [stream.share for stream in streams]
-    return Stream(elements, tuple(s for stream in streams for s in stream.sources), max(*shares, share, key=order.index))
+    return Stream(
+        elements, tuple(s for stream in streams for s in stream.sources), max(*shares, share, key=order.index)
+    )

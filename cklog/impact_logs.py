@@ -124,7 +124,9 @@ class Logged:
         found = sum(part.elements for part in here)
         if not behind:
             return _both(Count(found, None), other)
-        wanted = behind[0].first - self._next_number(before, here or behind, start)  # dense: a hole's elements count too
+        wanted = behind[0].first - self._next_number(
+            before, here or behind, start
+        )  # dense: a hole's elements count too
         return _both(Count(min(found, wanted), max(found, wanted)), other)
 
     def last_before(self, moment: int) -> int | None:
@@ -135,7 +137,9 @@ class Logged:
 
     def first_from(self, moment: int) -> int | None:
         before, behind = self._around(moment)
-        return behind[0].first_time if behind and self._joined(before, behind, moment) else self.beside.first_from(moment)
+        return (
+            behind[0].first_time if behind and self._joined(before, behind, moment) else self.beside.first_from(moment)
+        )
 
     def number(self, moment: int) -> int | None:
         before, behind = self._around(moment)
@@ -290,4 +294,3 @@ def _parts(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordB
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-

@@ -27,7 +27,7 @@ class Converging:
     end, last, marked : None: not known, or nothing is wrong. `marked`: the last result that merges a marked element
     wrong : so many results are wrong at most, where windows of elements tell that and no time; None: they do not
     indefinite : windows of elements, or the machine's clock, on the way: the trust cannot be told
-    dense : every result of the phase is wrong; False: some come of inputs that are right
+    dense : every result of the phase is wrong; False: some may be right
     """
 
     stream: Stream
@@ -49,7 +49,9 @@ def converging(
     """
     streams: dict[str, Converging] = {}
     for operator in operators:
-        streams[operator.name] = _after(operator, [streams[name] for name in operator.inputs], elements, since, restored)
+        streams[operator.name] = _after(
+            operator, [streams[name] for name in operator.inputs], elements, since, restored
+        )
     return streams[operators[-1].name]
 
 
@@ -119,11 +121,12 @@ def _windowed(given: Converging, window: Window, since: int, made: Stream) -> Co
         return replace(given, kind="infinite" if aligned is False else "unknown", end=None, last=None, wrong=None)
     start = window.start if window.start is not None else _first_start(given.stream, since)
     end = _clear(window, last, start)
+    dense = given.dense and given.stream.comes_at(last)
     wrong = made.last_before(end)
     marked = None if given.marked is None else made.last_before(_clear(window, given.marked, start))
     if wrong is None or wrong < since:
         return replace(given, kind="none", end=None, last=None, marked=marked)
-    return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None)
+    return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None, dense=dense)
 
 
 def _first_start(stream: Stream, since: int) -> int | None:

@@ -27,9 +27,7 @@ class Pieces:
     restart: int | None
 
 
-def supported(
-    flow: Dataflow, output: str, pieces: Pieces, stateless: ConvergenceKind
-) -> tuple[ClassSupport, ...]:
+def supported(flow: Dataflow, output: str, pieces: Pieces, stateless: ConvergenceKind) -> tuple[ClassSupport, ...]:
     """All four classes for an output with what each lacks; `stateless` is the convergence without the image."""
     operators = flow.above(output)
     unrepeatable = [o.name for o in operators if classified(o).recovery == "arbitrary"]

@@ -93,9 +93,7 @@ def read_system(tables: Tables, engine_for: Callable[[int], Engine], split_bytes
     findings += damage_findings(scanned.damage)
     damaged = any(f.id in DAMAGE and f.severity == "error" for f in findings)
     events, backwards = _ordered([_event(row) for row in scanned.table.to_pylist()])
-    return SystemLog(
-        events, damaged, (*findings, *backwards), tuple(tables.inputs("system", dict(scanned.records)))
-    )
+    return SystemLog(events, damaged, (*findings, *backwards), tuple(tables.inputs("system", dict(scanned.records))))
 
 
 def _kernel(batch: pa.RecordBatch) -> pa.RecordBatch:

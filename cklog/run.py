@@ -268,7 +268,7 @@ class Run(AbstractContextManager["Run"]):
         """What D, the Delta Checkpoint Number, would have given; `asked` is a `cklog.advise_delta.DeltaQuestion`."""
         from cklog.advise_delta import delta_answer
 
-        return delta_answer(self.analyses, asked, self._options.strict)
+        return delta_answer(self.analyses, self.parser, asked, self._options.strict)
 
     def advise_timing(self, asked: Any) -> Answer:
         """When to checkpoint, by the state sizes; `asked` is a `cklog.advise_timing.TimingQuestion`."""

@@ -69,7 +69,9 @@ class Running:
 
     def __init__(self, query: Query, starts: Mapping[str, int] | None = None) -> None:
         self._query = query
-        self._nodes = {o.name: _node(o, query.functions.get(o.name), (starts or {}).get(o.name)) for o in query.operators}
+        self._nodes = {
+            o.name: _node(o, query.functions.get(o.name), (starts or {}).get(o.name)) for o in query.operators
+        }
 
     def take(self, element: Element) -> list[Result]:
         """The results of an element, in the order of the operators."""

@@ -195,7 +195,7 @@ def _changes(sizes: Sizes, group: Flags) -> Floats:
 def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Flags]) -> tuple[Floats, Floats]:
     """Sums of sizes and of rates over each group of g at each moment, both (g, m)."""
     size, rate = np.zeros((len(groups), len(moments))), np.zeros((len(groups), len(moments)))
-    for which in pieces(len(sizes.subtasks), len(moments)):
+    for which in blocks_of(len(sizes.subtasks), len(moments)):
         owner = np.broadcast_to(which[:, None], (len(which), len(moments)))
         sizes_then, rates_then = sizes.at(owner, moments[None]), sizes.rates(owner, moments[None])
         for g, group in enumerate(groups):
@@ -204,7 +204,7 @@ def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Flags]) -> tuple[Floats,
     return size, rate
 
 
-def pieces(subtasks: int, moments: int) -> Iterator[Ints]:
+def blocks_of(subtasks: int, moments: int) -> Iterator[Ints]:
     """Subtasks by number, so many at once that their sizes at all moments are a table of bounded size."""
     step = max(1, _CELLS // max(moments, 1))
     for start in range(0, subtasks, step):

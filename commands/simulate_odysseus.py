@@ -52,7 +52,11 @@ class RunOptions:
             return odysseus.run(odysseus.figure_query(), odysseus.figure_elements(), how), 1000, 2000
         period, interval = _ms("--period", self.period / 1000), _ms("--interval", self.interval)
         slide = period if self.slide is None else _ms("--slide", self.slide)
-        window, crash, restart = _ms("--window", self.window), _ms("--crash-at", self.crash), _ms("--restart-at", self.restart)
+        window, crash, restart = (
+            _ms("--window", self.window),
+            _ms("--crash-at", self.crash),
+            _ms("--restart-at", self.restart),
+        )
         if not slide <= window:
             raise UsageError(f"--slide {slide / 1000:g}: more than the window")
         how = odysseus.Crash(self.recovery.value, crash // interval * interval, crash, restart, not self.unaligned)

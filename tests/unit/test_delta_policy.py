@@ -312,6 +312,19 @@ def test_spark_gives_the_same_bytes(spark: Engine, monkeypatch: pytest.MonkeyPat
     assert (cklog(*command).out, local.code) == (local.out, 3)
 
 
+def test_a_store_by_key_has_sizes_and_no_times() -> None:
+    """Bytes of `1 NON` and all of `1 INCR`, and so on; what lacks a part is left out."""
+    with open_run(str(SAMPLES / "patent-store"), Options(engine="local")) as run:
+        answer = run.advise_delta(DeltaQuestion(Limits(ratio=9)))
+    figure, totals = answer.result.subtasks
+    assert answer.result.by == "size"
+    assert (figure.checkpoints, figure.left_out) == (3, 0)
+    assert of(figure, RECORDED).bytes == (31 + 12) + (56 + 12 + 13) + (72 + 13 + 13)
+    assert (of(figure, RECORDED).bases, of(figure, RECORDED).deltas) == (1, 2)
+    assert (totals.checkpoints, totals.left_out) == (6, 2)  # 2 lacks its NON, 5 a part of its INCR
+    assert of(totals, RECORDED).checkpoint_ms is None
+
+
 def test_the_command_on_the_sample(tmp_path: Path) -> None:
     ended = cklog("advise", "delta", SAMPLES / "incremental", "--json")
     assert ended.code == 0
