@@ -47,6 +47,7 @@ def main() -> None:
         script("graph.py")
         script("events.py")
         script("kafka_segments.py")
+        script("advise.py")
         script("flink_root.py")
         script("scale.py", *(folder / n for n in ("history", "cyclic", "interleaved-16M", "interleaved-160M")))
         script("scan.py", *(folder / n for n in ("interleaved-16M", "interleaved-160M", "long-runs-40M", "jsonl-8M")))

@@ -1,6 +1,6 @@
 """What D would have been, and would have saved: the patent's method on the checkpoints that a history holds.
 
-Beside what was done stand four schedules of the same checkpoints: the method's (`cklog.delta_policy`), a base every
+Beside what was done stand three schedules of the same checkpoints: the method's (`cklog.delta_policy`), a base every
 time, and the best fixed D in hindsight (`cklog.delta_hindsight`). Where a schedule takes a checkpoint in the form that
 was recorded its price is the recorded one; the others are estimated (`cklog.delta_history`), and counted.
 """

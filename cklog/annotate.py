@@ -28,6 +28,10 @@ from cklog.storage import Root
 Codes = NDArray[np.int8]
 COLUMN = "trust"
 TYPE = pa.dictionary(pa.int8(), pa.string())
+NOTHING = pa.schema([pa.field(COLUMN, pa.string())])
+"""The columns of a part that holds no result."""
+
+UNTIMED = "untimed"
 
 PLACES = pa.schema([("uri", pa.string()), ("path", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
 """What a task gets of a split: where its part of the results lies."""
@@ -196,10 +200,17 @@ def annotate_results(
     rows = engine.run(scan).table.to_pylist()
     finish(target)
     trust: dict[str, int] = {name: sum(row["rows"] for row in rows if row["what"] == name) for name in TRUSTS}
-    damage = [
-        Damage(r["path"], r["what"], r["offset"], r["detail"], r["rows"]) for r in rows if r["what"] not in TRUSTS
-    ]
-    return Annotated(target, form, len(parts), sum(trust.values()), trust), damage_findings(damage)
+    other = [row for row in rows if row["what"] not in TRUSTS]
+    damage = [Damage(r["path"], r["what"], r["offset"], r["detail"], r["rows"]) for r in other if r["what"] != UNTIMED]
+    findings = damage_findings(damage) + _untimed(sum(r["rows"] for r in other if r["what"] == UNTIMED), column)
+    return Annotated(target, form, len(parts), sum(trust.values()), trust), findings
+
+
+def _untimed(count: int, column: str) -> list[Finding]:
+    if not count:
+        return []
+    message = f"{count} results have no time in {column}: they are called indefinite"
+    return [Finding("untimed-results", "warning", column, message)]
 
 
 def places(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

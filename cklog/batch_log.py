@@ -158,9 +158,8 @@ def _loadable(batch: int, target: BatchPlan) -> Check:
     if batch < 0 or not target.stores:
         return Check("loadable", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
     if batch in target.rolled_back:
-        return Check(
-            "state", False, f"not every state store can load version {batch + 1}; batch {target.committed} can"
-        )
+        told = f"not every state store can load version {batch + 1}; all can go back to batch {target.committed}"
+        return Check("loadable", False, told)
     if target.unjudged:
         return Check("loadable", None, target.unjudged)
     stores = sum(row["partitions"] for row in target.stores)

@@ -13,14 +13,14 @@ from cklog.chain_build import holds, microseconds, sizes
 from cklog.chain_findings import chain_findings
 from cklog.chain_flaws import place_at, place_of, subject_of
 from cklog.chain_links import TOO_LARGE
-from cklog.chain_sources import ChainSource
-from cklog.chains import UNFINISHED, Chains, Link, Together, chains_of
+from cklog.chain_sources import ChainSource, Part
+from cklog.chains import UNFINISHED, UNSEEN, Chains, Link, chains_of
 from cklog.conclude import answer
 from cklog.delta_policy import RESTORE
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding
 
-Status = Literal["intact chain", "broken chain", "orphaned deltas"]
+Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]
 
 READ_LISTED = 100_000
 """Pieces to read that are listed; of more, as many as there are is told."""
@@ -52,8 +52,9 @@ class ChainRow:
     """A chain of `checkpoints` stored ones, of which `unrestorable` cannot be restored.
 
     `restorable` is the newest that can be; `because` why the newest cannot. To restore `checkpoint` (the one asked for,
-    else the newest that goes together with the other chains) a base and `deltas` are read; `bytes` in all, in about
-    `time_ms`, by `time_from`. None: it cannot be restored, or it is not known.
+    else the newest that goes together with the other chains) `pieces` are read, `deltas` on a base among them, the
+    oldest of checkpoint `back_to`; `bytes` in all, in about `time_ms`, by `time_from`. None: it cannot be restored, or
+    it is not known.
     """
 
     operator: str
@@ -67,7 +68,9 @@ class ChainRow:
     restorable: int | None
     because: BrokenLink | None
     checkpoint: int | None
+    pieces: int | None
     deltas: int | None
+    back_to: int | None
     bytes: int | None
     time_ms: float | None
     time_from: Literal["history", "read-rate"] | None
@@ -107,9 +110,12 @@ class ReadStep:
 
 @dataclass(frozen=True, slots=True)
 class ChainAnswer:
-    """The answer of `chain`; of the steps to `read`, `read_left_out` are not listed."""
+    """The answer of `chain`: what is `restored_together` (run / subtask / job), and the chains.
 
-    restored_together: Together
+    Of the steps to `read`, `read_left_out` are not listed.
+    """
+
+    restored_together: str
     asked: int | None
     totals: dict[str, int]
     together: tuple[Restore, ...]
@@ -130,12 +136,12 @@ def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False
         raise UsageError(f"--read-rate {asked.read_rate}: megabytes a second, more than 0")
     chains = chains_of(source.table)
     wanted = _wanted(chains, asked)
-    told = _Told(chains, source.together, asked)
+    told = _Told(chains, source, asked)
     rows = [told.row(chain) for chain in wanted]
     together = told.together(wanted, rows)
     read, left_out = told.steps(wanted, rows)
     found = ChainAnswer(
-        restored_together=source.together,
+        restored_together=source.unit or source.together,
         asked=asked.checkpoint,
         totals=_totals(rows),
         together=together,
@@ -147,8 +153,9 @@ def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False
     unreachable = [*told.unreachable(wanted)]
     findings = [*source.findings, *chains.findings, *told.too_large(), *chain_findings(found, unreachable)]
     nothing = all(row.checkpoint is None for row in together)
+    unseen = any(row.status == "unchecked chain" for row in rows)
     lost = nothing or bool(unreachable)
-    return answer("chain", found, findings, source.inputs, strict=strict, unrecoverable=lost)
+    return answer("chain", found, findings, source.inputs, strict=strict, unrecoverable=lost, indeterminate=unseen)
 
 
 def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
@@ -172,13 +179,13 @@ def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
 class _Told:
     """The numbers of each version of the chains, and rows made of them."""
 
-    def __init__(self, chains: Chains, together: Together, asked: ChainQuestion) -> None:
-        self._chains, self._mode, self._asked = chains, together, asked
+    def __init__(self, chains: Chains, source: ChainSource, asked: ChainQuestion) -> None:
+        self._chains, self._mode, self._asked, self._parts = chains, source.together, asked, source.parts
         self._size, self._took = sizes(chains.table), microseconds(chains.table)
         self._bytes = chains.ways.sums(self._size[chains.row])
         self._micros = chains.ways.sums(self._took[chains.row])
         self._newest = chains.newest_nodes
-        self._common = chains.common(together)
+        self._common = chains.common(self._mode)
         self._stored = ~holds(chains.table["flaw"], UNFINISHED)[chains.row]
         self._many = np.r_[0, np.cumsum(self._stored)]
         self._lost = np.r_[0, np.cumsum(self._stored & ~chains.restorable)]
@@ -206,6 +213,7 @@ class _Told:
         target = self.target(chain)
         node = None if target is None else chains.node(chain, target)
         node = node if node is not None and chains.restorable[node] else None
+        pieces, deltas, back_to = (None, None, None) if node is None else self._reads(node)
         time, time_from = (None, None) if node is None else self._time(self._micros[node], self._bytes[node])
         return ChainRow(
             *chains.names[chain],
@@ -217,11 +225,22 @@ class _Told:
             restorable=None if best < 0 else int(chains.version[best]),
             because=None if link is None else self._link(link),
             checkpoint=None if node is None else target,
-            deltas=None if node is None else int(chains.ways.length[node]),
+            pieces=pieces,
+            deltas=deltas,
+            back_to=back_to,
             bytes=None if node is None or self._bytes[node] < 0 else int(self._bytes[node]),
             time_ms=time,
             time_from=time_from,
         )
+
+    def _reads(self, node: int) -> tuple[int, int, int]:
+        """How many pieces a version is read from, how many of them are deltas, and of which version the oldest is."""
+        chains = self._chains
+        if self._parts is None:
+            deltas = int(chains.ways.length[node])
+            return deltas + 1, deltas, int(chains.version[chains.ways.end[node]])
+        own, since = int(chains.version[node]), [part.since for part in self._parts(int(chains.row[node]))]
+        return len(since), sum(first < own for first in since), min([own, *since])
 
     def target(self, chain: int) -> int | None:
         """The version whose reading is told: the one asked for, else the newest that goes with the other chains."""
@@ -230,6 +249,8 @@ class _Told:
     def _status(self, start: int, end: int, newest: int, best: int) -> Status:
         if self._chains.restorable[newest] or not self._stored[newest]:
             return "intact chain"
+        if self._chains.flaw(int(self._chains.row[newest])) == UNSEEN:
+            return "unchecked chain"
         rows = self._chains.row[start:end]
         deltas = holds(self._chains.table["form"].take(pa.array(rows)), "delta") if best < 0 else np.zeros(1)
         return "orphaned deltas" if deltas.any() else "broken chain"
@@ -258,7 +279,7 @@ class _Told:
             if holding or self._asked.checkpoint is None:
                 version = self.target(members[0][0])
                 whole = version is not None and all(r.checkpoint is not None for _, r in holding)
-                found.append(_restore(owner, [r for _, r in holding], version if whole else None))
+                found.append(_restore(owner, [r for _, r in holding or members], version if whole else None))
         return tuple(found)
 
     def _holds(self, chain: int) -> bool:
@@ -282,16 +303,27 @@ class _Told:
         whose: list[ChainRow] = []
         count = 0
         for chain, row in zip(wanted, rows, strict=True):
-            if row.checkpoint is None or row.deltas is None:
+            if row.checkpoint is None or row.pieces is None:
                 continue
-            count += row.deltas + 1
+            count += row.pieces
             if count <= READ_LISTED:
                 read = self._chains.reading(chain, row.checkpoint)
                 pieces += read
                 whose += [row] * len(read)
         told = self._chains.table.take(pa.array(pieces, pa.int64())).drop_columns(["operator", "store"]).to_pylist()
-        found = [self._step(*each) for each in zip(whose, pieces, told, strict=True)]
+        each = zip(whose, pieces, told, strict=True)
+        if self._parts is None:
+            found = [self._step(*one) for one in each]
+        else:
+            found = [self._file(row, part) for row, piece, _ in each for part in self._parts(piece)]
         return tuple(found), count - len(found)
+
+    def _file(self, row: ChainRow, part: Part) -> ReadStep:
+        restored = row.checkpoint or 0
+        form = "delta" if part.since < restored else "base"
+        time = self._time(-1, part.bytes)[0]
+        owner = (row.operator, row.subtask, row.store)
+        return ReadStep(*owner, restored, part.since, form, part.bytes, time, part.path, None)
 
     def _step(self, row: ChainRow, piece: int, told: dict[str, Any]) -> ReadStep:
         size = int(self._size[piece])
@@ -325,7 +357,7 @@ def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: i
         subtask,
         chains=len(rows),
         checkpoint=version,
-        pieces=sum((row.deltas or 0) + 1 for row in read),
+        pieces=sum(row.pieces or 0 for row in read),
         bytes=sum(sizes_known) if read and len(sizes_known) == len(read) else None,
         time_ms=round(max(times), 3) if read and len(times) == len(by_subtask) else None,
     )
@@ -338,6 +370,7 @@ def _totals(rows: Sequence[ChainRow]) -> dict[str, int]:
         "intact": status.count("intact chain"),
         "broken": status.count("broken chain"),
         "orphaned": status.count("orphaned deltas"),
+        "unchecked": status.count("unchecked chain"),
         "checkpoints": sum(row.checkpoints for row in rows),
         "unrestorable": sum(row.unrestorable for row in rows),
     }

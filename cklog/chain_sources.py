@@ -23,10 +23,21 @@ SPLIT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A file of a piece, its bytes that are read, and the oldest version that has it too."""
+
+    path: str
+    bytes: int
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChainSource:
     """The pieces of a run, what is wrong with what they were made from, and what is restored together.
 
-    `notes` are what else a reader of the answer must know: what a version is, for instance.
+    `notes` are what else a reader of the answer must know: what a version is, for instance. Where pieces are made of
+    several files, `parts` tells those of a piece, by row. `unit` is the word for what is restored together, if that is
+    not the one of `together`.
     """
 
     table: pa.Table
@@ -34,9 +45,11 @@ class ChainSource:
     inputs: Sequence[InputUsed]
     together: Together
     notes: tuple[str, ...] = ()
+    parts: Callable[[int], list[Part]] | None = None
+    unit: str = ""
 
 
-def chain_source(parser: Any, analyses: Any) -> ChainSource:
+def chain_source(parser: Any, analyses: Any, engine_for: Callable[[int], Engine]) -> ChainSource:
     """The pieces of a run.
 
     Raises
@@ -46,6 +59,10 @@ def chain_source(parser: Any, analyses: Any) -> ChainSource:
     if isinstance(analyses, EventLog):
         table, findings, inputs = pieces_of_log(analyses, parser)
         return ChainSource(table, findings, inputs, "subtask")
+    if hasattr(parser, "snapshots"):
+        from cklog.snapshot_chains import snapshot_source
+
+        return snapshot_source(parser, engine_for)
     if hasattr(parser, "pieces"):
         table, findings, inputs = parser.pieces()
         return ChainSource(table, findings, inputs, parser.restored_together, getattr(parser, "chain_notes", ()))

@@ -13,7 +13,7 @@ from cklog.view import Section, View, section
 _SHOWN = 40
 """Rows of a section that are shown; all of them are in the JSON."""
 
-_WORST_FIRST = ("orphaned deltas", "broken chain", "intact chain")
+_WORST_FIRST = ("orphaned deltas", "broken chain", "unchecked chain", "intact chain")
 
 
 def chain_view(answer: Answer) -> View:
@@ -39,14 +39,11 @@ def _headline(found: ChainAnswer) -> str:
     return f"{', '.join([lead, *bad])}; {_goal(found)}."
 
 
-_BAD = (("broken", "broken"), ("orphaned", "of orphaned deltas only"))
+_BAD = (("broken", "broken"), ("orphaned", "of orphaned deltas only"), ("unchecked", "unchecked"))
 
 
 def _goal(found: ChainAnswer) -> str:
-    """What can be restored of what was asked for.
-
-    A run has one checkpoint for all; subtasks have one each.
-    """
+    """What can be restored: a run has one checkpoint for all; subtasks, and jobs, have one each."""
     reached = [restore for restore in found.together if restore.checkpoint is not None]
     if found.asked is not None:
         able = "can" if len(reached) == len(found.together) else "cannot"
@@ -55,7 +52,7 @@ def _goal(found: ChainAnswer) -> str:
         return "nothing can be restored"
     if found.restored_together == "run":
         return f"checkpoint {reached[0].checkpoint} can be restored by all"
-    return f"{len(reached)} of {len(found.together)} subtasks can be restored"
+    return f"{len(reached)} of {len(found.together)} {found.restored_together}s can be restored"
 
 
 def _notes(found: ChainAnswer) -> list[str]:
@@ -75,7 +72,7 @@ def _notes(found: ChainAnswer) -> list[str]:
 
 
 def _chain_cells(row: ChainRow) -> tuple[Any, ...]:
-    reads = "-" if row.deltas is None else f"base + {row.deltas}" if row.deltas else "base"
+    reads = "-" if row.pieces is None else f"{row.pieces}, back to {row.back_to}" if row.deltas else str(row.pieces)
     restorable = "-" if row.restorable is None else row.restorable
     cells = (name_of(row), row.status, row.checkpoints, row.newest, restorable, reads)
     return (*cells, _cell(row.bytes), _seconds(row.time_ms))
@@ -137,7 +134,9 @@ def _data(found: ChainAnswer) -> Section:
         "newest",
         "restorable",
         "checkpoint",
+        "pieces",
         "deltas",
+        "back_to",
         "bytes",
         "time_ms",
         "time_from",

@@ -58,6 +58,9 @@ _GONE = "is not there"
 UNFINISHED = "was not stored completely"
 """The flaw of a version that was in the making: nothing stands on it, but the chain is not broken by it."""
 
+UNSEEN = "needs files outside PATH, which were not looked at"
+"""The flaw of a version that may be whole: nobody can tell."""
+
 
 class ChainName(NamedTuple):
     """A chain by what it holds the state of; `store` "" is the checkpoint as a whole."""

@@ -30,6 +30,7 @@ from cklog.line_search import Searched, search_line
 from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.question import Question
 from cklog.replay import (
+    Piece,
     Ranges,
     impossible_loops,
     joined,
@@ -118,7 +119,9 @@ class EventLog:
             if n in evidence.deliveries.received and not both[k]
         }
         ranges = parted(Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends), parts)
-        rows, holes = joined(names, ranges, self._logged(evidence, names, ranges, as_of), self._first_retained())
+        logged = self._logged(evidence, names, ranges, as_of)
+        stored = self._stored(evidence, line, as_of)
+        rows, holes = joined(names, ranges, logged, self._first_retained(), stored)
         evidence.findings += holes
         lost = [row for row in rows if row.retained is False]
         unknown = [row for row in rows if row.retained is None]
@@ -316,15 +319,18 @@ class EventLog:
     def _result(self, evidence: Evidence, found: Searched, line: Ints, question: Question) -> RecoveryLine:
         history = evidence.history
         ranges = ranges_of(history, line, evidence.built.newest_sent, evidence.deliveries)
+        entries = line_entries(evidence.records, evidence.built, line)
+        chosen = {f"{e.operator}/{e.subtask}": e.checkpoint for e in entries}
         islands = self._logged(evidence, history.channels, ranges, question.as_of)
-        channels, holes = joined(history.channels, ranges, islands, self._first_retained())
+        stored = self._stored(evidence, chosen, question.as_of)
+        channels, holes = joined(history.channels, ranges, islands, self._first_retained(), stored)
         sources = sources_of(evidence.records, history, line)
         evidence.findings += [*holes, *receive_without_send(history, line), *shared_sources(sources)]
         depths = domino_depths(history, found.start) if question.explain else None
         return RecoveryLine(
             consistent=True,
             protocol=protocol_of(evidence.records),
-            line=line_entries(evidence.records, evidence.built, line),
+            line=entries,
             channels=tuple(channels),
             sources=tuple(sources),
             rolled_back=rolled_back(history, line),
@@ -348,6 +354,16 @@ class EventLog:
         rows = self._tables.manifest.get("channels", [])
         return {row["channel"]: row["first_retained"] for row in rows if row.get("first_retained") is not None}
 
+    def _stored(self, evidence: Evidence, line: Mapping[str, int | None], as_of: int | None) -> dict[str, list[Piece]]:
+        """The messages that the checkpoints of a line hold themselves."""
+        from cklog.stored_tuples import stored_tuples
+
+        reading = self._engine_for, self._split_bytes, as_of
+        stored, findings, inputs = stored_tuples(self._tables, reading, evidence.records, line)
+        evidence.findings += findings
+        evidence.inputs += inputs
+        return stored
+
     def _logged(
         self, evidence: Evidence, channels: tuple[str, ...], ranges: Ranges, as_of: int | None
     ) -> pa.Table | None:
@@ -357,14 +373,8 @@ class EventLog:
         from cklog import message_log as log
 
         wanted = log.Wanted(channels, ranges.start, ranges.end, as_of, ranges.parts)
-        table, findings, inputs = self._scan_all(
-            "channels",
-            log.columns(as_of),
-            log.in_ranges(wanted),
-            log.RANGED,
-            log.RANGED_REDUCE,
-            wanted.row_group,
-        )
+        scan = log.columns(as_of), log.in_ranges(wanted), log.RANGED, log.RANGED_REDUCE, wanted.row_group
+        table, findings, inputs = self._scan_all("channels", *scan)
         evidence.findings += findings
         evidence.inputs += inputs
         return table

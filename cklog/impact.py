@@ -135,7 +135,7 @@ def _output(
     recovery = Recovery("stateless-rollback", evidence.outage.crash, evidence.outage.restart, checkpoint)
     stateless = converged(evidence.flow, name, elements, recovery)
     classes = supported(evidence.flow, name, pieces, stateless.kind)
-    chosen = evidence.asked.recovery or _strongest(classes)
+    chosen: Any = evidence.asked.recovery or _strongest(classes)
     as_asked = replace(recovery, recovery=chosen)
     return output_impact(evidence.flow, name, elements, as_asked, classes)
 
@@ -195,7 +195,10 @@ def _unknown(result: Impact) -> list[Finding]:
     replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
     if not replays or at is None or at.exact:
         return []
-    message = f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are bounds"
+    message = (
+        f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are "
+        "bounds"
+    )
     return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
 
 

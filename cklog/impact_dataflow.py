@@ -43,7 +43,7 @@ class Dataflow:
     def above(self, output: str) -> tuple[Operator, ...]:
         """The operators that an output rests on and itself, inputs first."""
         wanted = {output}
-        for operator in reversed(self.operators.values()):
+        for operator in reversed(tuple(self.operators.values())):
             if operator.name in wanted:
                 wanted.update(operator.inputs)
         return tuple(operator for operator in self.operators.values() if operator.name in wanted)
@@ -143,14 +143,15 @@ def _window(spec: Any) -> Window | None:
     """The window of a specification, None if that cannot be understood."""
     if not isinstance(spec, dict) or ("ms" in spec) == ("tuples" in spec):
         return None
-    kind, size = ("time", spec["ms"]) if "ms" in spec else ("count", spec["tuples"])
-    slide = spec.get("slide_ms", size) if kind == "time" else spec.get("slide", size)
-    start = spec.get("start") if kind == "time" else None
+    timed = "ms" in spec
+    size: Any = spec["ms"] if timed else spec["tuples"]
+    slide: Any = spec.get("slide_ms" if timed else "slide", size)
+    start: Any = spec.get("start") if timed else None
     if not _is_length(size) or not _is_length(slide) or slide > size or not (start is None or _is_integer(start)):
         return None
     if spec.get("clock", "event") not in ("event", "system"):
         return None
-    return Window("time" if kind == "time" else "count", size, slide, start, spec.get("clock") == "system")
+    return Window("time" if timed else "count", size, slide, start, spec.get("clock") == "system")
 
 
 def _period(row: Mapping[str, Any], findings: list[Finding]) -> Elements:

@@ -196,7 +196,6 @@ class Stream:
 def merged(streams: Sequence[Stream], elements: Mapping[str, Elements], share: str) -> Stream:
     """What an operator passes on, given its inputs: at the times of all of them."""
     order = ("all", "some", "any")
-    shares = [stream.share for stream in streams]
-    return Stream(
-        elements, tuple(s for stream in streams for s in stream.sources), max(*shares, share, key=order.index)
-    )
+    shares = [share, *(stream.share for stream in streams)]
+    sources = tuple(name for stream in streams for name in stream.sources)
+    return Stream(elements, sources, max(shares, key=order.index))

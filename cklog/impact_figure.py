@@ -5,6 +5,8 @@ As the paper's Figures 4 to 6 draw them, in lanes over one time axis instead of 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from cklog.impact_model import Impact, OutputImpact, Phase
 
 _WIDTH, _LABEL, _GAP = 66, 11, 2
@@ -22,7 +24,7 @@ def impact_figure(impact: Impact, output: OutputImpact) -> str:
     """Four lines: a time axis in seconds after `zero`, and three lanes; cells that hold two things show the worse."""
     low, high = _extent(impact, output)
     cells = [low + (high - low) * i / _WIDTH for i in range(_WIDTH + 1)]
-    spans = list(zip(cells, cells[1:], strict=False))
+    spans = list(pairwise(cells))
     lanes = (
         ("results", [_times(output, a, b) for a, b in spans]),
         ("values", [_value(impact, output, a, b) for a, b in spans]),

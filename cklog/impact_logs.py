@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -124,9 +125,7 @@ class Logged:
         found = sum(part.elements for part in here)
         if not behind:
             return _both(Count(found, None), other)
-        wanted = behind[0].first - self._next_number(
-            before, here or behind, start
-        )  # dense: a hole's elements count too
+        wanted = behind[0].first - self._next_number(before, here or behind, start)  # dense numbers: holes count too
         return _both(Count(min(found, wanted), max(found, wanted)), other)
 
     def last_before(self, moment: int) -> int | None:
@@ -137,9 +136,8 @@ class Logged:
 
     def first_from(self, moment: int) -> int | None:
         before, behind = self._around(moment)
-        return (
-            behind[0].first_time if behind and self._joined(before, behind, moment) else self.beside.first_from(moment)
-        )
+        known = behind and self._joined(before, behind, moment)
+        return behind[0].first_time if known else self.beside.first_from(moment)
 
     def number(self, moment: int) -> int | None:
         before, behind = self._around(moment)
@@ -260,7 +258,7 @@ def _part(row: dict[str, int] | None) -> Part | None:
 
 def _rises(parts: Iterable[Part | None]) -> bool:
     found = _there(parts)
-    return all(a.last < b.first for a, b in zip(found, found[1:], strict=False))
+    return all(a.last < b.first for a, b in pairwise(found))
 
 
 def _parts(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordBatch) -> pa.RecordBatch:

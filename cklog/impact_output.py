@@ -14,6 +14,7 @@ from cklog.impact_model import (
     ConvergenceKind,
     Count,
     Moment,
+    Operator,
     OutputImpact,
     Phase,
     RecoveryClass,
@@ -109,13 +110,19 @@ def _bounded(found: Converging, flow: Dataflow, output: str, since: Moment) -> C
         kind = "unknown"
     end = found.end if found.kind == "finite" else since.most
     known = kind == "finite" and (found.kind != "finite" or found.end is not None)
-    return Converging(found.stream, kind, end if known else None, None, found.marked, None, found.indefinite, False)
+    return Converging(
+        found.stream,
+        kind,
+        end=end if known else None,
+        marked=found.marked,
+        indefinite=found.indefinite,
+        dense=False,
+    )
 
 
-def _shifts(operator: object) -> bool:
+def _shifts(operator: Operator) -> bool:
     """Whether windows align with the first element that comes."""
-    windows = getattr(operator, "windows", ())
-    return any(w.slide > 1 and (w.kind == "count" or w.start is None) for w in windows)
+    return any(w.slide > 1 and (w.kind == "count" or w.start is None) for w in operator.windows)
 
 
 def _offline(stream: Stream, recovery: Recovery) -> Phase | None:
@@ -196,7 +203,7 @@ def _spans(stream: Stream, start: int, edges: list[tuple[int | None, Trust]]) ->
     found: list[TrustSpan] = []
     for low, high in zip([start, *cuts], [*cuts, None], strict=True):
         here = [trust for to, trust in edges if to is None or to > low]
-        trust = max(here, key=TRUSTS.index, default="trustworthy")
+        trust: Trust = max(here, key=TRUSTS.index, default="trustworthy")
         if found and found[-1].trust == trust:
             low = found.pop().from_
         found.append(TrustSpan(trust, low, high, stream.count(low, high)))

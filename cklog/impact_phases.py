@@ -25,7 +25,8 @@ class Converging:
     ----------
     kind : of the convergence phase; finite: it ends before `end`, the last wrong result comes at `last` at the latest
     end, last, marked : None: not known, or nothing is wrong. `marked`: the last result that merges a marked element
-    wrong : so many results are wrong at most, where windows of elements tell that and no time; None: they do not
+    wrong : so many results are wrong, where windows of elements tell it; None: they do not
+    clear : the number of the first result that is right again, likewise
     indefinite : windows of elements, or the machine's clock, on the way: the trust cannot be told
     dense : every result of the phase is wrong; False: some may be right
     """
@@ -36,6 +37,7 @@ class Converging:
     last: int | None = None
     marked: int | None = None
     wrong: int | None = None
+    clear: int | None = None
     indefinite: bool = False
     dense: bool = True
 
@@ -49,9 +51,8 @@ def converging(
     """
     streams: dict[str, Converging] = {}
     for operator in operators:
-        streams[operator.name] = _after(
-            operator, [streams[name] for name in operator.inputs], elements, since, restored
-        )
+        inputs = [streams[name] for name in operator.inputs]
+        streams[operator.name] = _after(operator, inputs, elements, since, restored)
     return streams[operators[-1].name]
 
 
@@ -91,6 +92,7 @@ def _worst(stream: Stream, inputs: Sequence[Converging]) -> Converging:
         max((i.last for i in finite if i.last is not None), default=None) if known else None,
         max((i.marked for i in inputs if i.marked is not None), default=None),
         counts[0] if len(counts) == 1 else None,
+        inputs[0].clear if len(inputs) == 1 else None,
         any(i.indefinite for i in inputs),
         len({(i.kind, i.end) for i in inputs}) == 1 and all(i.dense for i in inputs),
     )
@@ -126,7 +128,7 @@ def _windowed(given: Converging, window: Window, since: int, made: Stream) -> Co
     marked = None if given.marked is None else made.last_before(_clear(window, given.marked, start))
     if wrong is None or wrong < since:
         return replace(given, kind="none", end=None, last=None, marked=marked)
-    return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None, dense=dense)
+    return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None, clear=None, dense=dense)
 
 
 def _first_start(stream: Stream, since: int) -> int | None:
@@ -142,7 +144,7 @@ def _clear(window: Window, last: int, start: int | None) -> int:
 
 def _by_elements(given: Converging, window: Window, since: int) -> Converging:
     """The same by numbers of elements, as far as those are known: windows of n elements that start again at 0."""
-    found = replace(given, indefinite=True, end=None, last=None, wrong=None, kind="unknown")
+    found = replace(given, indefinite=True, end=None, last=None, wrong=None, clear=None, kind="unknown")
     if KINDS.index(given.kind) > KINDS.index("finite"):
         return replace(found, kind=given.kind)
     first = given.stream.number(since)
@@ -155,7 +157,9 @@ def _by_elements(given: Converging, window: Window, since: int) -> Converging:
         return replace(found, kind="infinite")
     lost = first - 1
     if given.kind == "finite":
-        behind = None if given.last is None else given.stream.number(given.last + 1)
+        behind = given.clear
+        if behind is None and given.last is not None:
+            behind = given.stream.number(given.last + 1)
         if behind is None:
             return replace(found, kind="finite" if window.slide == 1 else "unknown")
         lost = behind - 1
@@ -164,7 +168,7 @@ def _by_elements(given: Converging, window: Window, since: int) -> Converging:
         return replace(found, kind="none")
     end, last = given.stream.time_of(clear), given.stream.time_of(clear - 1)
     end = end if end is None or last is None else max(end, last + 1)  # elements of one time may lie on both sides
-    return replace(found, kind="finite", end=end, last=last, wrong=clear - first)
+    return replace(found, kind="finite", end=end, last=last, wrong=clear - first, clear=clear)
 
 
 def _by_one(window: Window, fewer: int | None) -> bool:

@@ -75,9 +75,8 @@ def recovery_tasks(
     classes = {found.output: found.recovery for found in outputs}
     rows: list[Step] = []
     rows += _detection(outage)
-    rows += [
-        (f"connect {what}", name, "") for what in ("source", "sink") for kind, name in book.connected if kind == what
-    ]
+    for what in ("source", "sink"):
+        rows += [(f"connect {what}", name, "") for kind, name in book.connected if kind == what]
     rows += [("install query", name, "logged at its installation") for name in book.queries]
     rows += [("install query", f.query, "by hand: not logged") for f in outputs if book.queries.get(f.query) is None]
     rows += _states(flow, image, classes)
@@ -121,19 +120,11 @@ def _alignments(flow: Dataflow, outage: Outage, classes: Mapping[str, RecoveryCl
     for operator in flow.operators.values():
         for window in operator.windows if operator.name in used - loaded else ():
             if window.kind == "time" and window.start is not None and not window.system:
-                first = "" if outage.restart is None else f"; the next start is {_next(window, outage.restart)} ms"
-                rows.append(
-                    ("align windows", operator.name, f"start {window.start} ms, slide {window.slide} ms{first}")
-                )
+                told = f"start {window.start} ms, slide {window.slide} ms"
+                if outage.restart is not None:
+                    told += f"; the next start is {window.next_start(outage.restart, window.start)} ms"
+                rows.append(("align windows", operator.name, told))
     return rows
-
-
-def _next(window: object, at: int) -> int:
-    from cklog.impact_model import Window
-
-    assert isinstance(window, Window)
-    assert window.start is not None
-    return window.next_start(at, window.start)
 
 
 def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
@@ -142,9 +133,8 @@ def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryC
     for name in flow.periods:
         if name in wanted:
             first = image.positions.get(name) if image is not None else None
-            rows.append(
-                ("resume input", name, "from a checkpoint" if first is None else f"from element {first} of its log")
-            )
+            told = "from a checkpoint" if first is None else f"from element {first} of its log"
+            rows.append(("resume input", name, told))
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cklog.impact_figure import LEGEND, impact_figure
 from cklog.impact_model import Count, Impact, Moment, OutputImpact, Phase
 from cklog.model import Answer
-from cklog.view import Section, View, section, utc
+from cklog.view import View, section, utc
 
 _EARLY = 10**10
 """Times before that (in April 1970) are seconds of a simulation, and not shown as dates."""

@@ -97,11 +97,16 @@ def impossible_loops(history: History) -> list[Finding]:
     return found
 
 
+Piece = tuple[int, int, int, int]
+"""From, to, rows and bytes of a run of messages in a log."""
+
+
 def joined(
     channels: tuple[str, ...],
     ranges: Ranges,
     islands: pa.Table | None,
     first_retained: Mapping[str, int],
+    stored: Mapping[str, Sequence[Piece]],
 ) -> tuple[list[ReplayRange], list[Finding]]:
     """Replay ranges with what the channel logs hold of them; the first of a channel tells what is sent again.
 
@@ -109,6 +114,7 @@ def joined(
     ----------
     islands : reduced scan of the logs (`cklog.message_log`): channel, zone, from, to, rows, bytes; None: no logs
     first_retained : sequence number per channel below which the manifest says that nothing is kept
+    stored : what checkpoints of the line hold, by channel; a range that they hold whole is there, log or no log
     """
     held = _by_channel(islands)
     rows, findings = [], []
@@ -117,7 +123,12 @@ def joined(
         sent, known = int(ranges.end[k]), max(int(ranges.known[k]), after)
         again = (sent, known) if known > sent else (None, None)
         for start, end in ranges.of(k):
-            row, found = _held(name, start, end, pieces if islands is not None else None, first_retained.get(name))
+            own = [piece for piece in stored.get(name, ()) if piece[0] < end and piece[1] > start]
+            if own and not _gaps(start, end, 0, own):
+                row, found = _held(name, start, end, own, None)
+            else:
+                logged = pieces if islands is not None else None
+                row, found = _held(name, start, end, logged, first_retained.get(name))
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             findings += found
             again = (None, None)
@@ -155,10 +166,6 @@ def _held(
     unknown = pieces is None and start < end
     retained = None if unknown and low is None else not gaps
     return ReplayRange(name, start, end, None if unknown else count, None if unknown else size, retained), findings
-
-
-Piece = tuple[int, int, int, int]
-"""From, to, rows and bytes of a run of messages in a log."""
 
 
 def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Piece], int]]:

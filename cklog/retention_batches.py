@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cklog.batch_log import QUERY as OPERATOR
 from cklog.batches import Batch, BatchPlan
 from cklog.chains import Chains, chains_of
@@ -18,6 +20,7 @@ from cklog.conclude import answer
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding, InputUsed
 from cklog.retention import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.retention_links import without_flaws
 from cklog.retention_policy import Policy, named
 from cklog.storage import Root
 
@@ -29,6 +32,7 @@ RULES: Mapping[str, str] = {
     "keep": "the batch that needs it is one of the newest that --keep asks for",
     "window": "the batch that needs it was planned within the time that --window asks for",
     "no-time": "nothing tells when the batch that needs it was planned: it may be within --window",
+    "repairable": "damage or a gap keeps the batch that needs it from being restored; mended, it would be kept",
     "query": "it is the query's, not a batch's",
     "source-log": "the log of a source, which the source itself cleans",
     "sst": "a file of RocksDB's: Spark removes those that no snapshot names any more",
@@ -90,19 +94,30 @@ def batch_retention(parser: Any, root: Root, policy: Policy, strict: bool) -> An
 
 
 def _targets(plan: BatchPlan, chains: Chains | None, policy: Policy) -> _Targets:
-    """What stays: the line, the newest, those of the window, and pins, whether or not those can be restored."""
+    """What stays: the line, the newest, those of the window, and pins, whether or not those can be restored.
+
+    What cannot be restored but is newer than the oldest of those counted stays too: mended, it would be one of them.
+    """
     by_number = {b.batch: b for b in plan.batches}
     whole = [b for b in reversed(plan.batches) if _is_whole(b, by_number, plan) and _has_state(chains, b.batch)]
-    known = {*by_number, *plan.rolled_back}
-    why = dict.fromkeys((_pinned(known, text) for text in policy.pins), "pin")
-    for rank, b in enumerate(whole):
-        if rank == 0:
-            why[b.batch] = "line"
-        elif rank < (policy.keep or 0):
-            why.setdefault(b.batch, "keep")
-        elif policy.since is not None and (b.time is None or b.time >= policy.since):
+    numbers = {*by_number, *plan.rolled_back}
+    why = dict.fromkeys((_pinned(numbers, text) for text in policy.pins), "pin")
+    if not whole:
+        return _Targets(why, None)
+    why[whole[0].batch] = "line"
+    for b in whole[1 : policy.keep or 1]:
+        why.setdefault(b.batch, "keep")
+    for b in whole if policy.since is not None else []:
+        if b.time is None or b.time >= (policy.since or 0):
             why.setdefault(b.batch, "no-time" if b.time is None else "window")
-    return _Targets(why, whole[0].batch if whole else None)
+    floor = whole[policy.keep - 1 if policy.keep else 0].batch if len(whole) >= (policy.keep or 1) else -1
+    versions = [] if chains is None else np.unique(chains.version).tolist()
+    for number in sorted(({*numbers, *(version - 1 for version in versions)}) - {b.batch for b in whole}):
+        time = by_number[number].time if number in by_number else None
+        in_window = policy.since is not None and (time is None or time >= policy.since)
+        if 0 <= number < whole[0].batch and (number > floor or in_window):
+            why.setdefault(number, "repairable")
+    return _Targets(why, whole[0].batch)
 
 
 def _is_whole(b: Batch, by_number: Mapping[int, Batch], plan: BatchPlan) -> bool:
@@ -216,16 +231,19 @@ class _Needs:
         return found
 
     def _of_state(self, chains: Chains) -> dict[str, tuple[str, int]]:
-        """By path, what needs a state file: all that is older, where a pinned version cannot be restored."""
+        """By path, what needs a state file, or would if nothing were damaged: where a link is missing, all before."""
         found: dict[str, tuple[str, int]] = {}
         paths = chains.table["path"].to_pylist()
         versions = chains.table["version"].to_pylist()
-        by_chain = _rows_by_chain(chains)
+        mended, by_chain = without_flaws(chains), _rows_by_chain(chains)
         for batch, rule in self._targets.why.items():
             for chain in range(len(chains.names)):
                 rows = chains.reading(chain, batch + 1)
-                for row in rows or (r for r in by_chain[chain] if versions[r] <= batch + 1):
+                for row in rows:
                     _note(found, paths[row], rule, batch)
+                whole = mended.reading(chain, batch + 1)
+                for row in whole or rows or (r for r in by_chain[chain] if versions[r] <= batch + 1):
+                    _note(found, paths[row], "repairable" if rule in _VALID else rule, batch)
         return found
 
 

@@ -29,7 +29,7 @@ from cklog.model import Answer, Finding, Where
 from cklog.question import Question
 from cklog.retention import Doubt, Fate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention_files import Judgement, StoredFiles, rows_of
-from cklog.retention_links import Links, links_of
+from cklog.retention_links import Links, floors, links_of
 from cklog.retention_policy import Policy, named
 from cklog.retention_trimming import trimming
 from cklog.state_places import state_flaws
@@ -46,7 +46,7 @@ RULES: Mapping[str, str] = {
     "window": "taken within the time that --window asks for",
     "no-time": "nothing tells when it was taken: it may be within --window",
     "unfinished": "newer than the line, and its round, or itself, may still be completed",
-    "repairable": "a link of its chain is missing: with it, it would be newer than all that can be restored",
+    "repairable": "a link of its chain is missing: mended, it would be one of the newest that stay",
     "last": "it cannot be restored, but nothing else of its subtask can be either",
     "chain": "the checkpoint that needs it is a delta on it",
     "marked": "marked as deleted; it goes with the last checkpoint that is a delta on it",
@@ -165,7 +165,7 @@ def _masks(evidence: Evidence, stored: Stored, policy: Policy, doubt: Doubt, mar
     rank, newest = _ranks(stored, whole, len(history.subtasks))
     above = _at_or_above(history, stored)
     last = ~whole & (newest < 0)[stored.subtask]
-    newer = ~whole & (stored.number > newest[stored.subtask])
+    floor = floors(stored.subtask, stored.number, whole, policy.keep, len(history.subtasks))
     open_round = protocol_of(evidence.records) == "coordinated" and stored.line is not None
     none = np.zeros(len(usable), np.bool_)
     masks = {
@@ -176,8 +176,8 @@ def _masks(evidence: Evidence, stored: Stored, policy: Policy, doubt: Doubt, mar
         "keep": whole & (rank < (policy.keep or 0)),
         "window": none if policy.since is None else usable & (stored.time >= policy.since),
         "no-time": none if policy.since is None else usable & (stored.time < 0),
-        "unfinished": (stored.incomplete & newer) | (above if open_round else none),
-        "repairable": newer & ~stored.incomplete & ~last,
+        "unfinished": (stored.incomplete & (stored.number > newest[stored.subtask])) | (above if open_round else none),
+        "repairable": ~whole & (stored.number > floor[stored.subtask]) & ~stored.incomplete & ~last,
         "last": last & ~stored.incomplete,
     }
     return {rule: mask & ~marked if rule in _LIMITED else mask for rule, mask in masks.items()}

@@ -58,10 +58,36 @@ def links_between(chains: Chains, owner: Ints) -> Links:
     return Links(pairs[:, 0], pairs[:, 1])
 
 
+def without_flaws(chains: Chains) -> Chains:
+    """The same pieces as if all could be read: another copy may be found of what cannot."""
+    return chains_of(_unflawed(chains.table))
+
+
 def links_of(records: Records) -> Links:
     """The links between checkpoint records, incomplete and broken ones too: a missing link may be found again."""
     pieces = record_pieces(records, False)
-    table = pieces.table
-    whole = table.set_column(table.column_names.index("flaw"), "flaw", pa.nulls(len(table), pa.string()))
-    chains = chains_of(whole)
+    chains = chains_of(_unflawed(pieces.table))
     return links_between(chains, pieces.record[chains.row])
+
+
+def _unflawed(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("flaw"), "flaw", pa.nulls(len(table), pa.string()))
+
+
+def floors(owner: Ints, number: Ints, whole: Mask, count: int | None, owners: int) -> Ints:
+    """Above which number a checkpoint would be among the `count` newest (None: the newest) if it were whole.
+
+    Parameters
+    ----------
+    owner, number, whole : of each checkpoint, sorted by owner and number, shape (n,)
+
+    Returns
+    -------
+    array, shape (owners,) : -1 where fewer are whole
+    """
+    total = np.bincount(owner[whole], minlength=owners)
+    rank = np.cumsum(total)[owner] - np.cumsum(whole)
+    at = whole & (rank == (count or 1) - 1)
+    found = np.full(owners, -1)
+    found[owner[at]] = number[at]
+    return found

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.chains import Chains, chains_of
@@ -20,7 +19,7 @@ from cklog.errors import NotFound, UsageError
 from cklog.history import Ints
 from cklog.model import Answer, Finding
 from cklog.retention import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.retention_links import Links, links_between
+from cklog.retention_links import floors, links_between, without_flaws
 from cklog.retention_policy import Policy, named
 
 Mask = NDArray[np.bool_]
@@ -29,7 +28,7 @@ RULES: Mapping[str, str] = {
     "line": "the newest of its operator that can be restored",
     "pin": "--pin names it",
     "keep": "one of the newest of its operator that --keep asks for",
-    "newer": "newer than all that can be restored: with what it lacks, it would be the newest",
+    "repairable": "it cannot be restored; mended, it would be one of the newest that stay",
     "last": "it cannot be restored, but nothing else of its operator can be either",
     "chain": "the checkpoint that needs it is a delta on it",
     "marked": "marked as deleted; it goes with the last checkpoint that is a delta on it",
@@ -69,17 +68,10 @@ def version_retention(parser: Any, policy: Policy, strict: bool) -> Answer:
     found = _checkpoints(chains, parser.restored_together)
     marked = _named(found, "--marked", policy.marked)
     masks = _masks(found, policy, marked)
-    rows, warnings = _rows(found, masks, marked, _links(found, table, chains).kept_by(_any(masks)))
+    rows, warnings = _rows(found, masks, marked, links_between(without_flaws(chains), found.of).kept_by(_any(masks)))
     totals = totals_of(rows, "checkpoints")
     plan = RetentionPlan("versions", "checkpoints", tuple(rows), totals, (), rules_of(rows, RULES), False)
     return answer("retention", plan, [*findings, *chains.findings, *warnings], inputs, strict=strict)
-
-
-def _links(found: _Checkpoints, table: pa.Table, chains: Chains) -> Links:
-    """What stands on what, flawed or not: another copy may be found of what cannot be read."""
-    place = table.column_names.index("flaw")
-    whole = chains_of(table.set_column(place, "flaw", pa.nulls(len(table), pa.string())))
-    return links_between(whole, found.of)
 
 
 def _checkpoints(chains: Chains, together: str) -> _Checkpoints:
@@ -106,12 +98,13 @@ def _masks(found: _Checkpoints, policy: Policy, marked: Mask) -> dict[str, Mask]
     rank = np.cumsum(total)[found.owner] - np.cumsum(found.whole) if len(found.owner) else found.owner
     newest = np.full(len(found.names), -1)
     newest[found.owner[found.whole]] = found.number[found.whole]
-    newer = ~found.whole & (found.number > newest[found.owner])
+    floor = floors(found.owner, found.number, found.whole, policy.keep, len(found.names))
+    newer = ~found.whole & (found.number > floor[found.owner])
     return {
         "line": found.whole & (rank == 0),
         "pin": _named(found, "--pin", policy.pins),
         "keep": found.whole & (rank < (policy.keep or 0)) & ~marked,
-        "newer": newer & (newest >= 0)[found.owner],
+        "repairable": newer & (newest >= 0)[found.owner],
         "last": newer & (newest < 0)[found.owner],
     }
 

@@ -105,6 +105,8 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
         notes.append("It is state that may go. Leave the records: they tell what was sent and received.")
         if plan.trimming and not plan.doubt:
             notes.append("Trimming counts on channels that deliver in order, unless events/ tells otherwise.")
+    if any(_is_sum(row.path) for row in plan.rows):
+        notes.append("Checksum files (.crc) are counted but not shown: each goes, or stays, with what it is of.")
     if plan.kind == "batches":
         notes.append("Logs of sources and of a file sink, and what is the query's as a whole, are never proposed.")
     return tuple(notes)

@@ -292,7 +292,8 @@ class Run(AbstractContextManager["Run"]):
         from cklog.chain_answer import chain_answer
         from cklog.chain_sources import chain_source
 
-        return chain_answer(chain_source(self.parser, self.analyses), asked, self._options.strict)
+        source = chain_source(self.parser, self.analyses, self.engine_for)
+        return chain_answer(source, asked, self._options.strict)
 
     def impact(self, asked: Any, question: Any = None, kafka: KafkaLogs = KafkaLogs()) -> Answer:
         """What a crash and its recovery do to the results: by a system log, or of the sinks of a distributed run.

@@ -1,4 +1,4 @@
-"""A small streaming system without distribution: queries of filters, maps, unions, windows and joins, element by element.
+"""A small streaming system without distribution: queries of filters, maps, unions, windows and joins.
 
 Operators are those of `cklog.impact_model`; each takes an element at an application time and yields values at that
 time. A query's whole state can be copied, which is the paper's processing image (BTW 2017, definition 6): elements
@@ -69,9 +69,8 @@ class Running:
 
     def __init__(self, query: Query, starts: Mapping[str, int] | None = None) -> None:
         self._query = query
-        self._nodes = {
-            o.name: _node(o, query.functions.get(o.name), (starts or {}).get(o.name)) for o in query.operators
-        }
+        kept, functions = starts or {}, query.functions
+        self._nodes = {o.name: _node(o, functions.get(o.name), kept.get(o.name)) for o in query.operators}
 
     def take(self, element: Element) -> list[Result]:
         """The results of an element, in the order of the operators."""

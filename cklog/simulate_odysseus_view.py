@@ -13,8 +13,8 @@ def simulate_odysseus_view(answer: Answer) -> View:
     found = answer.result
     rows = tuple((o["output"], o["results"], o["missing"], o["wrong"], o["doubled"]) for o in found["outputs"])
     lead = (
-        f"Simulated the query {found['query']} on {found['elements']:,} elements: a crash at {found['crash'] / 1000:g} s, "
-        f"{found['recovery']} recovery from {found['restart'] / 1000:g} s on."
+        f"Simulated the query {found['query']} on {found['elements']:,} elements: a crash at "
+        f"{found['crash'] / 1000:g} s, {found['recovery']} recovery from {found['restart'] / 1000:g} s on."
     )
     sections = [Section("Results against a run without failure", _COLUMNS, rows)]
     files = tuple((f["path"], f["bytes"]) for f in found["files"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other c
 class QueryName(StrEnum):
     """`--query`."""
 
-    count = "count"
+    counting = "count"
     figure = "figure"
 
 
@@ -32,7 +32,7 @@ class RunOptions:
     recovery: Annotated[RecoveryName, typer.Option("--recovery", help="How it recovers.")] = RecoveryName.precise
     query: Annotated[
         QueryName, typer.Option("--query", help="The counting query, or the three of the paper's Figure 1.")
-    ] = QueryName.count
+    ] = QueryName.counting
     window: Annotated[float, typer.Option("--window", metavar="S", help="Counting: size of the window.")] = 60.0
     slide: Annotated[float | None, typer.Option("--slide", metavar="S", help="Counting: its slide (period).")] = None
     period: Annotated[float, typer.Option("--period", metavar="MS", help="Counting: between two elements.")] = 10.0
@@ -52,11 +52,8 @@ class RunOptions:
             return odysseus.run(odysseus.figure_query(), odysseus.figure_elements(), how), 1000, 2000
         period, interval = _ms("--period", self.period / 1000), _ms("--interval", self.interval)
         slide = period if self.slide is None else _ms("--slide", self.slide)
-        window, crash, restart = (
-            _ms("--window", self.window),
-            _ms("--crash-at", self.crash),
-            _ms("--restart-at", self.restart),
-        )
+        window, crash = _ms("--window", self.window), _ms("--crash-at", self.crash)
+        restart = _ms("--restart-at", self.restart)
         if not slide <= window:
             raise UsageError(f"--slide {slide / 1000:g}: more than the window")
         how = odysseus.Crash(self.recovery.value, crash // interval * interval, crash, restart, not self.unaligned)

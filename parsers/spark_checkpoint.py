@@ -119,7 +119,7 @@ class SparkCheckpoint:
             query_id=found.metadata.value if found.metadata is not None else None,
             committed=found.c,
             planned=planned,
-            batches=_batches(found),
+            batches=_batches(asked),
             sources=sources,
             sink=sink,
             sink_has_planned=has,

@@ -204,7 +204,7 @@ def _head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]]:
     try:
         rows = json.loads(plain[6:end])
         return version, {int(row["version"]): str(row["checkpointUniqueId"]) for row in rows}
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise Damaged("corrupt-file", 0, "its lineage cannot be read") from None
 
 

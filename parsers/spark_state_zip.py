@@ -55,6 +55,8 @@ def _prove(archive: zipfile.ZipFile) -> None:
     """Read every member, which checks its CRC-32; never more than `_UNZIPPED_BYTES` in all."""
     left = _UNZIPPED_BYTES
     for member in archive.infolist():
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others can ask for much memory
+            raise Damaged("corrupt-file", None, f"compression method {member.compress_type} of zip is not Spark's")
         with archive.open(member) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 left -= len(chunk)

@@ -191,6 +191,14 @@ def test_verify_says_which_batch_can_be_loaded(tmp_path: Path) -> None:
         ended = cklog("verify", home, *moved("spark-state-hdfs", home), "--line", line)
         assert ended.code == code, ended.out
     assert "all 2 state stores can load version 4" in ended.out
+    line.write_text(json.dumps({"query/0": 6}))
+    told = json.loads(cklog("verify", home, "--line", line, "--json").out)["result"]
+    assert {check["check"]: check["holds"] for check in told["checks"]} == {
+        "committed": True,
+        "consistent": True,
+        "loadable": False,
+        "replayable": True,
+    }
     assert cklog("recovery-line", home, "--at", "query/0=5").code == 3
     assert cklog("recovery-line", home, "--at", "query/0=3").code == 0
 
@@ -257,7 +265,7 @@ DID: list[tuple[str, list[str], bool, int, list[tuple[str, str, str]]]] = [
 def test_what_a_restart_did_is_said_beforehand(
     name: str, damaged: list[str], fails: bool, line: int, findings: list[tuple[str, str, str]]
 ) -> None:
-    """The rows about state of the table in the study of the format, each restarted for real; the last one is more of the same."""
+    """The rows about state in the study of the format, each restarted for real; the last one is more of the same."""
     root = root_of(name)
     for path in damaged:
         if path.endswith("…"):

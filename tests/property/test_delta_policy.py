@@ -7,6 +7,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -15,7 +16,9 @@ from cklog import delta_history
 from cklog.delta_hindsight import best_fixed
 from cklog.delta_history import Histories, blocks, priced
 from cklog.delta_policy import By, Floats, Limits, Prices, scheduled
-from cklog.model import Subtask
+from cklog.delta_records import in_order
+from cklog.model import CHECKPOINTS, Subtask
+from cklog.tables import records_of
 
 sizes = st.integers(0, 40).map(float)
 column = st.lists(st.tuples(sizes, sizes, sizes, sizes), min_size=1, max_size=9)
@@ -185,6 +188,26 @@ def test_a_price_in_the_other_form_is_of_the_newest_base_or_the_average_of_the_d
             assert prices.delta_bytes[k, s] == (size if form == "d" else first if average is None else average)
             average = average if form == "B" else size if average is None else (average + size) / 2
         assert not prices.base_bytes[len(word) :, s].any()
+
+
+names = st.tuples(st.sampled_from("ab"), st.sampled_from([None, 0, 1, 2**40]), st.integers(0, 5))
+
+
+@given(st.lists(names, min_size=1, max_size=20))
+def test_records_are_put_in_order_as_for_every_other_command(rows: list[tuple[str, int | None, int]]) -> None:
+    """Or not at all, if a checkpoint has two records."""
+    columns = ("operator", "subtask", "checkpoint")
+    records = [dict(zip(columns, row, strict=True)) | {"bytes": i} for i, row in enumerate(rows)]
+    table = pa.Table.from_pylist(records, schema=CHECKPOINTS)
+    known = [Subtask("c", 0)]
+    found = in_order(table, known)
+    assert (found is None) == (len({(o, s or 0, n) for o, s, n in rows}) < len(rows))
+    if found is not None:
+        expected = records_of(table, known)
+        assert found.subtasks == expected.subtasks
+        assert found.owner.tolist() == expected.subtask.tolist()
+        assert found.number.tolist() == expected.number.tolist()
+        assert found.table["bytes"].to_pylist() == expected.table["bytes"].to_pylist()
 
 
 @given(st.lists(words, min_size=1, max_size=8), st.integers(1, 30))

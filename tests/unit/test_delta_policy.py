@@ -112,6 +112,7 @@ def test_no_deltas_at_all_may_be_asked_for(limits: Limits) -> None:
     [
         ({"ratio": -1.0}, "--ratio -1"),
         ({"ratio": float("nan")}, "--ratio nan"),
+        ({"ratio": 1e300}, "--ratio 1e[+]300"),
         ({"max_delta": -1}, "--max-delta -1"),
         ({"max_restore_ms": 0.0}, "--max-restore-time 0"),
         ({"probe_after": 1}, "--probe-after 1"),

@@ -150,6 +150,23 @@ def test_a_hostile_zip_is_damage(data: bytes) -> None:
         parts_of(data)
 
 
+@given(st.data())
+def test_random_damage_to_a_zip_is_damage_or_none(data: st.DataObject) -> None:
+    whole = bytearray(snapshot(("a.sst", 1), ("b.sst", 2)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(Damaged):
+        parts_of(bytes(whole))
+
+
+def test_a_zip_of_another_method_is_refused() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("metadata", b'v1\n{"sstFiles":[]}')
+    with pytest.raises(Damaged, match="method 14"):
+        parts_of(file.getvalue())
+
+
 def test_a_zip_bomb_is_refused() -> None:
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("metadata", "w") as file:

@@ -345,3 +345,27 @@ def test_tables_are_told_in_words() -> None:
     assert "Round 4 has 3 of 5, 2 tokens missing. Tokens follow each checkpoint (MS-src)." in out
     assert "round 4: HAU4/0 waits for HAU2/0->HAU4/0: its token was sent and has not been taken" in out
     assert cklog("rounds", CHAIN, "--format", "csv").out.count("\n") == 5
+
+
+def replayed(folder: Path) -> tuple[int, dict[str, Any], list[str]]:
+    """Exit code, `retained` by channel in flight, and the findings of `recovery-line`."""
+    ended = cklog("recovery-line", folder, "--json")
+    found = json.loads(ended.out)
+    channels = {r["channel"]: (r["messages"], r["retained"]) for r in found["result"]["channels"]}
+    return ended.code, channels, [f["id"] for f in found["findings"]]
+
+
+def test_a_line_finds_its_tuples_in_the_checkpoints_that_hold_them(tmp_path: Path) -> None:
+    code, channels, findings = replayed(PARALLEL)
+    held = {"HAU2/0->HAU3/0": (7, True), "HAU2/0->HAU4/0": (5, True)}
+    assert (code, channels | held, findings) == (0, channels, [])
+    folder = copied(tmp_path, PARALLEL)
+    [gone] = without(folder, "system", event="tuples-stored", channel="HAU2/0->HAU3/0")
+    assert gone["tuples"] == 7
+    code, channels, findings = replayed(folder)
+    assert (code, channels["HAU2/0->HAU3/0"], findings) == (3, (0, False), ["retention-hole"])
+    shutil.rmtree(folder / "channels")
+    code, channels, findings = replayed(folder)
+    assert channels["HAU2/0->HAU4/0"] == (5, True)
+    assert channels["HAU2/0->HAU3/0"] == (None, None)
+    assert findings == ["no-channel-log"]

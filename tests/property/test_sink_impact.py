@@ -1,0 +1,67 @@
+"""What sinks take again after a restart from the line, against what they had really taken."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+
+from cklog.impact import ImpactQuestion
+from cklog.question import Question
+from cklog.run import Options, open_run
+from cklog.sink_impact import SinkImpact
+from tests.property.oracle import Execution, latest_line
+from tests.property.test_runs import failed_runs, manifest, tables, write
+
+
+def taken_again(execution: Execution, line: dict[str, int]) -> dict[str, set[int]]:
+    """By channel: messages that were received after the checkpoint on the line; a survivor's current state is last."""
+    taken: dict[str, set[int]] = {name: set() for name in execution.channels}
+    checkpoints = dict.fromkeys(execution.subtasks, 0)
+    for event in execution.events:
+        if event.kind == "ckpt":
+            checkpoints[event.subtask] += 1
+        elif event.kind == "recv" and checkpoints[event.subtask] >= line[event.subtask]:
+            taken[event.channel].add(event.seq)
+    return taken
+
+
+def sinks(execution: Execution) -> set[str]:
+    """Operators that no other one reads from."""
+    pairs = [(a.partition("/")[0], b.partition("/")[0]) for a, b in execution.channels.values()]
+    return {s.partition("/")[0] for s in execution.subtasks} - {a for a, b in pairs if a != b}
+
+
+def in_order(execution: Execution, channel: str) -> bool:
+    got = [e.seq for e in execution.events if e.kind == "recv" and e.channel == channel]
+    return got == sorted(got)
+
+
+@settings(max_examples=120)
+@given(failed_runs())
+def test_sinks_take_again_what_they_took_after_the_line(
+    case: tuple[Execution, frozenset[str], random.Random],
+) -> None:
+    execution, failed, rng = case
+    with tempfile.TemporaryDirectory() as name:
+        manifest(Path(name), execution)
+        write(Path(name), tables(execution, failed, rng), rng)
+        with open_run(name, Options(split_bytes=97)) as run:
+            found: SinkImpact = run.impact(ImpactQuestion(), Question(failed=tuple(sorted(failed)))).result
+    again = taken_again(execution, latest_line(execution, failed))
+    rows = {row.of: row for row in found.intervals if row.why in ("rolled-back", "taken-since")}
+    for channel, (_, receiver) in execution.channels.items():
+        truth = again[channel] if receiver.partition("/")[0] in sinks(execution) else set()
+        row = rows.pop(channel, None)
+        if row is None:
+            assert not truth
+            continue
+        assert row.sink == receiver
+        told = set(range(row.from_, row.to)) if row.to is not None else set()
+        assert truth <= told
+        if in_order(execution, channel):
+            assert truth == told
+        assert row.most is None or row.most >= (row.to or row.from_)
+    assert not rows
