@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 OPERATORS, CHECKPOINTS = 1_000, 10_000
 ROW_GROUP = 1 << 20
-ROUNDS = 1
+ROUNDS = 3
 START = 1_767_225_600_000
 COMMANDS = ("chain", "recovery-line")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cklog.chain_answer import ChainAnswer, ChainRow, ReadStep, Restore
-from cklog.chain_findings import name_of, restorable_up_to
+from cklog.chain_findings import name_of, restorable_up_to, why
 from cklog.model import Answer
 from cklog.view import Section, View, section
 
@@ -20,9 +20,14 @@ def chain_view(answer: Answer) -> View:
     """How many chains are whole, each chain with what restoring it reads, the worst first, and the pieces in order."""
     found: ChainAnswer = answer.result
     rows = sorted(found.chains, key=lambda row: _WORST_FIRST.index(row.status))
-    columns = ("chain", "status", "checkpoints", "newest", "restorable", "reads", "bytes", "about s")
+    columns = ("chain", "status", "stored", "newest", "restorable", "pieces", "back to", "bytes", "about s")
     sections = [
-        _short("Chains", columns, [_chain_cells(row) for row in rows], "reads: the pieces for the checkpoint restored"),
+        _short(
+            "Chains",
+            columns,
+            [_chain_cells(row) for row in rows],
+            "pieces: files or records to read, the oldest of checkpoint `back to`",
+        ),
         _short("Restored together", ("of", "chains", "checkpoint", "pieces", "bytes", "about s"), _together(found)),
         _short("To read, in order", ("chain", "for", "piece", "form", "bytes", "about s", "path"), _steps(found.read)),
     ]
@@ -49,7 +54,9 @@ def _goal(found: ChainAnswer) -> str:
         able = "can" if len(reached) == len(found.together) else "cannot"
         return f"checkpoint {found.asked} {able} be restored"
     if not reached:
-        return "nothing can be restored"
+        return (
+            "nothing can be restored for all that is known" if found.totals["unchecked"] else "nothing can be restored"
+        )
     if found.restored_together == "run":
         return f"checkpoint {reached[0].checkpoint} can be restored by all"
     return f"{len(reached)} of {len(found.together)} {found.restored_together}s can be restored"
@@ -72,10 +79,8 @@ def _notes(found: ChainAnswer) -> list[str]:
 
 
 def _chain_cells(row: ChainRow) -> tuple[Any, ...]:
-    reads = "-" if row.pieces is None else f"{row.pieces}, back to {row.back_to}" if row.deltas else str(row.pieces)
-    restorable = "-" if row.restorable is None else row.restorable
-    cells = (name_of(row), row.status, row.checkpoints, row.newest, restorable, reads)
-    return (*cells, _cell(row.bytes), _seconds(row.time_ms))
+    cells = (name_of(row), row.status, row.checkpoints, row.newest, _cell(row.restorable))
+    return (*cells, _cell(row.pieces), _cell(row.back_to), _cell(row.bytes), _seconds(row.time_ms))
 
 
 def _together(found: ChainAnswer) -> list[tuple[Any, ...]]:
@@ -108,8 +113,8 @@ def _place(path: str | None, offset: int | None) -> str:
     return "-" if not path else path if offset is None else f"{path}:{offset}"
 
 
-def _cell(value: int | None) -> Any:
-    return "-" if value is None else value
+def _cell(value: Any) -> Any:
+    return "-" if value in (None, "") else value
 
 
 def _seconds(ms: float | None) -> str:
@@ -141,13 +146,9 @@ def _data(found: ChainAnswer) -> Section:
         "time_ms",
         "time_from",
     )
-    rows = [(*(_blank(getattr(row, name)) for name in columns), _because(row)) for row in found.chains]
+    rows = [(*(_cell(getattr(row, name)) for name in columns), _because(row)) for row in found.chains]
     return Section("Chains", (*columns, "because"), tuple(rows))
 
 
-def _blank(value: Any) -> Any:
-    return "" if value is None else value
-
-
 def _because(row: ChainRow) -> str:
-    return "" if row.because is None else restorable_up_to(row)
+    return "-" if row.because is None else why(row.because)

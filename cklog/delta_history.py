@@ -23,8 +23,8 @@ from cklog.delta_records import DeltaRecords
 from cklog.history import Ints
 from cklog.model import Subtask
 
-_CELLS = 1 << 23
-"""Cells of a block of histories that are looked at together: about 64 MB for each measure and form."""
+_CELLS = 1 << 24
+"""Cells of a block of histories that are looked at together: about 128 MB for each measure and form."""
 
 _MOST = 1 << 53
 """Bytes or ms above which a checkpoint is not believed, nor a sum exact."""

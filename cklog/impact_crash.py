@@ -75,7 +75,7 @@ class _Run:
 def _crashed_runs(events: tuple[Event, ...]) -> list[_Run]:
     boots = [i for i, event in enumerate(events) if event.event == "boot"]
     found = []
-    for start, end in zip(boots, [*boots[1:], None], strict=True):
+    for start, end in zip(boots, [*boots[1:], None][: len(boots)], strict=True):
         run = events[start:end]
         if not any(event.event == "shutdown" for event in run):
             found.append(_Run(run, None if end is None else events[end]))

@@ -136,8 +136,15 @@ class _Graph:
         feeds = {c.sender.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
         stated = {row["name"] for row in manifest.get("operators", []) if row.get("kind") == "sink"}
         self.sinks = (operators - feeds) | (stated & operators)
+        self.entries = line.line
         self.current = {Subtask(e.operator, e.subtask) for e in line.line if e.state == "current"}
         self.queued = {e.operator for e in line.line if e.state == "eventual"}
+
+    def keeps_reading(self, operators: set[str]) -> bool:
+        """Whether all sources among some operators keep running: those that take from no other one."""
+        fed = {c.receiver.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
+        sources = [Subtask(e.operator, e.subtask) for e in self.entries if e.operator in operators - fed]
+        return bool(sources) and all(subtask in self.current for subtask in sources)
 
     def above(self, sink: str) -> set[str]:
         """The operators that a sink's results rest on, and itself."""
@@ -210,7 +217,7 @@ def _guarantee(
     sources = [row for row in again if row.reader.rpartition("/")[0] in above]
     pieces = [
         _channels_kept(line, graph, above),
-        *([input_piece(sources)] if sources else []),
+        *([] if graph.keeps_reading(above) else [input_piece(sources)]),
         Piece("state", line.consistent or None, "line-stored"),
         _output(graph, sink, doubled, manifest),
     ]

@@ -10,8 +10,8 @@ those of the other side in that side's window at t.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 OperatorClass = Literal["arbitrary", "deterministic", "convergent-capable", "repeatable"]
 CLASSES: tuple[OperatorClass, ...] = ("arbitrary", "deterministic", "convergent-capable", "repeatable")
@@ -210,3 +210,4 @@ class Impact:
     outputs: tuple[OutputImpact, ...]
     tasks: tuple[Task, ...]
     notes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)

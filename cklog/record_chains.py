@@ -17,6 +17,9 @@ from cklog.tables import Records
 
 Mask = NDArray[np.bool_]
 
+_TOLD = 100
+"""Checkpoints that are told one by one."""
+
 
 def has_chains(records: Records) -> bool:
     """Whether any record is a delta, or lists variables that may be."""
@@ -41,15 +44,13 @@ def restorable_records(records: Records, lost: bool) -> tuple[Mask, list[Finding
 
 def _broken(records: Records, pieces: RecordPieces, chains: Chains, rows: NDArray[np.int64]) -> Iterator[Finding]:
     """Why pieces cannot be restored that were stored completely."""
-    for row in rows.tolist():
-        piece = {name: pieces.table[name][row].as_py() for name in ("store", "version", "form", "parent", "flaw")}
-        if piece["flaw"] == UNFINISHED:
-            continue
-        subject = f"{records.subtasks[records.subtask[pieces.record[row]]]}={piece['version']}"
-        what = f"variable {piece['store']} of checkpoint {subject}" if piece["store"] else f"checkpoint {subject}"
-        flaw = chains.flaw(row)
-        if flaw is not None:
-            why = flaw
-        else:
-            why = f"is a delta on {chains.parent(row)}, which is missing or cannot be restored"
+    rows = rows[pc.fill_null(pc.not_equal(pieces.table["flaw"].take(pa.array(rows)), UNFINISHED), True).to_numpy()]
+    for row in rows[:_TOLD].tolist():
+        store, version = (pieces.table[name][row].as_py() for name in ("store", "version"))
+        subject = f"{records.subtasks[records.subtask[pieces.record[row]]]}={version}"
+        what = f"variable {store} of checkpoint {subject}" if store else f"checkpoint {subject}"
+        why = chains.flaw(row) or f"is a delta on {chains.parent(row)}, which is missing or cannot be restored"
         yield Finding("broken-chain", "error", subject, f"{what} {why}", place_at(pieces.table, row))
+    if len(rows) > _TOLD:
+        more = f"{len(rows) - _TOLD} more"
+        yield Finding("broken-chain", "error", f"{more} checkpoints", f"{more} parts of checkpoints cannot be restored")

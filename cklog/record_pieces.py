@@ -133,7 +133,7 @@ def _by_variable(table: pa.Table, listed: Ints, texts: list[str]) -> tuple[pa.Ta
 
 def _shared(took: pa.ChunkedArray, owner: Ints, stored: pa.Array) -> pa.Array:
     """The time that each record took, by the sizes of its variables; not known where one of those is not."""
-    size = pc.fill_null(stored.cast(pa.float64()), np.nan).to_numpy()
+    size = pc.fill_null(stored.cast(pa.float64(), safe=False), np.nan).to_numpy()
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     counts = np.diff(np.r_[starts, len(owner)])
     total = np.repeat(np.add.reduceat(size, starts), counts) if len(size) else size

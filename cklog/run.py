@@ -303,7 +303,7 @@ class Run(AbstractContextManager["Run"]):
         from cklog.sink_answers import is_distributed, sink_impact_answer
 
         o = self._options
-        if is_distributed(self.parser, asked, question, kafka):
+        if is_distributed(self, asked, question, kafka, o.split_bytes):
             return sink_impact_answer(self, question or Question(), kafka, o.strict, o.split_bytes)
         from cklog.impact import impact_answer
 

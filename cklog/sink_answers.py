@@ -15,15 +15,16 @@ _OTHERS = ("plan", "snapshots", "partitions", "stores")
 """What parsers offer whose runs are no run folders."""
 
 
-def is_distributed(parser: Any, asked: Any, question: Question | None, kafka: KafkaLogs) -> bool:
-    """Whether a run restarts from a line: it has no system log, and nobody says when it crashed.
+def is_distributed(run: Any, asked: Any, question: Question | None, kafka: KafkaLogs, split_bytes: int) -> bool:
+    """Whether a run restarts from a line: no system log tells of boots or queries, and nobody says when it crashed.
 
     Raises
     ------
     UsageError : options of the other kind of run are given
     """
+    parser = run.parser
     alone = hasattr(parser, "has") and not any(hasattr(parser, other) for other in _OTHERS)
-    by_time = alone and (parser.has("system") or asked.crash is not None)
+    by_time = alone and (asked.crash is not None or (parser.has("system") and _booted(run, split_bytes)))
     if by_time and ((question is not None and question != Question()) or kafka != KafkaLogs()):
         raise UsageError(
             "--at, --against, --failed, --as-of and --kafka: this run is judged by its system log",
@@ -35,6 +36,14 @@ def is_distributed(parser: Any, asked: Any, question: Question | None, kafka: Ka
             "they are about runs with a system log, or with --crash TIME",
         )
     return not by_time
+
+
+def _booted(run: Any, split_bytes: int) -> bool:
+    """Whether the system log tells of one system's life, or might: a log of checkpointing tokens does not."""
+    from cklog.impact_system import read_system
+
+    log = read_system(run.parser, run.engine_for, split_bytes)
+    return bool(log.events) or log.damaged
 
 
 def sink_impact_answer(run: Any, question: Question, kafka: KafkaLogs, strict: bool, split_bytes: int) -> Answer:

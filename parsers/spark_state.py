@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from cklog.storage import Entry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _FILE = re.compile(rf"{_NUMBER}/{_NUMBER}/(?:([^/]+)/)?{_NUMBER}(?:_([^/.]+))?\.(delta|snapshot|changelog|zip)")
+_BATCH = re.compile("[0-9]{1,18}")
 _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "HDFSBackedStateStoreProvider": ("snapshot", "delta"),
     "RocksDBStateStoreProvider": ("zip", "changelog"),
@@ -117,7 +118,10 @@ def list_stores(
     operators = _operators(by_path, lead, ids)
     metadata = [path for path in by_path if "/_metadata/" in path]
     reads = {operator: _metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
-    required = (chain for operator, got in reads.items() for chain in _required(operator, got, [*found], conf))
+    seen: dict[str, list[ChainName]] = {operator: [] for operator in reads}
+    for chain in found:
+        seen.setdefault(chain.operator, []).append(chain)
+    required = (chain for operator, got in reads.items() for chain in _required(operator, got, seen[operator], conf))
     for chain in islice(required, _MOST_STORES):
         found.setdefault(chain, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
@@ -139,7 +143,7 @@ def _of_provider(versions: dict[int, list[StateFile]], words: tuple[str, str]) -
 def _operators(by_path: Mapping[str, Entry], lead: str, ids: Iterable[str]) -> list[str]:
     """Operators are numbered from 0, so that a folder that is gone altogether leaves a hole."""
     seen = {path[len(lead) :].partition("/")[0] for path in by_path}
-    numbers = {int(name) for name in {*seen, *ids} if re.fullmatch(r"[0-9]{1,4}", name)}
+    numbers = {int(name) for name in {*seen, *ids} if re.fullmatch(r"[0-9]{1,3}", name)}
     return [str(n) for n in range(max(numbers, default=-1) + 1)]
 
 
@@ -147,7 +151,8 @@ def _metadata(
     root: Root, by_path: Mapping[str, Entry], paths: Iterable[str], folder: str
 ) -> Read[OperatorMetadata] | None:
     """The operator's metadata, among `paths`: version 1, or the newest of version 2."""
-    newer = [path for path in paths if re.fullmatch(re.escape(folder) + r"/v2/[0-9]{1,18}", path)]
+    lead = f"{folder}/v2/"
+    newer = [path for path in paths if path.startswith(lead) and _BATCH.fullmatch(path, len(lead))]
     path = max(newer, key=lambda path: int(path.rpartition("/")[2]), default=f"{folder}/metadata")
     if path not in by_path:
         return None
@@ -172,7 +177,7 @@ def decode_operator(data: bytes) -> OperatorMetadata:
 
 
 def _required(
-    operator: str, metadata: Read[OperatorMetadata] | None, found: Iterable[ChainName], conf: Mapping[str, Any]
+    operator: str, metadata: Read[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
 ) -> Iterable[ChainName]:
     """Stores that an operator must have; without metadata, those seen in any partition, in as many as are set."""
     if metadata is not None and metadata.value is not None:
@@ -180,7 +185,6 @@ def _required(
             for partition in range(partitions):
                 yield ChainName(operator, partition, "" if store == "default" else store)
         return
-    seen = [chain for chain in found if chain.operator == operator]
     last = max((chain.subtask for chain in seen if chain.subtask < MOST_PARTITIONS), default=0)
     setting = str(conf.get("spark.sql.shuffle.partitions", ""))
     if last and re.fullmatch("[0-9]{1,6}", setting):  # a global aggregation has one partition, whatever is set

@@ -100,11 +100,10 @@ class State:
 
     def rows(self, batch: int) -> Iterator[dict[str, Any]]:
         """A row for each operator and store: in how many partitions, and how many files of how many bytes."""
-        kinds = sorted(
-            {(chain.operator, chain.store) for chain in self._chosen}, key=lambda kind: (int(kind[0]), kind[1])
-        )
-        for operator, store in kinds:
-            chains = [chain for chain in self._chosen if (chain.operator, chain.store) == (operator, store)]
+        kinds: dict[tuple[int, str, str], list[ChainName]] = {}
+        for chain in self._chosen:
+            kinds.setdefault((int(chain.operator), chain.operator, chain.store), []).append(chain)
+        for (_, operator, store), chains in sorted(kinds.items()):
             files = [f for chain in chains for fs in self._chosen[chain].values() for f in fs]
             yield {
                 "operator": operator,

@@ -65,7 +65,7 @@ class Oracle:
         found = [p for p in self.pieces if name_of(p) == name and p["version"] == version and p["form"] == form]
         found = [p for p in found if p["flaw"] is None]
         if form == "delta":
-            found = [p for p in found if self.parent(p) is None or self.parent(p) < version]
+            found = [p for p in found if (parent := self.parent(p)) is None or parent < version]
         said = {(p["bytes"], self.parent(p)) for p in found}
         return min(found, key=lambda p: p["path"]) if len(said) == 1 else None
 
@@ -74,7 +74,8 @@ class Oracle:
         if base is not None:
             return [base]
         delta = self.usable(name, version, "delta")
-        below = None if delta is None or self.parent(delta) is None else self.reading(name, self.parent(delta))
+        parent = None if delta is None else self.parent(delta)
+        below = None if parent is None else self.reading(name, parent)
         return None if delta is None or below is None else [*below, delta]
 
     def common(self, names: Sequence[Name], every: bool) -> int | None:
@@ -161,6 +162,7 @@ def test_the_link_that_is_named_is_the_nearest_that_fails(rows: list[Piece]) -> 
             if link.row is None:
                 assert link.version not in oracle.versions(name)
             else:
+                assert at is not None
                 assert not oracle.usable(name, at, "base")
                 assert not oracle.usable(name, at, "delta")
 

@@ -150,7 +150,7 @@ def check_announced(case: Case) -> None:
                 assert within(time, impact, "offline", "convergence"), f"{impact.output} at {time} is missing"
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(cases())
 def test_every_missing_wrong_or_doubled_result_lies_in_its_announced_phase(case: Case) -> None:
     check_announced(case)
@@ -171,7 +171,7 @@ def is_simple(case: Case, impact: OutputImpact) -> bool:
     )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(cases(kinds=("map", "time", "count")))
 def test_phases_of_repeatable_and_convergent_capable_operators_are_tight(case: Case) -> None:
     for impact in case.impacts:

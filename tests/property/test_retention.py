@@ -250,6 +250,12 @@ def test_of_every_tree_that_lost_one_all_that_might_be_the_newest_stays() -> Non
         assert stays == set().union(*(ancestry(tree, n, lost) for n in roots)) - {lost}
 
 
+def test_what_would_be_among_those_kept_stays() -> None:
+    """With 5 torn 6 and 7 cannot be restored either: --keep 2 counts 4 and 3; mended, it would count 7 and 6."""
+    found = fates(pieces("op", (0, 0, 0, 0, 0, 5, 6), 0, 5), Policy(keep=2))["op"]
+    assert {number for number, fate in found.items() if fate != "OBSOLETE"} == {3, 4, 5, 6, 7}
+
+
 def test_marks_go_with_the_last_dependant() -> None:
     """US patent 9,471,438: marked while a dependant exists; when none does, it and every marked ancestor go."""
     rows = pieces("op", (0, 1, 2, 3, 0, 5, 6))

@@ -299,6 +299,27 @@ def test_state_files_that_are_gone_and_those_nobody_looked_at(tmp_path: Path) ->
     assert (rows_of(answer)["a/0"].restorable, ids(answer), answer.exit_code) == (3, ["unchecked-input"], 0)
 
 
+@pytest.mark.parametrize("parents", [(0, 1, 2, 3, 4, 5), (0, 0, 1, 1, 2, 2), (0, 0, 0, 3, 3, 0)])
+def test_each_state_file_deleted_in_turn(tmp_path: Path, parents: tuple[int, ...]) -> None:
+    """Checkpoints 1 to 7 of a run, the first of them a base: version 0 of the tree is checkpoint 1."""
+    rows = [checkpoint("a/0", 1, form="base", uri="ck/1")]
+    for number, parent in enumerate(parents, 2):
+        rows.append(checkpoint("a/0", number, form="delta", parent=parent + 1, uri=f"ck/{number}"))
+    write(tmp_path, "checkpoints", rows)
+    (tmp_path / "ck").mkdir()
+    for number in range(1, 8):
+        (tmp_path / "ck" / str(number)).touch()
+    for lost in range(1, 8):
+        (tmp_path / "ck" / str(lost)).unlink()
+        row = rows_of(ask(tmp_path))["a/0"]
+        gone = {version + 1 for version in descendants(parents, lost - 1)}
+        assert (row.restorable, row.unrestorable) == (max({*range(1, 8)} - gone, default=None), len(gone))
+        for number in range(1, 8):
+            code = ask(tmp_path, ChainQuestion(checkpoint=number)).exit_code
+            assert (code == 4) == (number in gone)
+        (tmp_path / "ck" / str(lost)).touch()
+
+
 def test_a_checkpoint_that_is_asked_for(tmp_path: Path) -> None:
     write(tmp_path, "checkpoints", history("1b 2d1 4d3 5b"))
     answer = ask(tmp_path, ChainQuestion(checkpoint=2))

@@ -183,6 +183,15 @@ def test_a_round_that_may_still_complete_stays(tmp_path: Path) -> None:
     assert found["a/0=1"][:2] == ("OBSOLETE", "obsolete")
 
 
+def test_a_round_that_may_lack_a_subtask_holds_everything(tmp_path: Path) -> None:
+    """Records are lost and no job.json names the subtasks: an older round may be the last complete one."""
+    records = [taken(n, "a", round=n, kind="coordinated") for n in (1, 2, 3)]
+    answer = asked(write(tmp_path, records, tail='{"operator": "b", "checkpoint": 3, "ro\n'))
+    assert (answer["exit"], answer["result"]["doubt"]) == (5, "unproven")
+    assert {row["fate"] for row in answer["result"]["rows"]} == {"VALID", "KEEP"}
+    assert [trim["below"] for trim in answer["result"]["trimming"]] == []
+
+
 def test_files_folders_and_what_lies_elsewhere(tmp_path: Path) -> None:
     uris = ["state/1.bin", "file:///srv/run/state/2", "s3://bucket/3", "job.json", "../outside", "state/6.bin"]
     records = [taken(n, uri=uri) for n, uri in enumerate(uris, 1)]

@@ -18,6 +18,7 @@ from cklog.sink_impact import Piece, SinkImpact
 from tests import flink_builder as fb
 from tests.cli import cklog
 from tests.conftest import SAMPLES
+from tests.kafka_broker import TopicLog, commit_batch
 
 WORDCOUNT = "file:///srv/cklog-sample/wordcount"
 
@@ -211,6 +212,48 @@ def test_against_names_one_snapshot(tmp_path: Path) -> None:
     assert cklog("impact", tmp_path, "--against", "chk-9").code == 66
 
 
+def logs(folder: Path) -> Path:
+    """The topic that the job reads, the one it writes with a transaction still open, and what its group committed."""
+    read, wrote, commits = TopicLog(), TopicLog(), TopicLog()
+    read.data(300)
+    wrote.data(5)
+    wrote.data(4, producer=77)
+    commits.add(commit_batch(0, [("job", "in", 0, 180)]), [0], 1, "data")
+    for name, log in (("in-0", read), ("out-0", wrote), ("__consumer_offsets-0", commits)):
+        log.write(folder / name)
+    return folder
+
+
+def test_kafka_logs_bound_what_comes_again(tmp_path: Path) -> None:
+    flink(tmp_path / "job", 7, 100, ["out-0-7"])
+    kafka = ("--kafka", str(logs(tmp_path / "kafka")))
+    found = impact(tmp_path / "job", *kafka)
+    (row,) = found["again"]
+    assert (row["from"], row["to"], row["most"], row["kept"]) == (100, None, 300, True)
+    (told,) = found["transactions"]
+    assert [told[k] for k in ("fate", "log", "from", "to", "records")] == ["committed", "out-0", 5, 9, 4]
+    assert kept(found) == {"out of committed records": "exactly-once", "out of all records": "at-least-once"}
+    found = impact(tmp_path / "job", *kafka, "--group", "job")
+    (row,) = found["again"]
+    assert (row["from"], row["to"], row["most"]) == (100, 180, 300)
+    assert fates(found)[0] == ("out", "of all records", "doubled", 100, 180, "read-again")
+
+
+def test_offsets_that_the_log_no_longer_has_are_lost(tmp_path: Path) -> None:
+    flink(tmp_path / "job", 7, 400, ["out-0-7"])
+    found = impact(tmp_path / "job", "--kafka", str(logs(tmp_path / "kafka")))
+    assert found["again"][0]["kept"] is False
+    assert kept(found) == {"out of committed records": "at-most-once", "out of all records": "none"}
+
+
+def test_logs_that_are_not_there(tmp_path: Path) -> None:
+    flink(tmp_path / "job", 7, 100, [])
+    folder = logs(tmp_path / "kafka")
+    assert cklog("impact", tmp_path / "job", "--kafka", folder, "--group", "other").code == 66
+    assert cklog("impact", tmp_path / "job", "--kafka", folder, "--channel", "in-0=no-9").code == 66
+    assert cklog("impact", tmp_path / "job", "--group", "job").code == 2
+
+
 # Kafka
 
 
@@ -249,6 +292,8 @@ def test_a_sink_puts_out_again_what_it_took_after_its_checkpoint() -> None:
     found = of_line(line_of([AB], [entry("a"), entry("b")]), {"a/0->b/0": 7})
     (row,) = found.intervals
     assert (row.sink, row.fate, row.from_, row.to, row.most, row.count) == ("b/0", "doubled", 4, 7, 12, 3)
+    assert [(g.sink, g.guarantee, g.at_best) for g in found.guarantees] == [("b", "none", "exactly-once")]
+    found = of_line(line_of([AB], [entry("a", "current"), entry("b")]), {"a/0->b/0": 7})
     assert [(g.sink, g.guarantee, g.at_best) for g in found.guarantees] == [("b", "at-least-once", "exactly-once")]
 
 
@@ -259,15 +304,17 @@ def test_what_is_not_known_is_bounded_by_the_log(logged: bool, most: int | None)
 
 
 def test_a_sink_that_keeps_running_takes_nothing_again() -> None:
-    found = of_line(line_of([AB], [entry("a"), entry("b", "current")]), {"a/0->b/0": 7})
+    found = of_line(line_of([AB], [entry("a", "current"), entry("b", "current")]), {"a/0->b/0": 7})
     assert found.intervals == ()
     assert found.guarantees[0].guarantee == "exactly-once"
 
 
 @pytest.mark.parametrize("delivery", ["transactional", "deduplicates"])
 def test_a_sink_that_takes_nothing_twice(delivery: str) -> None:
-    found = of_line(line_of([AB], [entry("a"), entry("b")]), {"a/0->b/0": 7}, delivery=delivery)
+    found = of_line(line_of([AB], [entry("a", "current"), entry("b")]), {"a/0->b/0": 7}, delivery=delivery)
     assert found.guarantees[0].guarantee == "exactly-once"
+    found = of_line(line_of([AB], [entry("a"), entry("b")]), {"a/0->b/0": 7}, delivery=delivery)
+    assert [(g.guarantee, g.at_best) for g in found.guarantees] == [("at-most-once", "exactly-once")]
 
 
 def test_what_a_channel_has_lost_reaches_no_sink_below_it() -> None:
@@ -334,3 +381,8 @@ def test_only_guarantees() -> None:
 )
 def test_options_of_another_kind_of_run_are_refused(options: tuple[str, str]) -> None:
     assert cklog("impact", SAMPLES / "uncoordinated-join", *options).code == 2
+
+
+def test_a_log_of_tokens_is_no_log_of_crashes() -> None:
+    found = impact(SAMPLES / "token-rounds")
+    assert {row["sink"].partition("/")[0] for row in found["intervals"]} == {row["sink"] for row in found["guarantees"]}

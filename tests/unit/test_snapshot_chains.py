@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,8 @@ def ask(folder: Path, asked: ChainQuestion = ChainQuestion()) -> ChainAnswer:
 
 
 def judged(folder: Path) -> tuple[Judged, ...]:
-    return survey(Flink(Root(str(folder))), lambda size: LocalEngine()).judged
+    parser: Any = Flink(Root(str(folder)))
+    return survey(parser, lambda size: LocalEngine()).judged
 
 
 def test_the_files_of_an_operator_and_how_far_back_they_reach() -> None:

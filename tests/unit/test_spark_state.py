@@ -340,3 +340,21 @@ def test_a_source_that_is_read_twice_has_one_log() -> None:
     plan = root.plan()
     assert not plan.fails
     assert ("warning", "missing-source-log", "sources/1") in said(plan)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "state/0/0/x.delta",
+        "state/0/999999999999999999/1.delta",
+        "state/0/0/999999999999999999.delta",
+        "state/0/0/00.delta",
+        "state/0/0/a/b/1.delta",
+        "state/0/-1/1.delta",
+        "state/0/0/\u0663.delta",
+        "state/0",
+    ],
+)
+def test_names_that_no_spark_writes_are_left_out_or_missed(path: str) -> None:
+    plan = memory(hdfs().files, {path: DELTA}).plan()
+    assert plan.committed == (0 if "/999999999999999999/" in path else 6)  # a partition that has version 1 alone
