@@ -49,9 +49,10 @@ def results(folder: Path, rows: int) -> None:
 
 def annotated(engine: Engine, source: Path, target: Path, form: str, rows: int) -> None:
     """With a rollback's trust: indefinite from the checkpoint on."""
-    spans = [Span(PERIOD_MS * (rows * 4 // 10), PERIOD_MS * (rows * 6 // 10), "indefinite")]
+    checkpoint, crash, back = (PERIOD_MS * (rows * tenths // 10) for tenths in (4, 5, 6))
+    spans = [Span(checkpoint, back, "indefinite")]
     found, findings = annotate_results(
-        Results(str(source)), spans, "time", str(target), form, True, lambda size: engine, SPLIT_BYTES
+        Results(str(source)), spans, "time", str(target), form, (checkpoint, crash), lambda size: engine, SPLIT_BYTES
     )
     assert found.rows == rows, found
     assert not findings, findings

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -41,8 +43,10 @@ COUNTS = COUNTS.append(pa.field("rows", pa.int64()))
 """What a task gives back: rows by trust, and damage (`what` is then a finding's id)."""
 
 ORDER = pa.schema([("path", pa.string()), ("start", pa.int64()), ("first", pa.int64()), ("highest", pa.int64())])
-ORDER = ORDER.append(pa.field("falls", pa.int64()))
-"""Times of a split: the first, the highest, and the first row that lies below one before it in the split."""
+for _name in ("falls", "to", "under"):
+    ORDER = ORDER.append(pa.field(_name, pa.int64()))
+"""Times of a split: the first, the highest, and the first row that `falls`: `to` a time below the one before, `under`
+the highest so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,7 @@ def annotate_results(
     column: str,
     target: str,
     form: str,
-    again: bool,
+    again: tuple[int, int | None] | None,
     engine_for: Callable[[int], Engine],
     split_bytes: int,
 ) -> tuple[Annotated, list[Finding]]:
@@ -177,7 +181,8 @@ def annotate_results(
     ----------
     column : of times, in ms
     form : parquet or jsonl
-    again : the recovery yields results a second time, so that the restart is looked for in the log's order
+    again : times from and to of results that the recovery yields a second time, so that the restart is looked for in
+        the log's order; None: there are none
 
     Raises
     ------
@@ -195,7 +200,7 @@ def annotate_results(
     writer = "cklog.parsers.results:write_part"
     place = Root(target).uri("")  # tasks may have another working folder
     empty = Job(writer, column, steps_of(spans), place, form, parts, {})
-    job = replace(empty, before=_before(engine, splits, empty)) if again else empty
+    job = empty if again is None else replace(empty, before=_before(engine, splits, empty, again))
     scan = Scan(tuple(splits), "places", tuple(PLACES.names), functools.partial(_write, job), COUNTS, None)
     rows = engine.run(scan).table.to_pylist()
     finish(target)
@@ -234,37 +239,58 @@ def _times(job: Job, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _order(place: Mapping[str, Any], batches: Iterable[pa.Array]) -> dict[str, Any]:
-    """First, highest and first falling time of a split; rows without a time take no part, but count."""
-    first = highest = falls = None
+    """A row of `ORDER`; results without a time take no part, but count as rows."""
+    found = dict.fromkeys(ORDER.names) | {"path": place["path"], "start": place["start"]}
     row = 0
     for times in batches:
         known = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
         values = times.drop_null().to_numpy()
         if len(values):
-            start = values[0] if highest is None else highest
+            start = values[0] if found["highest"] is None else found["highest"]
             most = np.maximum.accumulate(np.concatenate([[start], values]))
             down = np.flatnonzero(values < most[:-1])
-            falls = row + int(known[down[0]]) if falls is None and len(down) else falls
-            first, highest = int(values[0]) if first is None else first, int(most[-1])
+            if len(down) and found["falls"] is None:
+                at = int(down[0])
+                found |= {"falls": row + int(known[at]), "to": int(values[at]), "under": int(most[at])}
+            found["first"] = int(values[0]) if found["first"] is None else found["first"]
+            found["highest"] = int(most[-1])
         row += len(times)
-    return {"path": place["path"], "start": place["start"], "first": first, "highest": highest, "falls": falls}
+    return found
 
 
-def _before(engine: Engine, splits: list[Split], job: Job) -> dict[tuple[str, int], int]:
-    """Of each split the rows before the restart: before the first time that is below one of an earlier row."""
+def _before(engine: Engine, splits: list[Split], job: Job, again: tuple[int, int | None]) -> dict[tuple[str, int], int]:
+    """Of each split the rows before the restart: in each folder, before times step back the first time.
+
+    A step that is not from before the end of what comes `again` back into it is no restart: files may lie in another
+    order than results came. Then, and without any step, times alone tell what came after the restart.
+    """
     scan = Scan(tuple(splits), "places", tuple(PLACES.names), functools.partial(_times, job), ORDER, None)
     found = {(row["path"], row["start"]): row for row in engine.run(scan).table.to_pylist()}
     before: dict[tuple[str, int], int] = {}
+    for _, keys in itertools.groupby(job.parts, key=lambda key: posixpath.dirname(key[0])):
+        before |= _before_in([(key, found[key]) for key in keys], again)
+    return before
+
+
+def _before_in(
+    rows: list[tuple[tuple[str, int], dict[str, Any]]], again: tuple[int, int | None]
+) -> dict[tuple[str, int], int]:
+    """The same of the splits of one folder, in order; every split behind the restart is left out."""
+    before: dict[tuple[str, int], int] = {}
     highest: int | None = None
-    for key in job.parts:
-        row = found[key]
-        if highest is not None and row["first"] is not None and row["first"] < highest:
-            return before  # this split and all behind it came after the restart
+    for key, row in rows:
+        if row["first"] is not None and highest is not None and row["first"] < highest:
+            return before if _is_restart(row["first"], highest, again) else {}
         if row["falls"] is not None:
-            return before | {key: row["falls"]}
+            under = row["under"] if highest is None else max(row["under"], highest)
+            return before | {key: row["falls"]} if _is_restart(row["to"], under, again) else {}
         highest = row["highest"] if row["highest"] is not None else highest
         before[key] = -1
-    return {}  # times never step back: they alone tell what came after the restart
+    return {}
+
+
+def _is_restart(to: int, under: int, again: tuple[int, int | None]) -> bool:
+    return again[0] <= to and (again[1] is None or under < again[1])
 
 
 def _writer(name: str) -> Any:

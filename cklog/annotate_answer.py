@@ -66,7 +66,7 @@ def annotated_answer(
     column = asked.column or results.time_column()
     spans = [Span(s.from_, s.to, s.trust) for s in output.trust if s.trust != "trustworthy"]
     form = next((form for form in FORMS if asked.target.rstrip("/").endswith(f".{form}")), results.form)
-    again = any(phase.phase == "duplicate" for phase in output.phases)
+    again = next(((phase.from_, phase.to) for phase in output.phases if phase.phase == "duplicate"), None)
     written, findings = annotate_results(results, spans, column, asked.target, form, again, engine_for, split_bytes)
     told = ", ".join(f"{count:,} {trust}" for trust, count in written.trust.items())
     note = f"{written.rows:,} results of {output.output} with their trust are in {asked.target}: {told}"

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
-from cklog.batches import BatchPlan
+from cklog.batches import BatchPlan, SourceRange
 from cklog.conclude import answer
 from cklog.model import Answer
 from cklog.question import Question
 from cklog.sink_files import SinkFiles
 from cklog.sink_guarantees import all_hold, guarantee_of
 from cklog.sink_impact import Again, Fate, Guarantee, OutputInterval, Piece, SinkImpact
+from cklog.sink_sources import Logs, offset_of
 
 UNNAMED = "query/0"
 """The sink of a query whose checkpoint does not tell what it writes to."""
@@ -36,7 +37,9 @@ class Batches(Protocol):
     def sink_files(self, folder: str) -> SinkFiles: ...
 
 
-def batch_impact_answer(parser: Batches, plan: BatchPlan, question: Question, strict: bool) -> Answer:
+def batch_impact_answer(
+    parser: Batches, plan: BatchPlan, question: Question, logs: Logs | None, strict: bool
+) -> Answer:
     """What the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
 
     Parameters
@@ -49,8 +52,8 @@ def batch_impact_answer(parser: Batches, plan: BatchPlan, question: Question, st
         system="spark",
         line=({"operator": "query", "subtask": 0, "checkpoint": plan.committed},),
         intervals=tuple(_intervals(plan, files, top, question.as_of is None)),
-        guarantees=tuple(_guarantees(plan, files, top)),
-        again=tuple(_again(plan)),
+        guarantees=tuple(_guarantees(plan, files, top, logs)),
+        again=tuple(_again(plan, logs)),
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
@@ -70,9 +73,9 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
     return top > max(plan.committed, -1 if plan.planned is None else plan.planned)
 
 
-def _again(plan: BatchPlan) -> Iterable[Again]:
+def _again(plan: BatchPlan, logs: Logs | None) -> Iterable[Again]:
     for source in plan.sources:
-        kept = False if source.missing else _kept(source)
+        kept = False if source.missing else _kept(source, logs)
         yield Again(source.source, UNNAMED, source.start, source.end, source.end, kept)
 
 
@@ -135,8 +138,8 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
         yield _batches(plan, "", "missing", top + 1, files.newest + 1, "sink-skips-new")
 
 
-def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int) -> Iterable[Guarantee]:
-    base = [_input(plan), _state(plan)]
+def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: Logs | None) -> Iterable[Guarantee]:
+    base = [_input(plan, logs), _state(plan)]
     sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
     if files is None:
         yield guarantee_of(sink, ANY, [*base, Piece("output", None, "unknown-sink")])
@@ -152,20 +155,25 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int) -> Iterable[
     yield guarantee_of(sink, OF_FILES, [*base, *(untrimmed or [unread])])
 
 
-def _input(plan: BatchPlan) -> Piece:
+def _input(plan: BatchPlan, logs: Logs | None) -> Piece:
     """Whether the input of the batch in flight is still there, and what is read after it."""
     missing = tuple(path for source in plan.sources for path in source.missing)
     if missing:
         return Piece("input", False, "input-files-missing", missing)
-    holds = all_hold(_kept(source) for source in plan.sources)
-    unknown = tuple(source.source for source in plan.sources if _kept(source) is None)
-    return Piece("input", holds, "input-kept" if holds else "input-unknown", unknown)
+    kept = {source.source: _kept(source, logs) for source in plan.sources}
+    holds = all_hold(kept.values())
+    some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
+    return Piece("input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some)
 
 
-def _kept(source: Any) -> bool | None:
-    """Whether a source can be read again where it stands: what only a broker knows is not known."""
+def _kept(source: SourceRange, logs: Logs | None) -> bool | None:
+    """Whether a source can be read again from where it stands: what only a broker knows needs its logs."""
     if source.kind == "file":
         return None if any(file.size == "outside" for file in source.files) else True
+    log = None if logs is None or source.kind != "kafka" else logs.partition(source.source)
+    start = offset_of(source.start)
+    if logs is not None and log is not None and start is not None:
+        return logs.holds(log, start)
     return True if source.kind in _REPEATABLE else None
 
 

@@ -55,7 +55,7 @@ def outage(
         return _at(log, Moment(crash, crash, "--crash"), restart)
     runs = [run for run in _crashed_runs(log.events) if run.next is not None]
     if runs:
-        return _found(runs[-1], stated, restart, signs)
+        return _found(runs[-1], stated, restart, signs, _others(runs))
     if stated is not None:
         return _at(log, Moment(stated, stated, "job.json"), restart)
     raise NotFound(
@@ -94,14 +94,25 @@ def _at(log: SystemLog, crash: Moment, restart: int | None) -> Outage:
     return Outage(crash, restart, log.events[before[-1] : end] if before else (), _not_back(restart))
 
 
-def _found(run: _Run, stated: int | None, restart: int | None, signs: tuple[int, ...]) -> Outage:
+def _others(runs: list[_Run]) -> tuple[Finding, ...]:
+    """Crashes before the last one."""
+    if len(runs) < 2:
+        return ()
+    times = ", ".join(str(run.events[0].time) for run in runs[:-1])
+    message = f"{len(runs)} runs crashed; this is the last one. For those booted at {times} ms say --crash"
+    return (Finding("several-crashes", "info", "system/", message, tuple(run.events[0].where for run in runs)),)
+
+
+def _found(
+    run: _Run, stated: int | None, restart: int | None, signs: tuple[int, ...], findings: tuple[Finding, ...]
+) -> Outage:
     """A crash that the system log tells of."""
     assert run.next is not None
     assert run.next.time is not None
     assert run.events[0].time is not None
     again = run.next.time if restart is None else restart
     if stated is not None and run.events[0].time <= stated <= run.next.time:
-        return Outage(Moment(stated, stated, "job.json"), again, run.events)
+        return Outage(Moment(stated, stated, "job.json"), again, run.events, findings)
     times = [e.time for e in run.events if e.time is not None]
     last = max([*times, *(t for t in signs if run.events[0].time <= t < run.next.time)])
     crash = Moment(last, run.next.time, "system log")
@@ -110,7 +121,8 @@ def _found(run: _Run, stated: int | None, restart: int | None, signs: tuple[int,
         f"{crash.most} ms; say --crash, or failure_time in job.json"
     )
     where = (run.events[-1].where, run.next.where)
-    return Outage(crash, again, run.events, (Finding("crash-time-unknown", "warning", "system/", message, where),))
+    unknown = Finding("crash-time-unknown", "warning", "system/", message, where)
+    return Outage(crash, again, run.events, (*findings, unknown))
 
 
 def _not_back(restart: int | None) -> tuple[Finding, ...]:

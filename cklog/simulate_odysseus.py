@@ -130,6 +130,23 @@ def tally(crashed: Crashed) -> list[Tally]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What an output has for one time: its last result (None: none) and how many there are, before and after."""
+
+    time: int
+    result: Any
+    results: int
+
+
+def over_time(crashed: Crashed, output: str, most: int) -> list[Moment]:
+    """At most so many moments of a run, evenly among the times of its elements (the paper's Figures 4 and 5)."""
+    found = _by_time(r for r in (*crashed.before, *crashed.after) if r.output == output)
+    times = sorted({element.time for element in crashed.elements})
+    step = max(-(-len(times) // most), 1)
+    return [Moment(t, found[t][-1] if t in found else None, len(found.get(t, ()))) for t in times[::step]]
+
+
 def _by_time(results: Iterable[Result]) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
     for result in results:

@@ -17,9 +17,12 @@ from cklog.errors import OutputError
 from cklog.impact_model import Operator, Window
 from cklog.model import CHECKPOINTS, MESSAGES, OUTPUTS, Answer
 from cklog.simulate_files import PART_BYTES, Table, refuse_encoding, require_empty, written_files
-from cklog.simulate_odysseus import Crashed, tally
+from cklog.simulate_odysseus import Crashed, over_time, tally
 from cklog.simulate_odysseus_query import Query, Result
 from cklog.system_table import SYSTEM
+
+_MOMENTS = 480
+"""A curve over time has at most so many points."""
 
 
 def write(
@@ -157,7 +160,11 @@ def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer:
         "query": query,
         **asdict(crashed.how),
         "elements": len(crashed.elements),
-        "outputs": [asdict(found) for found in tally(crashed)],
+        "outputs": [asdict(found) | {"over_time": _drawn(crashed, found.output)} for found in tally(crashed)],
         "files": written_files(folder),
     }
     return Answer("simulate-odysseus", "ok", 0, (), (), result)
+
+
+def _drawn(crashed: Crashed, output: str) -> list[dict[str, Any]]:
+    return [asdict(moment) for moment in over_time(crashed, output, _MOMENTS)]

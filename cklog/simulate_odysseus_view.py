@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cklog.model import Answer
+from cklog.text_figure import figure
 from cklog.view import Section, View
+
+_FEWEST = 30
+"""With fewer moments a table says more than a curve."""
 
 _COLUMNS = ("output", "sent", "missing", "wrong", "doubled")
 
@@ -18,4 +24,21 @@ def simulate_odysseus_view(answer: Answer) -> View:
     )
     sections = [Section("Results against a run without failure", _COLUMNS, rows)]
     files = tuple((f["path"], f["bytes"]) for f in found["files"])
-    return View(lead, (*sections, *([Section("Files", ("path", "bytes"), files)] if files else [])))
+    figures = tuple(figure for output in found["outputs"] for figure in _figures(output))
+    sections += [Section("Files", ("path", "bytes"), files)] if files else []
+    return View(lead, tuple(sections), figures=figures)
+
+
+def _figures(output: dict[str, Any]) -> list[str]:
+    """The paper's Figures 4 and 5: the results, 0 where there is none, and how often each time is among them."""
+    moments = output["over_time"]
+    seconds = [m["time"] / 1000 for m in moments]
+    results = [m["result"] or 0 for m in moments]
+    times = [m["results"] for m in moments]
+    if len(moments) < _FEWEST or not all(isinstance(result, int) and result >= 0 for result in results):
+        return []
+    name = output["output"]
+    return [
+        figure(f"{name}: results (0: none)", seconds, results, None),
+        figure(f"{name}: results for each time", seconds, times, None),
+    ]

@@ -58,7 +58,7 @@ def sink_impact_answer(run: Any, question: Question, kafka: KafkaLogs, strict: b
     if hasattr(parser, "plan"):
         from cklog.impact_batches import batch_impact_answer
 
-        return batch_impact_answer(parser, run.analyses.plan(question), question, strict)
+        return batch_impact_answer(parser, run.analyses.plan(question), question, logs, strict)
     if hasattr(parser, "snapshots"):
         from cklog.impact_snapshots import snapshot_impact_answer
 

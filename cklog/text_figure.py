@@ -23,7 +23,7 @@ def figure(title: str, seconds: list[float], values: Sequence[float], target: in
     top = max(top, target or 0) if near else top
     row = _step(max(top / _ROWS, 1), (1, 2, 5) if top < 10 * _ROWS else (1, 2, 2.5, 4, 5))  # labels are integers
     tick = _step(right / _TICKS, (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
-    rows, ticks = max(math.ceil(top / row), 5), math.ceil(right / tick - 1e-9)
+    rows, ticks = max(math.floor(top / row) + 1, 5), math.ceil(right / tick - 1e-9)  # what is on the upper rim is lost
     plot = Figure()
     plot.width, plot.height = ticks * _TICK_WIDTH, rows
     plot.with_colors, plot.origin, plot.linesep = False, False, "\n"

@@ -27,6 +27,7 @@ from cklog.parsers.records import strict_json
 from cklog.parsers.results import Results
 
 Row = dict[str, Any]
+Again = tuple[int, int | None] | None
 EDGES = st.none() | st.integers(-5, 60)
 SPANS = st.lists(st.builds(Span, EDGES, EDGES, st.sampled_from(TRUSTS)), max_size=5)
 TIMES = st.lists(st.none() | st.integers(-10, 70), max_size=30)
@@ -40,11 +41,12 @@ def trust_at(time: int | None, spans: list[Span]) -> str:
     return max((span.trust for span in around), key=TRUSTS.index, default="trustworthy")
 
 
-def restart(times: list[int | None]) -> int:
-    """The first row whose time lies below one before it; 0: none does, so that times alone tell."""
+def restart(times: list[int | None], again: tuple[int, int | None]) -> int:
+    """The first row whose time lies below one before it; 0, so that times alone tell: none, or one of no restart."""
     for row, time in enumerate(times):
-        if time is not None and any(before is not None and before > time for before in times[:row]):
-            return row
+        most = max((before for before in times[:row] if before is not None), default=None)
+        if time is not None and most is not None and most > time:
+            return row if again[0] <= time and (again[1] is None or most < again[1]) else 0
     return 0
 
 
@@ -102,23 +104,24 @@ def read(folder: Path) -> list[Row]:
 
 
 def ran(
-    source: Path, spans: list[Span], target: Path, form: str, again: bool, split: int, engine: Engine | None = None
+    source: Path, spans: list[Span], target: Path, form: str, again: Again, split: int, engine: Engine | None = None
 ) -> tuple[Annotated, list[Finding]]:
     chosen: Engine = engine or LocalEngine()
     return annotate_results(Results(str(source)), spans, "time", str(target), form, again, lambda size: chosen, split)
 
 
+AGAIN = st.none() | st.tuples(st.integers(-10, 30), st.none() | st.integers(0, 80))
 FORMS = st.sampled_from(["parquet", "jsonl", "jsonl.gz"])
 
 
 @settings(max_examples=80)
-@given(TIMES, SPANS, FORMS, st.sampled_from(["plain", "spaced", "summed"]), st.booleans(), st.integers(0, 1 << 30))
+@given(TIMES, SPANS, FORMS, st.sampled_from(["plain", "spaced", "summed"]), AGAIN, st.integers(0, 1 << 30))
 def test_files_keep_their_rows_in_order(
-    times: list[int | None], spans: list[Span], form: str, style: str, again: bool, seed: int
+    times: list[int | None], spans: list[Span], form: str, style: str, again: Again, seed: int
 ) -> None:
     rng = random.Random(seed)
-    rows = [{"time": time, "n": row} for row, time in enumerate(times)]
-    before = restart(times) if again else 0
+    rows: list[Row] = [{"time": time, "n": row} for row, time in enumerate(times)]
+    before = 0 if again is None else restart(times, again)
     expected = [r | {"trust": trust_at(r["time"], spans) if r["n"] >= before else "trustworthy"} for r in rows]
     with tempfile.TemporaryDirectory() as name:
         source = Path(name) / "in"
@@ -138,7 +141,7 @@ def test_either_form_becomes_the_other(tmp_path: Path, form: str, out: str) -> N
     rows = [{"time": 10 * n, "n": n} for n in range(1000)]
     (tmp_path / "in").mkdir()
     written(tmp_path / "in", rows, form, 2, "plain", random.Random(1))
-    ran(tmp_path / "in", [Span(500, 700, "indefinite")], tmp_path / "out", out, False, 4000)
+    ran(tmp_path / "in", [Span(500, 700, "indefinite")], tmp_path / "out", out, None, 4000)
     assert read(tmp_path / "out") == [
         row | {"trust": "indefinite" if 500 <= row["time"] < 700 else "trustworthy"} for row in rows
     ]
@@ -156,7 +159,7 @@ def test_rows_of_any_type_become_lines(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "r.parquet")
-    ran(tmp_path / "r.parquet", [], tmp_path / "out", "jsonl", False, 1 << 20)
+    ran(tmp_path / "r.parquet", [], tmp_path / "out", "jsonl", None, 1 << 20)
     first, second = read(tmp_path / "out")
     assert first == {"time": 1, "text": 'a "b" \\ \n é', "f": 0.5, "b": True, "l": [1, None], "d": "x"} | {
         "trust": "trustworthy"
@@ -167,7 +170,7 @@ def test_rows_of_any_type_become_lines(tmp_path: Path) -> None:
 def test_what_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
     good = b'{"time":1,"n":1}\n'
     (tmp_path / "r.jsonl").write_bytes(good + b"{nonsense\n\n" + good + b'{"time":2,"trust":"old"}\n{"time":3')
-    found, findings = ran(tmp_path / "r.jsonl", [Span(2, None, "untrustworthy")], tmp_path / "out", "jsonl", False, 9)
+    found, findings = ran(tmp_path / "r.jsonl", [Span(2, None, "untrustworthy")], tmp_path / "out", "jsonl", None, 9)
     assert read(tmp_path / "out") == [{"time": 1, "n": 1, "trust": "trustworthy"}] * 2 + [
         {"time": 2, "trust": "untrustworthy"}
     ]
@@ -182,25 +185,25 @@ def test_a_damaged_page_ends_its_part_and_is_told(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
-    found, findings = ran(path, [], tmp_path / "out", "parquet", True, 1)
+    found, findings = ran(path, [], tmp_path / "out", "parquet", (0, None), 1)
     assert found.rows == 6000
     assert [(f.id, f.severity) for f in findings] == [("corrupt-file", "error")]
 
 
 def test_no_footer_is_told(tmp_path: Path) -> None:
     (tmp_path / "r.parquet").write_bytes(b"PAR1 and no more")
-    found, findings = ran(tmp_path / "r.parquet", [], tmp_path / "out", "parquet", True, 1)
+    found, findings = ran(tmp_path / "r.parquet", [], tmp_path / "out", "parquet", (0, None), 1)
     assert (found.rows, [f.id for f in findings]) == (0, ["corrupt-file"])
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_bytes(b'{"time":1}\n')
     (tmp_path / "out").mkdir()
-    ran(tmp_path / "r.jsonl", [], tmp_path / "out", "jsonl", False, 1 << 20)
+    ran(tmp_path / "r.jsonl", [], tmp_path / "out", "jsonl", None, 1 << 20)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["_SUCCESS", "part-00000.jsonl"]
     for target in (tmp_path / "out", tmp_path / "r.jsonl"):
         with pytest.raises(OutputError):
-            ran(tmp_path / "r.jsonl", [], target, "jsonl", False, 1 << 20)
+            ran(tmp_path / "r.jsonl", [], target, "jsonl", None, 1 << 20)
 
 
 def test_results_that_cannot_be_found_or_told_apart(tmp_path: Path) -> None:
@@ -217,6 +220,26 @@ def test_results_that_cannot_be_found_or_told_apart(tmp_path: Path) -> None:
         Results(str(tmp_path))
 
 
+def test_each_folder_has_an_order_of_its_own(tmp_path: Path) -> None:
+    """Two subtasks, each of which yields 40 to 60 again; and two files that lie in no order at all."""
+    times = [*range(0, 60, 10), *range(40, 90, 10)]
+    for number in range(2):
+        (tmp_path / "in" / str(number)).mkdir(parents=True)
+        rows: list[Row] = [{"time": time, "n": n} for n, time in enumerate(times)]
+        written(tmp_path / "in" / str(number), rows, "jsonl", 1, "plain", random.Random(1))
+    spans = [Span(40, 80, "indefinite")]
+    ran(tmp_path / "in", spans, tmp_path / "out", "jsonl", (40, 60), 1 << 20)
+    assert [row["trust"] for row in read(tmp_path / "out")] == (
+        ["trustworthy"] * 6 + ["indefinite"] * 4 + ["trustworthy"]
+    ) * 2
+    (tmp_path / "loose").mkdir()
+    for number, start in enumerate((40, 0)):
+        lines = b"".join(line_of({"time": time}, "plain") for time in range(start, start + 40, 10))
+        (tmp_path / "loose" / f"part-{number}.jsonl").write_bytes(lines)
+    ran(tmp_path / "loose", spans, tmp_path / "out2", "jsonl", (40, 60), 1 << 20)
+    assert [row["trust"] for row in read(tmp_path / "out2")] == ["indefinite"] * 4 + ["trustworthy"] * 4
+
+
 @pytest.mark.parametrize("form", ["parquet", "jsonl"])
 def test_both_engines_write_the_same_bytes(tmp_path: Path, spark: Engine, form: str) -> None:
     times = [*range(0, 6000, 10), *range(4000, 9000, 10)]
@@ -225,7 +248,7 @@ def test_both_engines_write_the_same_bytes(tmp_path: Path, spark: Engine, form: 
     written(tmp_path / "in", rows, form, 3, "plain", random.Random(2))
     spans = [Span(4000, 8000, "indefinite")]
     for number, engine in enumerate((LocalEngine(), spark)):
-        ran(tmp_path / "in", spans, tmp_path / f"out{number}", form, True, 2000, engine)
+        ran(tmp_path / "in", spans, tmp_path / f"out{number}", form, (4000, 6000), 2000, engine)
     one, other = ({p.name: p.read_bytes() for p in (tmp_path / f"out{n}").iterdir()} for n in range(2))
     assert one == other
     assert sum(row["trust"] == "indefinite" for row in read(tmp_path / "out1")) == 400
