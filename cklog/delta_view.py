@@ -66,7 +66,7 @@ def _headline(found: DeltaAdvice, unit: ByteUnit) -> str:
     saving = total.saved[0]
     one = _name(found.subtasks[0]) if len(found.subtasks) == 1 else ""
     of = one or f"{total.subtasks} of {len(found.subtasks)} subtasks"
-    return f"{of}: adapting D would have {_gains(saving, unit)} against what was done."
+    return f"{of}: adapting D would have {_gains(saving, unit)}, compared with what was done."
 
 
 def _gains(saving: Saving, unit: ByteUnit) -> str:

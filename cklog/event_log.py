@@ -42,6 +42,7 @@ from cklog.replay import (
 )
 from cklog.rollback_distance import domino_depths, rollback_distances
 from cklog.rounds import unknown_subtasks
+from cklog.state_places import gone_states, is_gone, newer_without_state
 from cklog.tables import Records, parse_channel, parse_subtask, records_of, tells_no_watermarks
 from cklog.verification import Marks
 from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
@@ -77,7 +78,8 @@ class EventLog:
         history, records = evidence.history, evidence.records
         survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
         current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
-        stored, marks = stored_and_marks(rows, records.subtasks, records.names, current)
+        gone = frozenset(i for i, row in enumerate(rows) if is_gone(self._tables, row["uri"]))
+        stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone)
         checks, findings, index = judge(line, stored, marks, survivors, maximal)
         if all(check.holds is not None for check in checks):
             checks.append(self._replayable(evidence, marks, index, line, question.as_of))
@@ -198,6 +200,8 @@ class EventLog:
         if found.line is None:
             return _refused(evidence, found.start)
         result = self._result(evidence, found, found.line, question)
+        if evidence.gone.any():
+            evidence.findings += newer_without_state(evidence.records, evidence.gone, _labels(evidence, found.line))
         return Planned(evidence, found.line, result)
 
     def has_checkpoints(self) -> bool:
@@ -255,7 +259,8 @@ class EventLog:
             findings, inputs = findings + more, inputs + read
         seen |= current_state.volatile_subtasks(records)
         bound = tuple(s for s in survivors if s not in seen)
-        built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings))
+        gone, _ = gone_states(records, self._tables)
+        built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone)
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)
@@ -263,7 +268,7 @@ class EventLog:
         coordinated = protocol_of(records) == "coordinated"
         unknown = unknown_subtasks(found, self._tables.manifest) if coordinated else []
         deliveries = raw.deliveries if raw else Deliveries()
-        return Evidence(records, built, current, bound, [*found, *unknown], inputs, deliveries, bool(unknown))
+        return Evidence(records, built, current, bound, [*found, *unknown], inputs, deliveries, gone, bool(unknown))
 
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):
@@ -378,6 +383,13 @@ class EventLog:
         evidence.findings += findings
         evidence.inputs += inputs
         return table
+
+
+def _labels(evidence: Evidence, line: Ints) -> Ints:
+    """The checkpoint number of each subtask in the line, the greatest there is for a current state, shape (n,)."""
+    history = evidence.history
+    current = history.survivor & (line == history.newest)
+    return np.where(current, np.iinfo(np.int64).max, history.label_of(line))
 
 
 def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cklog.deliveries import Deliveries
 from cklog.engine import Kernel, Reduce, Scan
@@ -61,7 +63,8 @@ class Evidence:
     """What was read for one question: records, history, and the findings and inputs so far.
 
     `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
-    line from below. `unproven`: a coordinated round may lack a subtask that nothing names.
+    line from below. `gone`: records whose state file is not there, shape (rows,). `unproven`: a coordinated round may
+    lack a subtask that nothing names.
     """
 
     records: Records
@@ -71,6 +74,7 @@ class Evidence:
     findings: list[Finding]
     inputs: list[InputUsed]
     deliveries: Deliveries
+    gone: NDArray[np.bool_]
     unproven: bool = False
 
     @property

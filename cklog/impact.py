@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cklog.conclude import answer
@@ -50,15 +50,14 @@ class _Evidence:
     manifest: Mapping[str, Any]
     asked: ImpactQuestion
 
-    @property
-    def image(self) -> Image | None:
-        """The checkpoint to go back to."""
+    def image(self, recovery: RecoveryClass) -> Image | None:
+        """The checkpoint that a recovery class goes back to: with states the newest whole one, else the newest."""
         asked = self.asked.checkpoint
-        if asked == UNKNOWN_CHECKPOINT:
+        if recovery == "gap" or asked == UNKNOWN_CHECKPOINT:
             return None
         until = asked if isinstance(asked, int) else self.outage.crash.most
-        stateful = [o.name for o in self.flow.operators.values() if o.stateful]
-        found = self.images.newest(until, stateful)
+        with_states = recovery in ("rollback", "precise")
+        found = self.images.newest(until, [o.name for o in self.flow.operators.values() if o.stateful and with_states])
         return found if found is None or asked is None or found.time == asked else None
 
 
@@ -84,7 +83,7 @@ def impact_answer(
         return answer("impact", None, findings, inputs, strict=strict, indeterminate=True)
     book = logbook(found.before)
     evidence = _Evidence(aligned(flow, book.starts), found, book, images, tables.manifest, asked)
-    logs = ChannelLogs(tables, engine_for, split_bytes, _taken(evidence.image))
+    logs = ChannelLogs(tables, engine_for, split_bytes, _taken(images))
     result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
     findings += [*found.findings, *logs.findings, *_unsupported(result, asked), *_unknown(result)]
     return answer(
@@ -97,11 +96,14 @@ def impact_answer(
     )
 
 
-def _taken(image: Image | None) -> dict[str, tuple[int, int]]:
-    """The elements that a checkpoint has: they came before it."""
-    if image is None or image.time is None:
-        return {}
-    return {name: (image.time, number) for name, number in image.positions.items()}
+def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The elements that checkpoints have: they came before them."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for image in images.images:
+        for name, number in image.positions.items():
+            if image.time is not None:
+                found.setdefault(name, []).append((image.time, number))
+    return {name: tuple(sorted(pairs)) for name, pairs in found.items()}
 
 
 def _first_asked(found: Outage) -> Asked:
@@ -111,42 +113,47 @@ def _first_asked(found: Outage) -> Asked:
 
 def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
     """The answer for one state of knowledge about the elements of the sources."""
-    found, image = evidence.outage, evidence.image
-    checkpoint = _checkpoint(evidence, image, elements)
-    pieces = Pieces(image, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
-    gone = evidence.book.removed
-    outputs = []
-    for name in evidence.flow.outputs:
-        if (evidence.flow.operators[name].query or name) not in gone:
-            outputs.append(_output(evidence, name, elements, checkpoint, pieces))
+    found, flow, gone = evidence.outage, evidence.flow, evidence.book.removed
+    images = {recovery: evidence.image(recovery) for recovery in RECOVERIES}
+    pieces = Pieces(images, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
+    wanted = [name for name in flow.outputs if (flow.operators[name].query or name) not in gone]
+    outputs = tuple(_output(evidence, name, pieces) for name in wanted)
+    strongest: RecoveryClass = max((output.recovery for output in outputs), key=RECOVERIES.index, default="gap")
+    checkpoint = _checkpoint(evidence, strongest, pieces)
+    at = checkpoint.least if checkpoint is not None and checkpoint.exact else None
     return Impact(
         crash=found.crash,
         restart=found.restart,
         checkpoint=checkpoint,
-        outputs=tuple(outputs),
-        tasks=recovery_tasks(evidence.flow, found, evidence.book, image, elements, tuple(outputs)),
+        outputs=outputs,
+        tasks=recovery_tasks(flow, found, evidence.book, images[strongest], at, elements, outputs),
         notes=tuple(f"query {name} was removed before the crash: it does not come back" for name in sorted(gone)),
     )
 
 
-def _output(
-    evidence: _Evidence, name: str, elements: Mapping[str, Elements], checkpoint: Moment | None, pieces: Pieces
-) -> OutputImpact:
-    recovery = Recovery("stateless-rollback", evidence.outage.crash, evidence.outage.restart, checkpoint)
-    stateless = converged(evidence.flow, name, elements, recovery)
-    classes = supported(evidence.flow, name, pieces, stateless.kind)
+def _output(evidence: _Evidence, name: str, pieces: Pieces) -> OutputImpact:
+    flow, elements = evidence.flow, pieces.elements
+    stateless = converged(flow, name, elements, _recovery(evidence, "stateless-rollback", pieces))
+    classes = supported(flow, name, pieces, stateless.kind)
     chosen: Any = evidence.asked.recovery or _strongest(classes)
-    as_asked = replace(recovery, recovery=chosen)
-    return output_impact(evidence.flow, name, elements, as_asked, classes)
+    return output_impact(flow, name, elements, _recovery(evidence, chosen, pieces), classes)
+
+
+def _recovery(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Recovery:
+    found = evidence.outage
+    return Recovery(recovery, found.crash, found.restart, _checkpoint(evidence, recovery, pieces))
 
 
 def _strongest(classes: tuple[ClassSupport, ...]) -> RecoveryClass:
     return [support.recovery for support in classes if not support.missing][-1]
 
 
-def _checkpoint(evidence: _Evidence, image: Image | None, elements: Mapping[str, Elements]) -> Moment | None:
+def _checkpoint(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Moment | None:
     """When the checkpoint was: by the first element to send again, by its record, or within a period."""
     asked, crash = evidence.asked.checkpoint, evidence.outage.crash
+    image, elements = pieces.images[recovery], pieces.elements
+    if recovery == "gap":
+        return None
     if isinstance(asked, int):
         return Moment(asked, asked, "--checkpoint")
     if image is not None and image.time is not None:

@@ -57,8 +57,15 @@ def batch_impact_answer(
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
-    gone = plan.committed < 0
-    return answer("impact-sinks", result, plan.findings, plan.inputs, strict=strict, unrecoverable=gone)
+    return answer(
+        "impact-sinks",
+        result,
+        plan.findings,
+        plan.inputs,
+        strict=strict,
+        unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+        indeterminate=bool(plan.unjudged),
+    )
 
 
 def _top(plan: BatchPlan) -> int:

@@ -21,7 +21,7 @@ LEGEND = (
 
 
 def impact_figure(impact: Impact, output: OutputImpact) -> str:
-    """Four lines: a time axis in seconds after `zero`, and three lanes; cells that hold two things show the worse."""
+    """A title, a time axis in seconds after `zero`, and three lanes; cells that hold two things show the worse."""
     low, high = _extent(impact, output)
     cells = [low + (high - low) * i / _WIDTH for i in range(_WIDTH + 1)]
     spans = list(pairwise(cells))
@@ -30,7 +30,7 @@ def impact_figure(impact: Impact, output: OutputImpact) -> str:
         ("values", [_value(impact, output, a, b) for a, b in spans]),
         ("trust", [_trust(impact, output, a, b) for a, b in spans]),
     )
-    axis = _axis(_marks(impact, output), low, high)
+    axis = _axis(_marks(impact, output), low, high, zero(impact))
     lines = [f"{output.output}, {output.recovery} recovery", *axis]
     lines += [f"{name.ljust(_LABEL)}{' ' * _GAP}{''.join(lane)}".rstrip() for name, lane in lanes]
     return "\n".join(lines)
@@ -57,9 +57,8 @@ def _extent(impact: Impact, output: OutputImpact) -> tuple[int, int]:
     return marks[0] - margin, marks[-1] + margin
 
 
-def _axis(marks: list[int], low: int, high: int) -> list[str]:
-    """Seconds over ticks; a label that would touch the one before is left out, its tick stays."""
-    first = 0 if abs(low) < 10**10 else low
+def _axis(marks: list[int], low: int, high: int, first: int) -> list[str]:
+    """Seconds after `first` over ticks; a label that would touch the one before is left out, its tick stays."""
     numbers, ticks = [" "] * (_WIDTH + 8), [" "] * (_WIDTH + 1)
     free = -_LABEL
     for mark in marks:
@@ -70,7 +69,7 @@ def _axis(marks: list[int], low: int, high: int) -> list[str]:
             numbers[at : at + len(text)] = text
             free = at + len(text) + 1
     indent = " " * (_LABEL + _GAP)
-    unit = "seconds" if first == 0 else "s"
+    unit = "seconds" if first == 0 else "s, crash 0"
     return [f"{unit.ljust(_LABEL)}{' ' * _GAP}{''.join(numbers)}".rstrip(), f"{indent}{''.join(ticks)}".rstrip()]
 
 

@@ -29,6 +29,9 @@ from cklog.tables import parse_channel
 _DELIVERIES = ("transactional", "deduplicates")
 """What `delivery` of a sink may say in job.json: it takes nothing twice."""
 
+_FEW = 3
+"""Sinks that are told one by one of what all of them miss."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -136,6 +139,9 @@ class _Graph:
         feeds = {c.sender.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
         stated = {row["name"] for row in manifest.get("operators", []) if row.get("kind") == "sink"}
         self.sinks = (operators - feeds) | (stated & operators)
+        self.feeders: dict[str, set[str]] = {}
+        for channel in self.ends.values():
+            self.feeders.setdefault(channel.receiver.operator, set()).add(channel.sender.operator)
         self.entries = line.line
         self.current = {Subtask(e.operator, e.subtask) for e in line.line if e.state == "current"}
         self.queued = {e.operator for e in line.line if e.state == "eventual"}
@@ -148,11 +154,18 @@ class _Graph:
 
     def above(self, sink: str) -> set[str]:
         """The operators that a sink's results rest on, and itself."""
-        pairs = {(c.sender.operator, c.receiver.operator) for c in self.ends.values()}
         found, new = {sink}, {sink}
         while new:
-            new = {sender for sender, receiver in pairs if receiver in new} - found
+            new = {sender for receiver in new for sender in self.feeders.get(receiver, ())} - found
             found |= new
+        return found
+
+    def sinks_below(self) -> dict[str, list[str]]:
+        """By operator the sinks that rest on it; one that is a sink rests on itself."""
+        found: dict[str, list[str]] = {}
+        for sink in sorted(self.sinks):
+            for operator in self.above(sink):
+                found.setdefault(operator, []).append(sink)
         return found
 
 
@@ -191,18 +204,24 @@ def _doubled_sources(graph: _Graph, again: Iterable[Again]) -> Iterable[OutputIn
 
 def _lost(line: RecoveryLine, graph: _Graph) -> Iterable[OutputInterval]:
     """Messages in flight that no log holds, by the sinks that miss what comes of them."""
-    for sink in sorted(graph.sinks):
-        above = graph.above(sink)
-        for row in line.channels:
-            channel = graph.ends.get(row.channel)
-            if channel is None or channel.receiver.operator not in above or row.replay_from >= row.replay_to:
-                continue
-            flight = (row.channel, row.replay_from, row.replay_to, row.replay_to)
+    below = graph.sinks_below()
+    for row in line.channels:
+        channel = graph.ends.get(row.channel)
+        if channel is None or row.retained is True or row.replay_from >= row.replay_to:
+            continue
+        flight = (row.channel, row.replay_from, row.replay_to, row.replay_to)
+        operator = channel.receiver.operator
+        for sink in _named(below.get(operator, []), operator):
             if row.retained is False:
                 gone = row.replay_to - row.replay_from - (row.messages or 0)
                 yield OutputInterval(sink, "", "missing", *flight, gone, "gone-from-log")
-            elif row.retained is None:
+            else:
                 yield OutputInterval(sink, "", "may-be-missing", *flight, None, "no-log")
+
+
+def _named(sinks: list[str], operator: str) -> list[str]:
+    """Sinks one by one, or many as one."""
+    return sinks if len(sinks) <= _FEW else [f"{len(sinks)} sinks below {operator}"]
 
 
 def _guarantee(

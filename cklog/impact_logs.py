@@ -84,7 +84,7 @@ class Logged:
     """Elements of a logged channel (`cklog.impact_elements.Elements`); `beside` answers what the log cannot.
 
     `moments` rise; part i of `parts` lies before moment i, the last one behind all; None: nothing logged there.
-    `times` of elements by number. `taken` : elements below that number came before that moment, (moment, number): a
+    `times` of elements by number. `taken` : elements below a number came before a moment, (moment, number): a
     checkpoint has them, and the log need not.
     """
 
@@ -93,7 +93,7 @@ class Logged:
     times: dict[int, int]
     asked: Asked
     beside: Elements
-    taken: tuple[int, int] | None = None
+    taken: tuple[tuple[int, int], ...] = ()
 
     def span(self) -> Part | None:
         """All of it as one part."""
@@ -152,7 +152,7 @@ class Logged:
             return before[-1].last + 1
         if behind[0].first_time <= moment:
             return behind[0].first
-        return self.taken[1] if self.taken is not None and moment >= self.taken[0] else 0
+        return max((number for time, number in self.taken if moment >= time), default=0)
 
     def _joined(self, before: list[Part], behind: list[Part], moment: int) -> bool:
         """Whether no element is missing between the two."""
@@ -183,13 +183,13 @@ def _both(one: Count, other: Count) -> Count:
 class ChannelLogs:
     """The logs of sources' channels: each scan looks at more moments than the one before.
 
-    `taken` : what a checkpoint has of each source, see `Logged`
+    `taken` : what checkpoints have of each source, see `Logged`
     """
 
     tables: Tables
     engine_for: Callable[[int], Engine]
     split_bytes: int
-    taken: Mapping[str, tuple[int, int]]
+    taken: Mapping[str, tuple[tuple[int, int], ...]]
     findings: list[Finding] = field(default_factory=list)
     inputs: list[InputUsed] = field(default_factory=list)
 
@@ -216,10 +216,16 @@ class ChannelLogs:
         asked: Asked,
         beside: Elements,
     ) -> Elements:
-        """From the first channel, by name, that has logged anything of a source."""
-        mine = [row for row in rows if _sender(str(row["channel"])) == source]
-        mine = [row for row in mine if row["channel"] == mine[0]["channel"]]
+        """From the channel to the first operator, by name, that has logged anything of a source."""
+        mine = [row for row in rows if _ends(str(row["channel"]))[0] == source]
         if not mine:
+            return beside
+        first = _ends(str(mine[0]["channel"]))
+        mine = [row for row in mine if _ends(str(row["channel"])) == first]
+        channels = len({row["channel"] for row in mine})
+        if channels > 1:
+            message = f"{source} sends to {first[1]} on {channels} channels; the logs of parallel channels are not used"
+            self.findings.append(Finding("parallel-source", "warning", source, message))
             return beside
         untimed = sum(row["untimed"] for row in mine)
         parts = {row["part"]: row for row in mine}
@@ -230,7 +236,7 @@ class ChannelLogs:
             self.findings.append(Finding("unordered-elements", "error", source, message))
             return beside
         times = {n: parts[-1 - i]["first_time"] for i, n in enumerate(numbers) if -1 - i in parts}
-        return Logged(moments, timed, times, asked, beside, self.taken.get(source))
+        return Logged(moments, timed, times, asked, beside, self.taken.get(source, ()))
 
 
 def settled(
@@ -245,9 +251,10 @@ def settled(
     return found
 
 
-def _sender(channel: str) -> str:
+def _ends(channel: str) -> tuple[str, str]:
+    """The operators at the ends of a channel, empty if it has no such name."""
     found = parse_channel(channel)
-    return "" if found is None else found.sender.operator
+    return ("", "") if found is None else (found.sender.operator, found.receiver.operator)
 
 
 def _part(row: dict[str, int] | None) -> Part | None:

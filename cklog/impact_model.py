@@ -192,12 +192,12 @@ class OutputImpact:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One step of the recovery: what is done to whom, with which logged value."""
+    """One step of the recovery: what is done to whom, `with_` which logged values, by name."""
 
     step: int
     task: str
     subject: str
-    value: str
+    with_: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

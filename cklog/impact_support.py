@@ -15,12 +15,13 @@ from cklog.impact_system import Event
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What there is to recover with: `image` of the checkpoint, logs among `elements`, the last element `sent`.
+    """What there is to recover with: `images` of checkpoints, logs among `elements`, the last element `sent`.
 
+    `images` : the checkpoint that each recovery class goes back to
     `retained` : the first element that a source's log still keeps, where the manifest says so
     """
 
-    image: Image | None
+    images: Mapping[RecoveryClass, Image | None]
     elements: Mapping[str, Elements]
     sent: Mapping[str, Event]
     retained: Mapping[str, int]
@@ -32,8 +33,11 @@ def supported(flow: Dataflow, output: str, pieces: Pieces, stateless: Convergenc
     operators = flow.above(output)
     unrepeatable = [o.name for o in operators if classified(o).recovery == "arbitrary"]
     missing: dict[RecoveryClass, tuple[str, ...]] = {"gap": ()}
-    missing["stateless-rollback"] = tuple(m for name in flow.sources_of(output) for m in _input(name, pieces))
-    missing["rollback"] = (*missing["stateless-rollback"], *_states(operators, pieces))
+    sources = flow.sources_of(output)
+    newest, whole = pieces.images["stateless-rollback"], pieces.images["rollback"]
+    missing["stateless-rollback"] = tuple(m for name in sources for m in _input(name, newest, pieces))
+    replay = tuple(m for name in sources for m in _input(name, whole, pieces))
+    missing["rollback"] = (*replay, *_states(operators, whole))
     missing["precise"] = (*missing["rollback"], *_watermark(operators, output, pieces), *_determinism(unrepeatable))
     delivery = operators[-1].delivery
     return tuple(
@@ -55,13 +59,13 @@ def guarantee(recovery: RecoveryClass, stateless: ConvergenceKind, dedupes: bool
     return "exactly-once" if recovery == "precise" or dedupes else "at-least-once"
 
 
-def _input(source: str, pieces: Pieces) -> list[str]:
-    """What a replay of a source's elements lacks."""
+def _input(source: str, image: Image | None, pieces: Pieces) -> list[str]:
+    """What a replay of a source's elements since a checkpoint lacks."""
     elements = pieces.elements[source]
     span = elements.span() if isinstance(elements, Logged) else None
     if span is None or not isinstance(elements, Logged):
         return [f"an input log of {source}"]
-    first = pieces.image.positions.get(source) if pieces.image is not None else None
+    first = image.positions.get(source) if image is not None else None
     if first is None:
         return [f"the element of {source} that was the last one before a checkpoint"]
     lowest = max(span.first, pieces.retained.get(source, 0))
@@ -75,10 +79,10 @@ def _input(source: str, pieces: Pieces) -> list[str]:
     return []
 
 
-def _states(operators: tuple[Operator, ...], pieces: Pieces) -> list[str]:
-    stored = pieces.image.states if pieces.image is not None else {}
+def _states(operators: tuple[Operator, ...], image: Image | None) -> list[str]:
+    stored = image.states if image is not None else {}
     lacking = [o.name for o in operators if o.stateful and o.name not in stored]
-    at = "a checkpoint" if pieces.image is None else f"checkpoint {pieces.image.number}"
+    at = "a checkpoint" if image is None else f"checkpoint {image.number}"
     return [f"the state of {name} at {at}" for name in lacking]
 
 

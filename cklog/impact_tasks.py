@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cklog.impact_checkpoint import Image
 from cklog.impact_crash import Outage
@@ -17,8 +18,8 @@ from cklog.impact_logs import Logged
 from cklog.impact_model import RECOVERIES, OutputImpact, RecoveryClass, Task
 from cklog.impact_system import Event
 
-Step = tuple[str, str, str]
-"""Task, subject, value."""
+Step = tuple[str, str, dict[str, Any]]
+"""Task, subject, values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +69,30 @@ def recovery_tasks(
     outage: Outage,
     book: Logbook,
     image: Image | None,
+    checkpoint: int | None,
     elements: Mapping[str, Elements],
     outputs: tuple[OutputImpact, ...],
 ) -> tuple[Task, ...]:
-    """The steps, for the outputs that come back and the recovery class of each."""
+    """The steps, for the outputs that come back and the recovery class of each; `checkpoint` in ms if it is known."""
     classes = {found.output: found.recovery for found in outputs}
-    rows: list[Step] = []
-    rows += _detection(outage)
+    by_hand = [found.query for found in outputs if found.query not in book.queries]
+    rows: list[Step] = [*_detection(outage)]
     for what in ("source", "sink"):
-        rows += [(f"connect {what}", name, "") for kind, name in book.connected if kind == what]
-    rows += [("install query", name, "logged at its installation") for name in book.queries]
-    rows += [("install query", f.query, "by hand: not logged") for f in outputs if book.queries.get(f.query) is None]
+        rows += [(f"connect {what}", name, {}) for kind, name in book.connected if kind == what]
+    rows += [("install query", name, {"logged": True}) for name in book.queries]
+    rows += [("install query", name, {"logged": False}) for name in dict.fromkeys(by_hand)]
     rows += _states(flow, image, classes)
-    rows += _alignments(flow, outage, classes)
+    rows += _alignments(flow, {"gap": outage.restart, "stateless-rollback": checkpoint}, classes)
     rows += _inputs(flow, image, classes)
     rows += _watermarks(book, classes)
-    rows += [("set query state", name, state or "running") for name, state in book.queries.items()]
+    rows += [("set query state", name, {"state": state or "running"}) for name, state in book.queries.items()]
     rows += _switches(flow, outage, elements, classes)
-    return tuple(Task(i, *row) for i, row in enumerate(dict.fromkeys(rows), 1))
+    return tuple(Task(i, *row) for i, row in enumerate(rows, 1))
 
 
 def _detection(outage: Outage) -> list[Step]:
     boot = next((e for e in outage.before if e.event == "boot"), None)
-    if boot is None:
-        return []
-    return [("detect crash", "system log", f"boot at {boot.time} ms without a shutdown")]
+    return [] if boot is None else [("detect crash", "system log", {"boot": boot.time})]
 
 
 def _at_least(flow: Dataflow, classes: Mapping[str, RecoveryClass], least: RecoveryClass) -> set[str]:
@@ -105,64 +105,61 @@ def _states(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryC
     if image is None:
         return []
     wanted = _at_least(flow, classes, "rollback")
-    at = f"checkpoint {image.number}"
     return [
-        ("load state", name, f"{at}: {image.states[name]}" if image.states[name] else at)
+        ("load state", name, {"checkpoint": image.number, "uri": image.states[name] or None})
         for name in flow.operators
         if name in wanted and name in image.states and flow.operators[name].stateful
     ]
 
 
-def _alignments(flow: Dataflow, outage: Outage, classes: Mapping[str, RecoveryClass]) -> list[Step]:
-    """Windows of operators whose states are not loaded, from the restart or the checkpoint on."""
-    loaded, used = _at_least(flow, classes, "rollback"), {o.name for output in classes for o in flow.above(output)}
+def _alignments(
+    flow: Dataflow, since: Mapping[RecoveryClass, int | None], classes: Mapping[str, RecoveryClass]
+) -> list[Step]:
+    """Windows of operators whose states are not loaded; `since` when each class makes results again, in ms."""
+    loaded, replayed = (_at_least(flow, classes, least) for least in ("rollback", "stateless-rollback"))
+    used = {o.name for output in classes for o in flow.above(output)}
     rows: list[Step] = []
     for operator in flow.operators.values():
         for window in operator.windows if operator.name in used - loaded else ():
             if window.kind == "time" and window.start is not None and not window.system:
-                told = f"start {window.start} ms, slide {window.slide} ms"
-                if outage.restart is not None:
-                    told += f"; the next start is {window.next_start(outage.restart, window.start)} ms"
-                rows.append(("align windows", operator.name, told))
+                at = since["stateless-rollback" if operator.name in replayed else "gap"]
+                following = None if at is None else window.next_start(at, window.start)
+                values = {"start": window.start, "slide": window.slide, "next": following}
+                rows.append(("align windows", operator.name, values))
     return rows
 
 
 def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
     wanted = _at_least(flow, classes, "stateless-rollback")
-    rows = []
-    for name in flow.periods:
-        if name in wanted:
-            first = image.positions.get(name) if image is not None else None
-            told = "from a checkpoint" if first is None else f"from element {first} of its log"
-            rows.append(("resume input", name, told))
-    return rows
+    positions = image.positions if image is not None else {}
+    return [("resume input", name, {"element": positions.get(name)}) for name in flow.periods if name in wanted]
 
 
 def _watermarks(book: Logbook, classes: Mapping[str, RecoveryClass]) -> list[Step]:
-    rows = []
+    """The last element that an output sent, and how many equal ones it had sent before that."""
+    rows: list[Step] = []
     for output, recovery in classes.items():
         event = book.sent.get(output)
         if recovery == "precise" and event is not None:
-            equal = f", {event.equal} equal before it" if event.equal else ""
-            rows.append(("drop duplicates", output, f"up to and including the element at {event.ts} ms{equal}"))
+            rows.append(("drop duplicates", output, {"ts": event.ts, "equal": event.equal or 0}))
     return rows
 
 
 def _switches(
     flow: Dataflow, outage: Outage, elements: Mapping[str, Elements], classes: Mapping[str, RecoveryClass]
 ) -> list[Step]:
-    """From the input log to the live source: the first logged element that is not older than the live one."""
+    """From the input log to the live source.
+
+    The watermark is the first logged element that is not older than the source's own: the one at the restart, or a
+    later one, as the replay takes time.
+    """
     wanted = _at_least(flow, classes, "stateless-rollback")
     rows: list[Step] = []
     for name in flow.periods:
-        if name not in wanted:
-            continue
         source = elements[name]
-        number = None
-        if isinstance(source, Logged) and outage.restart is not None:
-            number = source.number(outage.restart)
-        mark = "the first logged element not older than the source's"
-        if number is not None:
-            mark += f": element {number} at the earliest"
-        rows.append(("switch to source", name, f"backup, switch, source; watermark: {mark}"))
+        if name in wanted:
+            known = isinstance(source, Logged) and outage.restart is not None
+            watermark = source.number(outage.restart) if known and outage.restart is not None else None
+            modes = ["backup", "switch", "source"]
+            rows.append(("switch to source", name, {"modes": modes, "earliest_watermark": watermark}))
     return rows

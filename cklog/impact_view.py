@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from cklog.impact_figure import LEGEND, impact_figure
-from cklog.impact_model import Count, Impact, Moment, OutputImpact, Phase
+from cklog.impact_model import Count, Impact, Moment, OutputImpact, Phase, Task
 from cklog.model import Answer
 from cklog.view import View, section, utc
 
@@ -133,7 +136,58 @@ def _operators(found: Impact) -> list[tuple[str, ...]]:
 
 
 def _tasks(found: Impact) -> list[tuple[str, ...]]:
-    return [(str(task.step), task.task, task.subject, task.value or "-") for task in found.tasks]
+    return [(str(task.step), task.task, task.subject, _with(task)) for task in found.tasks]
+
+
+def _with(task: Task) -> str:
+    """The logged values of a step in words."""
+    words = _WITH.get(task.task)
+    return "-" if words is None else words(task.with_)
+
+
+def _boot(v: dict[str, Any]) -> str:
+    at = "" if v["boot"] is None else f" at {_time(v['boot'])}"
+    return f"a boot{at} without a shutdown"
+
+
+def _installed(v: dict[str, Any]) -> str:
+    return "logged at its installation" if v["logged"] else "by hand: its installation is not logged"
+
+
+def _state(v: dict[str, Any]) -> str:
+    place = "" if v["uri"] is None else f": {v['uri']}"
+    return f"checkpoint {v['checkpoint']}{place}"
+
+
+def _alignment(v: dict[str, Any]) -> str:
+    following = "" if v["next"] is None else f"; the next start is {_time(v['next'])}"
+    return f"start {_time(v['start'])}, slide {_time(v['slide'])}{following}"
+
+
+def _input(v: dict[str, Any]) -> str:
+    return "from a checkpoint's element" if v["element"] is None else f"from element {v['element']} of its log"
+
+
+def _watermark(v: dict[str, Any]) -> str:
+    equal = f", with {v['equal']} equal ones before it" if v["equal"] else ""
+    return f"up to and including the element at {_time(v['ts'])}{equal}"
+
+
+def _switch(v: dict[str, Any]) -> str:
+    at = "" if v["earliest_watermark"] is None else f": element {v['earliest_watermark']} at the earliest"
+    return f"{', '.join(v['modes'])}; watermark: the first logged element not older than the source's{at}"
+
+
+_WITH: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "detect crash": _boot,
+    "install query": _installed,
+    "load state": _state,
+    "align windows": _alignment,
+    "resume input": _input,
+    "drop duplicates": _watermark,
+    "set query state": lambda v: str(v["state"]),
+    "switch to source": _switch,
+}
 
 
 def _next(found: Impact) -> list[str]:

@@ -28,17 +28,20 @@ def has_chains(records: Records) -> bool:
     return pc.any(pc.equal(forms, "delta")).as_py() is True or table["variables"].null_count < len(table)
 
 
-def restorable_records(records: Records, lost: bool) -> tuple[Mask, list[Finding]]:
+def restorable_records(records: Records, lost: bool, flaws: pa.Array | None) -> tuple[Mask, list[Finding]]:
     """Whether each record can be restored, with all of its variables; and a finding for each that cannot.
 
-    Records that were not completed cannot be; that needs no finding. `lost`: records may be missing.
+    Records that were not completed cannot be; that needs no finding. `lost`: records may be missing; `flaws`: what else
+    is wrong with each (null: nothing), which is told elsewhere.
     """
-    pieces = record_pieces(records, lost)
+    pieces = record_pieces(records, lost, flaws)
     chains = chains_of(pieces.table)
     broken = ~chains.restorable[chains.node_of]
     restorable = np.ones(len(records.table), np.bool_)
     restorable[pieces.record[broken]] = False
     findings = [f for f in chains.findings if f.severity == "error"]
+    if flaws is not None:
+        broken &= ~np.asarray(pc.is_valid(flaws))[pieces.record]
     return restorable, [*findings, *_broken(records, pieces, chains, np.flatnonzero(broken))]
 
 

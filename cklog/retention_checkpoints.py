@@ -150,9 +150,8 @@ def _doubt(evidence: Evidence, stored: Stored) -> Doubt:
     """Why more may be needed than the line shows; "" if nothing is in doubt."""
     if stored.line is None:
         return "no-line"
-    needed = stored.needing >= 0
-    needed[stored.line] = True
-    if evidence.unproven or needed[stored.row[stored.lost & (stored.row >= 0)]].any():
+    newer = stored.number > evidence.history.label[stored.line][stored.subtask]
+    if evidence.unproven or (stored.lost & newer).any():  # their files may lie elsewhere, and the line be newer
         return "unproven"
     return "damaged" if any(f.id in SUSPECT for f in evidence.findings) else ""
 

@@ -75,7 +75,7 @@ def run(query: Query, elements: Iterable[Element], how: Crash) -> Crashed:
     after = _results(again, [e for e in ordered if e.time >= since])
     sent = _sent(before)
     if how.recovery == "precise":
-        after = list(_newer(after, sent))
+        after = list(newer_results(after, sent))
     return Crashed(query, tuple(ordered), how, tuple(truth), tuple(before), tuple(after), first.starts(), sent)
 
 
@@ -92,7 +92,7 @@ def _sent(results: Sequence[Result]) -> dict[str, Sent]:
     return found
 
 
-def _newer(results: Iterable[Result], sent: dict[str, Sent]) -> Iterable[Result]:
+def newer_results(results: Iterable[Result], sent: dict[str, Sent]) -> Iterable[Result]:
     """The results behind the watermark of their output: those of its time by their number."""
     seen: Counter[str] = Counter()
     for result in results:

@@ -41,7 +41,7 @@ WHY: Mapping[str, str] = {
 
 PIECES: Mapping[str, str] = {
     "input-kept": "all that is read again is still there",
-    "input-unknown": "whether {names} still has what is read again (--kafka FOLDER tells of topics, --map of files)",
+    "input-unknown": "whether what is read again of {names} is there (--kafka FOLDER tells of topics, --map of files)",
     "input-gone": "what is read again of {names}: it is no longer there",
     "input-files-missing": "input files of the batch in flight: {names}",
     "no-source-offsets": "where the sources go on: no offset of theirs is known",

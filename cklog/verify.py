@@ -7,7 +7,7 @@ The watermarks are read off the records again, record by record in plain Python,
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,6 +96,7 @@ def stored_and_marks(
     subtasks: Iterable[Subtask],
     channels: Iterable[str],
     current: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]],
+    gone: Set[int] = frozenset(),
 ) -> tuple[dict[str, Stored], Marks]:
     """Checkpoints per subtask and watermarks per channel, record by record.
 
@@ -103,10 +104,11 @@ def stored_and_marks(
     ----------
     rows : checkpoint records, at most one per checkpoint (`distinct_rows`)
     current : survivors with the watermarks (sent, received) of their current state
+    gone : rows, by number, whose state file is not there
     """
     by_subtask: dict[str, list[Mapping[str, Any]]] = {str(s): [] for s in subtasks}
-    for row in rows:
-        by_subtask[f"{row['operator']}/{row['subtask']}"].append(row)
+    for i, row in enumerate(rows):
+        by_subtask[f"{row['operator']}/{row['subtask']}"].append({**row, "gone": i in gone})
     stored = {name: _stored(records) for name, records in by_subtask.items()}
     marks = {}
     for name in channels:
@@ -149,6 +151,8 @@ def _unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool],
         why = "it is a volatile record, not a stored checkpoint"
     elif row["status"] == "incomplete":
         why = "its status is incomplete"
+    elif row["gone"]:
+        why = "its state file is not there"
     try:
         parts = [(v.name, v.form, v.parent) for v in variables_of(row["variables"] or "[]")]
     except NoVariables as reason:

@@ -23,6 +23,7 @@ from cklog.errors import CorruptInput
 from cklog.history import History, Ints
 from cklog.model import Finding, Subtask
 from cklog.record_chains import has_chains, restorable_records
+from cklog.state_places import as_flaws
 from cklog.tables import Records, Watermarks
 
 UNBOUNDED = np.iinfo(np.int64).max
@@ -55,7 +56,11 @@ MOST_WATERMARKS = 1 << 30
 
 
 def build(
-    records: Records, survivors: Sequence[Subtask] = (), current: Current | None = None, damaged: bool = False
+    records: Records,
+    survivors: Sequence[Subtask] = (),
+    current: Current | None = None,
+    damaged: bool = False,
+    gone: NDArray[np.bool_] | None = None,
 ) -> Built:
     """The `History` of records.
 
@@ -64,16 +69,28 @@ def build(
     survivors : subtasks that did not fail and for which `current` (or a volatile record) gives evidence
     current : watermarks of their current state
     damaged : some records of the input were lost, so a gap in the numbers may be a missing record
+    gone : records whose state file is not there, shape (rows,); None: nobody looked
     """
-    return _Builder(records, frozenset(survivors), current or Current(), damaged).build()
+    none = np.zeros(len(records.number), np.bool_)
+    return _Builder(
+        records, frozenset(survivors), current or Current(), damaged, none if gone is None else gone
+    ).build()
 
 
 class _Builder:
     """The arrays of a `History` before unusable rows are taken out: per subtask the initial state, then every
     record by number, then (survivors) the current state."""
 
-    def __init__(self, records: Records, survivors: frozenset[Subtask], current: Current, damaged: bool) -> None:
+    def __init__(
+        self,
+        records: Records,
+        survivors: frozenset[Subtask],
+        current: Current,
+        damaged: bool,
+        gone: NDArray[np.bool_],
+    ) -> None:
         self._records = records
+        self._gone = gone
         self._current = current
         self._damaged = damaged
         self._findings = list(records.findings)
@@ -117,11 +134,11 @@ class _Builder:
         return self._assemble(label, time, row, usable, sent, received)
 
     def _unusable(self) -> NDArray[np.bool_]:
-        """Records that no line may hold: incomplete, volatile, or of a broken chain."""
+        """Records that no line may hold: incomplete, volatile, without their state file, or of a broken chain."""
         table = self._records.table
-        found = _is(table["status"], "incomplete") | self._volatile
+        found = _is(table["status"], "incomplete") | self._volatile | self._gone
         if has_chains(self._records):
-            restorable, findings = restorable_records(self._records, self._damaged)
+            restorable, findings = restorable_records(self._records, self._damaged, as_flaws(self._gone))
             self._findings += findings
             found |= ~restorable
         return found

@@ -16,6 +16,9 @@ if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other c
     from cklog.simulate_odysseus import Crashed
 
 
+_MOST_SECONDS, _MOST_ELEMENTS = 1_000_000, 2_000_000
+
+
 class QueryName(StrEnum):
     """`--query`."""
 
@@ -57,15 +60,17 @@ class RunOptions:
         if not slide <= window:
             raise UsageError(f"--slide {slide / 1000:g}: more than the window")
         how = odysseus.Crash(self.recovery.value, crash // interval * interval, crash, restart, not self.unaligned)
-        elements = odysseus.counted_elements(period, _ms("--end", self.end))
+        end = _ms("--end", self.end)
+        if end // period > _MOST_ELEMENTS:
+            raise UsageError(f"--end {self.end:g}: more than {_MOST_ELEMENTS:,} elements, which are held in memory")
+        elements = odysseus.counted_elements(period, end)
         return odysseus.run(odysseus.counting_query(window, slide), elements, how), period, interval
 
 
 def _ms(option: str, seconds: float) -> int:
-    found = round(seconds * 1000)
-    if found < 1 or found > 1 << 40:
-        raise UsageError(f"{option} {seconds:g}: at least a millisecond")
-    return found
+    if not 0.001 <= seconds <= _MOST_SECONDS:
+        raise UsageError(f"{option}: {seconds:g} s is not from a millisecond to {_MOST_SECONDS:,} s")
+    return round(seconds * 1000)
 
 
 @flattened

@@ -83,10 +83,14 @@ class Results:
         return found[0]
 
     def _names(self) -> list[str]:
+        """The columns, or the members of the first line, of the first file that can be read."""
         for split in self.splits(_HEAD_BYTES):
             if self.form == "parquet":
-                with open_file(split.uri) as file:
-                    return list(pq.read_schema(file).names)
+                try:
+                    with open_file(split.uri) as file:
+                        return list(pq.read_schema(file).names)
+                except (OSError, pa.ArrowException):
+                    continue  # told when its part is written
             for line in lines(whole(split)):
                 return list(line)
         return []

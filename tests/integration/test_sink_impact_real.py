@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,30 @@ def test_metadata_without_names_tells_of_any_sink(shared_data: Path) -> None:
     found = flink(shared_data, "f120-unaligned")
     assert {r["sink"] for r in found["intervals"]} == {"any sink"}
     assert "sinks-not-named" in found["notes"]
+
+
+STRENGTH = ("none", "at-most-once", "at-least-once", "exactly-once")
+
+
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "halved"])
+@pytest.mark.parametrize("name", ["spark-wordcount", "flink-orders", "uncoordinated-join"])
+def test_damage_promises_nothing_more(tmp_path: Path, name: str, damage: str) -> None:
+    """Every file in turn: no bug, and with exit 0 no stronger guarantee than the intact run has."""
+    folder = Path(shutil.copytree(SAMPLES / name, tmp_path / "run"))
+    maps = [f"--map=file:///srv/cklog-sample/{part}={folder}" for part in ("wordcount", "flink-orders")]
+    whole = {row["sink"] + row["readers"]: row["guarantee"] for row in impact(folder, *maps)["guarantees"]}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".md" and "state" not in p.parts):
+        data = path.read_bytes()
+        path.unlink()
+        if damage != "deleted":
+            path.write_bytes(data[: len(data) // 2] if damage == "halved" else b"")
+        ended = cklog("impact", folder, "--json", "-q", *maps)
+        assert ended.code in (0, 3, 4, 5, 65, 66), (path, ended.err)
+        if ended.code == 0:
+            for row in json.loads(ended.out)["result"]["guarantees"]:
+                intact = whole.get(row["sink"] + row["readers"], "exactly-once")
+                assert STRENGTH.index(row["guarantee"]) <= STRENGTH.index(intact), path
+        path.write_bytes(data)
 
 
 def test_the_samples() -> None:

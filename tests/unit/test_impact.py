@@ -15,14 +15,17 @@ from cklog.impact_output import Recovery, output_impact
 from cklog.simulate_odysseus import (
     Crash,
     Crashed,
+    Sent,
     counted_elements,
     counting_query,
     figure_elements,
     figure_query,
+    newer_results,
     tally,
 )
 from cklog.simulate_odysseus import run as really_run
 from cklog.simulate_odysseus_files import write
+from cklog.simulate_odysseus_query import Result
 from tests.property.test_impact import Case, check_announced, check_counts, exactly
 from tests.unit.test_impact_files import impact_of
 
@@ -275,3 +278,12 @@ def test_windows_by_the_machines_clock_are_never_trusted_whatever_is_restored() 
         found = output_impact(flow, "a", flow.periods, Recovery(recovery, exactly(270), 360, exactly(240)), NO_SUPPORT)
         assert found.convergence == "unknown"
         assert {span.trust for span in found.trust} == {"indefinite"}
+
+
+def test_of_results_at_one_time_the_counter_tells_which_were_sent() -> None:
+    """Section 5: elements that are equal on purpose are told apart by a counter."""
+    results = [
+        Result("out", time, value, "in", 0) for time, value in ((4, "a"), (5, "b"), (5, "b"), (5, "b"), (6, "c"))
+    ]
+    newer = list(newer_results(results, {"out": Sent(5, 1)}))
+    assert [(r.time, r.value) for r in newer] == [(5, "b"), (6, "c")]

@@ -54,15 +54,15 @@ def test_drawings_fit_80_columns(recovery: str) -> None:
     assert max(map(len, impact_figure(found, found.outputs[0]).splitlines())) <= 80
 
 
-def test_a_drawing_without_end_and_with_dates_can_be_made(tmp_path: Path) -> None:
-    """Times since 1970 are counted from the drawing's left end."""
+def test_dates_are_drawn_as_seconds_after_the_crash() -> None:
+    """Times of a real clock are counted from the crash."""
     with open_run(str(PRECISE), Options(engine="local")) as run:
         from cklog.impact import ImpactQuestion
 
         crash = 1_800_000_000_000
         found = run.impact(ImpactQuestion(crash=crash, restart=crash + 90_000, recovery="gap")).result
     assert found.crash == Moment(crash, crash, "--crash")
-    assert "90" in impact_figure(found, found.outputs[0])
+    assert impact_figure(found, found.outputs[0]).splitlines()[1].split() == ["s,", "crash", "0", "0", "90", "149"]
 
 
 @pytest.mark.parametrize("form", ["table", "md", "csv", "jsonl", "json"])

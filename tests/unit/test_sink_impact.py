@@ -137,6 +137,26 @@ def test_state_that_cannot_be_loaded_does_several_batches_again(wordcount: Path)
     assert [row[2:5] for row in fates(found)] == [("may-be-missing", line + 1, 7), ("doubled", line + 1, 7)]
 
 
+def test_kafka_logs_tell_whether_the_input_is_kept(tmp_path: Path) -> None:
+    """A query that reads the partition in-0, with batch 1 in flight from offset 100 to 200."""
+    ck = tmp_path / "ck"
+    for name, text in {
+        "metadata": '{"id":"7d404119-fad2-4efb-9d4f-12c2457a6fe2"}',
+        "offsets/0": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"in":{"0":100}}',
+        "offsets/1": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":2,"conf":{}}\n{"in":{"0":200}}',
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+    }.items():
+        (ck / name).parent.mkdir(parents=True, exist_ok=True)
+        (ck / name).write_text(text)
+    (ck / "sources" / "0").mkdir(parents=True)
+    (ck / "sources" / "0" / "0").write_bytes(b'\0v1\n{"in":{"0":0}}')
+    assert [row["guarantee"] for row in impact(ck)["guarantees"]] == ["none", "at-most-once"]
+    found = impact(ck, "--kafka", str(logs(tmp_path / "kafka")))
+    (row,) = found["again"]
+    assert (row["source"], row["from"], row["to"], row["kept"]) == ("in-0", 100, 200, True)
+    assert [row["guarantee"] for row in found["guarantees"]] == ["at-least-once", "exactly-once"]
+
+
 # Flink
 
 JOB = "a" * 32
