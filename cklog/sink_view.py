@@ -119,11 +119,15 @@ def guarantee_view(answer: Answer) -> View:
     """What can be kept, sink by sink."""
     found: Guarantees = answer.result
     told = dict.fromkeys(
-        f"{row.sink}{f' ({row.readers})' if row.readers else ''}: {row.guarantee}" for row in found.guarantees
+        f"{row.sink}{f' ({row.readers})' if row.readers else ''}: {_kept(row)}" for row in found.guarantees
     )
     more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
     headline = f"{'; '.join([*told][:_NAMED])}{more}." if told else "No sink or output is known."
     return View(headline, (_cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),))
+
+
+def _kept(row: Guarantee) -> str:
+    return f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
 
 
 _INTERVAL = ("sink", "readers", "results", "of", "from", "to", "at most", "count", "why")
