@@ -45,12 +45,20 @@ def outage(
     NotFound : nothing tells of a crash
     UsageError : the restart asked for is not after the crash
     """
-    if crash is not None and restart is not None and restart <= crash:
-        raise UsageError(f"--restart {restart}: not after the crash at {crash}")
     if crash is None and any(f.id in ("clock-backwards", "no-times") for f in log.findings):
         return None
     stated = manifest.get("failure_time")
     stated = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
+    found = _outage(log, stated, crash, restart, signs)
+    if restart is not None and restart <= found.crash.least:
+        raise UsageError(f"--restart {restart}: not after the crash at {found.crash.least}")
+    return found
+
+
+def _outage(
+    log: SystemLog, stated: int | None, crash: int | None, restart: int | None, signs: tuple[int, ...]
+) -> Outage:
+    """By what was asked for, by boots, by the manifest's `stated` time."""
     if crash is not None:
         return _at(log, Moment(crash, crash, "--crash"), restart)
     runs = [run for run in _crashed_runs(log.events) if run.next is not None]

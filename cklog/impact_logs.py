@@ -52,7 +52,7 @@ _REDUCE = Reduce(
 )
 """Part i ≥ 0: the elements between two moments; part -1 - i: element number i of those asked for."""
 
-_ROUNDS = 64
+_ROUNDS, _FURTHEST = 64, 1 << 62
 
 Found = TypeVar("Found")
 
@@ -110,6 +110,7 @@ class Logged:
 
     def _place(self, moment: int) -> int | None:
         """Index of the part behind a moment, None if no scan has looked there."""
+        moment = _within(moment)
         self.asked.moments.add(moment)
         at = int(np.searchsorted(np.array(self.moments, np.int64), moment))
         return at + 1 if at < len(self.moments) and self.moments[at] == moment else None
@@ -164,8 +165,14 @@ class Logged:
         return ([], []) if at is None else (_there(self.parts[:at]), _there(self.parts[at:]))
 
     def time_of(self, number: int) -> int | None:
+        number = _within(number)
         self.asked.numbers.add(number)
         return self.times[number] if number in self.times else self.beside.time_of(number)
+
+
+def _within(number: int) -> int:
+    """A moment or number that fits 64 bits whatever a damaged log says."""
+    return min(max(number, -_FURTHEST), _FURTHEST)
 
 
 def _there(parts: Iterable[Part | None]) -> list[Part]:

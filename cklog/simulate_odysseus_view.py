@@ -39,6 +39,6 @@ def _figures(output: dict[str, Any]) -> list[str]:
         return []
     name = output["output"]
     return [
-        figure(f"{name}: results (0: none)", seconds, results, None, above=1),
-        figure(f"{name}: results for each time", seconds, times, None, above=1),
+        figure(f"{name}: results (0: none)", seconds, results, None),
+        figure(f"{name}: results for each time", seconds, times, None),
     ]

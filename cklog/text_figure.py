@@ -18,12 +18,8 @@ def figure(
     values: Sequence[float],
     target: int | None,
     name: str = "target",
-    above: int = 0,
 ) -> str:
-    """A curve as text, 80 columns wide at most, with a dashed line at `target` unless that is far above.
-
-    `above` rows are left free over the highest value, which is not seen where it lies on the upper rim.
-    """
+    """A curve as text, 80 columns wide at most, with a dashed line at `target` unless that is far above."""
     from plotille import Figure  # here, because only people need it
 
     top, right = max(values), max(seconds)
@@ -33,7 +29,8 @@ def figure(
     top = max(top, target or 0) if near else top
     row = _step(max(top / _ROWS, 1), (1, 2, 5) if top < 10 * _ROWS else (1, 2, 2.5, 4, 5))  # labels are integers
     tick = _step(right / _TICKS, (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
-    rows, ticks = max(math.ceil(top / row) + above, 5), math.ceil(right / tick - 1e-9)
+    # one row over a highest value that would lie on the upper rim, where it is not seen
+    rows, ticks = max(math.floor(top / row) + 1, 5), math.ceil(right / tick - 1e-9)
     plot = Figure()
     plot.width, plot.height = ticks * _TICK_WIDTH, rows
     plot.with_colors, plot.origin, plot.linesep = False, False, "\n"

@@ -36,7 +36,19 @@ def test_pages_show_what_the_command_prints(command: str, output: str, monkeypat
 
 
 COMMANDS = [
-    *("recovery-line", "verify", "replay", "inspect", "graph", "z-cycles", "compare", "retention"),
+    *(
+        "recovery-line",
+        "verify",
+        "replay",
+        "inspect",
+        "graph",
+        "z-cycles",
+        "compare",
+        "retention",
+        "chain",
+        "rounds",
+        "impact",
+    ),
     *("extent", "eventual-checkpoint", "advise", "simulate"),
 ]
 

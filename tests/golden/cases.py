@@ -115,6 +115,14 @@ CASES = {
     "chain-broken.txt": f"chain {FLINK}",
     "chain-read-rate.txt": f"chain {FLINK} --read-rate 100",
     "chain-spark.txt": "chain sample_logs/spark-state-rocksdb",
+    "sample_logs/odysseus-precise/expected.json": "impact sample_logs/odysseus-precise --recovery rollback --json",
+    "impact-precise.txt": "impact sample_logs/odysseus-precise",
+    "impact-rollback.txt": "impact sample_logs/odysseus-precise --recovery rollback",
+    "impact-stateless.txt": "impact sample_logs/odysseus-precise --recovery stateless-rollback",
+    "impact-gap.txt": "impact sample_logs/odysseus-gap",
+    "impact-gap.json": "impact sample_logs/odysseus-gap --json",
+    "impact-unknown.txt": "impact sample_logs/odysseus-precise --recovery rollback --checkpoint unknown",
+    "impact.csv": "impact sample_logs/odysseus-precise --recovery gap --format csv",
     "impact-wordcount.txt": f"impact sample_logs/spark-wordcount {MAP}",
     "impact-wordcount-at.txt": f"impact sample_logs/spark-wordcount {MAP} --at query/0=3",
     "impact-spark-state.txt": "impact sample_logs/spark-state-hdfs",
@@ -181,7 +189,7 @@ EXITS = (
         ),
         3,
     )
-    | {"patent-chain-8.txt": 4}
+    | {"patent-chain-8.txt": 4, "impact-unknown.txt": 5}
     | dict.fromkeys(("sample_logs/kafka-streams-state/expected.json", "kafka-streams.txt"), 3)
     | dict.fromkeys(
         ("cec-crashed-extent.txt", "cec-crashed.json", "cec-crashed.md", "cec-recovery-line.json", "cec-inspect.txt"), 3

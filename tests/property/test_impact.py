@@ -15,7 +15,7 @@ from cklog.impact_elements import Listed, Unseen
 from cklog.impact_model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, Window
 from cklog.impact_output import Recovery, output_impact
 from cklog.simulate_odysseus import Crash, Crashed, run
-from cklog.simulate_odysseus_query import Element, Query, Result
+from cklog.simulate_odysseus_query import Element, Query, Result, Running
 
 NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 
@@ -213,3 +213,35 @@ def check_counts(case: Case) -> None:
 def test_the_class_of_each_operator_is_told() -> None:
     found = classified(Operator("a", "aggregate", ("in",), (Window("time", 5, 5),)))
     assert found.recovery == "deterministic"
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(windows("time", constant=True), min_size=1, max_size=3),
+    st.lists(st.integers(0, 4), min_size=5, max_size=60),
+    st.integers(1, 60),
+    st.integers(1, 30),
+)
+def test_the_span_without_trust_is_what_the_minimum_merges(
+    chain: list[Window], gaps: list[int], crash: int, down: int
+) -> None:
+    """Definition 4: the first element after the restart is marked, and so is every result that merges a marked one."""
+    restart = crash + down
+    times = [sum(gaps[: i + 1]) for i in range(len(gaps))]
+    names = ["in", *(f"op{i}" for i in range(len(chain)))]
+    operators = (
+        Operator("in", "source"),
+        *(
+            Operator(name, "aggregate", (above,), (window,))
+            for above, name, window in zip(names, names[1:], chain, strict=False)
+        ),
+    )
+    running = Running(Query(operators, dict.fromkeys(names[1:], any)))
+    live = [time for time in times if time >= restart]
+    first = times.index(live[0]) if live else len(times)
+    elements = [Element("in", i, time, i == first) for i, time in enumerate(times) if time >= restart]
+    marked = [result.time for element in elements for result in running.take(element) if result.value]
+    flow = Dataflow({o.name: o for o in operators}, {"in": Listed(times)})
+    found = output_impact(flow, names[-1], flow.periods, Recovery("gap", exactly(crash), restart, None), NO_SUPPORT)
+    if found.convergence == "finite":
+        assert marked == [time for time in live if trust_at(time, found) == "untrustworthy"]
