@@ -79,9 +79,9 @@ def pieces_of_records(parser: Any, engine_for: Callable[[int], Engine]) -> Piece
 
 def pieces_of_log(log: EventLog, parser: Any) -> Pieces:
     """By the checkpoint records of a run whose subtasks checkpoint one by one, and the state files that they name."""
-    read = log._checkpoints()
-    records = records_of(read.table, *log._named())
-    lost = any(f.id in DAMAGE for f in read.findings) or bool(records.findings)
+    table, findings, inputs, _ = log._checkpoints()
+    records = records_of(table, *log._named())
+    del table  # as large as the records themselves, which are another table
+    lost = any(f.id in DAMAGE for f in findings) or bool(records.findings)
     flaws, more = state_flaws(records, parser)
-    findings = (*read.findings, *records.findings, *more)
-    return record_pieces(records, lost, flaws).table, findings, tuple(read.inputs)
+    return record_pieces(records, lost, flaws).table, (*findings, *records.findings, *more), tuple(inputs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -45,7 +47,14 @@ def taken(table: pa.Table, rows: Ints) -> pa.Table:
     """Rows of a table: the table itself if they are all of it in order; columns without a value need no look."""
     if len(rows) == len(table) and (rows[1:] > rows[:-1]).all():
         return table
-    empty = [name for name in table.column_names if table[name].null_count == len(table)]
-    found = table.drop_columns(empty).combine_chunks().take(pa.array(rows))
-    columns = (pa.nulls(len(rows), f.type) if f.name in empty else found[f.name] for f in table.schema)
-    return pa.table(list(columns), names=table.column_names)
+    index = pa.array(rows)
+
+    def column(field: pa.Field) -> pa.ChunkedArray | pa.Array:
+        whole = table[field.name]
+        if whole.null_count == len(whole):
+            return pa.nulls(len(rows), field.type)
+        return whole.combine_chunks().take(index)
+
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:  # random access waits for memory, and lets go of the lock
+        columns = list(pool.map(column, table.schema))
+    return pa.table(columns, names=table.column_names)
