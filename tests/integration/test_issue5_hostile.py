@@ -92,7 +92,7 @@ def injured(kind: Kind, folder: Path, rng: random.Random) -> str:
     at = rng.randrange(len(data))
     how = rng.choice(["cut", "flip", "blow", "zeros", "twice", "empty", "dropped", "folder", "swapped", "renamed"])
     word = rng.choice(BLOWN)
-    at = rng.choice([at, 8]) if how == "blow" else at
+    at = rng.choice([at, min(8, len(data) - 1)]) if how == "blow" else at
     made = {
         "cut": data[:at],
         "flip": data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :],
