@@ -32,6 +32,7 @@ from cklog.question import Question
 from cklog.replay import (
     Piece,
     Ranges,
+    first_retained,
     impossible_loops,
     joined,
     parted,
@@ -123,7 +124,7 @@ class EventLog:
         ranges = parted(Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends), parts)
         logged = self._logged(evidence, names, ranges, as_of)
         stored = self._stored(evidence, line, as_of)
-        rows, holes = joined(names, ranges, logged, self._first_retained(), stored)
+        rows, holes = joined(names, ranges, logged, first_retained(self._tables.manifest), stored)
         evidence.findings += holes
         lost = [row for row in rows if row.retained is False]
         unknown = [row for row in rows if row.retained is None]
@@ -328,7 +329,7 @@ class EventLog:
         chosen = {f"{e.operator}/{e.subtask}": e.checkpoint for e in entries}
         islands = self._logged(evidence, history.channels, ranges, question.as_of)
         stored = self._stored(evidence, chosen, question.as_of)
-        channels, holes = joined(history.channels, ranges, islands, self._first_retained(), stored)
+        channels, holes = joined(history.channels, ranges, islands, first_retained(self._tables.manifest), stored)
         sources = sources_of(evidence.records, history, line)
         evidence.findings += [*holes, *receive_without_send(history, line), *shared_sources(sources)]
         depths = domino_depths(history, found.start) if question.explain else None
@@ -353,11 +354,6 @@ class EventLog:
             return stated
         newest = int(history.time.max(initial=-1))
         return newest if newest >= 0 else None
-
-    def _first_retained(self) -> dict[str, int]:
-        """Sequence number per channel below which, the manifest says, nothing is kept."""
-        rows = self._tables.manifest.get("channels", [])
-        return {row["channel"]: row["first_retained"] for row in rows if row.get("first_retained") is not None}
 
     def _stored(self, evidence: Evidence, line: Mapping[str, int | None], as_of: int | None) -> dict[str, list[Piece]]:
         """The messages that the checkpoints of a line hold themselves."""

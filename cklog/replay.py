@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -101,11 +102,17 @@ Piece = tuple[int, int, int, int]
 """From, to, rows and bytes of a run of messages in a log."""
 
 
+def first_retained(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """Sequence number per channel below which, the manifest says, nothing is kept."""
+    rows = manifest.get("channels", [])
+    return {row["channel"]: row["first_retained"] for row in rows if row.get("first_retained") is not None}
+
+
 def joined(
     channels: tuple[str, ...],
     ranges: Ranges,
     islands: pa.Table | None,
-    first_retained: Mapping[str, int],
+    retained: Mapping[str, int],
     stored: Mapping[str, Sequence[Piece]],
 ) -> tuple[list[ReplayRange], list[Finding]]:
     """Replay ranges with what the channel logs hold of them; the first of a channel tells what is sent again.
@@ -113,7 +120,7 @@ def joined(
     Parameters
     ----------
     islands : reduced scan of the logs (`cklog.message_log`): channel, zone, from, to, rows, bytes; None: no logs
-    first_retained : sequence number per channel below which the manifest says that nothing is kept
+    retained : sequence number per channel below which the manifest says that nothing is kept
     stored : what checkpoints of the line hold, by channel; a range that they hold whole is there, log or no log
     """
     held = _by_channel(islands)
@@ -128,7 +135,7 @@ def joined(
                 row, found = _held(name, start, end, own, None)
             else:
                 logged = pieces if islands is not None else None
-                row, found = _held(name, start, end, logged, first_retained.get(name))
+                row, found = _held(name, start, end, logged, retained.get(name))
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             findings += found
             again = (None, None)

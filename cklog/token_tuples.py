@@ -22,6 +22,7 @@ from cklog.engine import Engine
 from cklog.evidence import Tables
 from cklog.history import History, Ints
 from cklog.model import Finding, InputUsed, Subtask
+from cklog.replay import first_retained
 from cklog.token_log import TokenLog
 from cklog.watermarks import UNBOUNDED
 
@@ -128,7 +129,7 @@ def tuples_of(
     from_source = np.isin(history.src, sorted(cut.sources)) & (history.src != history.dst)
     until = np.where(from_source, _OPEN, end)
     islands, findings, inputs = _logged(tables, engine_for, split_bytes, history.channels, start, until, cut.as_of)
-    held = _by_channel(islands, _first_retained(tables.manifest))
+    held = _by_channel(islands, first_retained(tables.manifest))
     told = any(place == cut.place for place, _ in log.tuples)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
@@ -213,11 +214,6 @@ def _logged(
     scanned = engine_for(tables.bytes_of("channels")).run(scan)
     findings += damage_findings(scanned.damage)
     return scanned.table, findings, list(tables.inputs("channels", dict(scanned.records)))
-
-
-def _first_retained(manifest: Mapping[str, Any]) -> dict[str, int]:
-    rows = manifest.get("channels", [])
-    return {row["channel"]: row["first_retained"] for row in rows if row.get("first_retained") is not None}
 
 
 def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[Piece]]:

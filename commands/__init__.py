@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 
 
 def keep_memory() -> None:
@@ -16,6 +20,8 @@ def keep_memory() -> None:
 def main() -> None:
     """The `cklog` program."""
     keep_memory()
-    from cklog.commands.app import main as run
-
+    try:
+        from cklog.commands.app import main as run
+    except KeyboardInterrupt:  # loading the libraries takes a good part of a short answer
+        sys.exit(INTERRUPTED)
     run()

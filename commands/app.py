@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 
 from cklog import __version__
+from cklog.commands import INTERRUPTED
 from cklog.commands.advise import advise
 from cklog.commands.chain import chain
 from cklog.commands.compare import compare
@@ -32,8 +33,6 @@ from cklog.commands.verify import verify
 from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render import error_object, visible
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="cklog",

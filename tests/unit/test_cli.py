@@ -152,3 +152,23 @@ def test_a_reader_that_stops_early_is_no_error() -> None:
     told = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=REPOSITORY, capture_output=True, check=False)
     assert told.stdout == b"{\n"
     assert told.stderr == b""
+
+
+INTERRUPTED_WHILE_LOADING = """
+import sys
+
+class Interrupts:
+    def find_spec(self, name, *rest):
+        if name == "cklog.commands.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from cklog.commands import main
+main()
+"""
+
+
+def test_an_interrupt_while_libraries_are_loaded_is_no_traceback() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_WHILE_LOADING]
+    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
