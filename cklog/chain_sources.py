@@ -79,8 +79,8 @@ def pieces_of_records(parser: Any, engine_for: Callable[[int], Engine]) -> Piece
 
 def pieces_of_log(log: EventLog, parser: Any) -> Pieces:
     """By the checkpoint records of a run whose subtasks checkpoint one by one, and the state files that they name."""
-    table, findings, inputs, _ = log._checkpoints()
-    records = records_of(table, *log._named())
+    table, findings, inputs, _ = log.checkpoints()
+    records = records_of(table, *log.named())
     del table  # as large as the records themselves, which are another table
     lost = any(f.id in DAMAGE for f in findings) or bool(records.findings)
     flaws, more = state_flaws(records, parser)

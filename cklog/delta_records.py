@@ -42,15 +42,15 @@ def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[Input
     ------
     NotFound : there are none; CorruptInput : none can be read
     """
-    tables = log._tables
+    tables = log.tables
     if not tables.has("checkpoints") and not tables.findings("checkpoints"):
         raise NotFound(NO_RECORDS, "D is advised from the records of checkpoints/")
-    table, findings, inputs = log._scan_all("checkpoints", _COLUMNS, _identity, _READ, None)
-    found = in_order(table, log._named()[0]) if len(table) else None
+    table, findings, inputs = log.scan_all("checkpoints", _COLUMNS, _identity, _READ, None)
+    found = in_order(table, log.named()[0]) if len(table) else None
     if found is not None:
         return found, findings, inputs
-    whole = log._checkpoints()
-    records = records_of(whole.table, *log._named())
+    whole = log.checkpoints()
+    records = records_of(whole.table, *log.named())
     found = DeltaRecords(records.table, records.subtasks, records.subtask, records.number)
     return found, [*whole.findings, *records.findings], whole.inputs
 

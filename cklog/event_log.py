@@ -56,7 +56,7 @@ class EventLog:
     """The analyses of a run in event-log tables."""
 
     def __init__(self, tables: Tables, engine: Callable[[int], Engine], split_bytes: int, strict: bool) -> None:
-        self._tables = tables
+        self.tables = tables
         self._engine_for = engine
         self._split_bytes = split_bytes
         self._strict = strict
@@ -73,13 +73,13 @@ class EventLog:
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
         """Prove or refute a given line (`cklog.verify`)."""
-        checkpoints = self._checkpoints(question.as_of)
+        checkpoints = self.checkpoints(question.as_of)
         rows = distinct_rows(checkpoints.table.to_batches(1 << 14), question.as_of)
         evidence = self.evidence(question, checkpoints)
         history, records = evidence.history, evidence.records
         survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
         current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
-        gone = frozenset(i for i, row in enumerate(rows) if is_gone(self._tables, row["uri"]))
+        gone = frozenset(i for i, row in enumerate(rows) if is_gone(self.tables, row["uri"]))
         stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone)
         checks, findings, index = judge(line, stored, marks, survivors, maximal)
         if all(check.holds is not None for check in checks):
@@ -124,7 +124,7 @@ class EventLog:
         ranges = parted(Ranges(np.array([a for a, _ in pairs], np.int64), ends, ends), parts)
         logged = self._logged(evidence, names, ranges, as_of)
         stored = self._stored(evidence, line, as_of)
-        rows, holes = joined(names, ranges, logged, first_retained(self._tables.manifest), stored)
+        rows, holes = joined(names, ranges, logged, first_retained(self.tables.manifest), stored)
         evidence.findings += holes
         lost = [row for row in rows if row.retained is False]
         unknown = [row for row in rows if row.retained is None]
@@ -145,13 +145,13 @@ class EventLog:
         from cklog import message_log as log
 
         table, findings, inputs, raw = self._read_checkpoints(None)
-        known, channels = self._named()
+        known, channels = self.named()
         if raw is not None:
             known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels)
         logs = None
-        if self._tables.has("channels"):
-            logs, more, read = self._scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
+        if self.tables.has("channels"):
+            logs, more, read = self.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
             findings, inputs = findings + more, inputs + read
         built = build(records, (), Current(), any(f.id in DAMAGE for f in findings))
         rows, more, read = queues or ([], [], [])
@@ -166,7 +166,7 @@ class EventLog:
 
     def evidence_of(self, question: Question) -> Evidence:
         """What there is to answer a question from: the checkpoints, and what survivors hold now."""
-        return self.evidence(question, self._checkpoints(question.as_of))
+        return self.evidence(question, self.checkpoints(question.as_of))
 
     def answer_from(self, command: str, result: Any, evidence: Evidence) -> Answer:
         """An answer about the history, which rests on no line."""
@@ -195,7 +195,7 @@ class EventLog:
 
     def plan(self, question: Question, fixed: Fixed | None = None) -> Planned:
         """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are."""
-        evidence = self.evidence(question, self._checkpoints(question.as_of), fixed)
+        evidence = self.evidence(question, self.checkpoints(question.as_of), fixed)
         found = search_line(evidence.records, evidence.built, question)
         evidence.findings += found.findings
         if found.line is None:
@@ -207,17 +207,17 @@ class EventLog:
 
     def has_checkpoints(self) -> bool:
         """Whether there are checkpoint files at all."""
-        return self._tables.has("checkpoints")
+        return self.tables.has("checkpoints")
 
     def subtasks_with_checkpoints(self) -> frozenset[Subtask]:
         """Those that some checkpoint record names."""
         if not self.has_checkpoints():
             return frozenset()
-        table = self._checkpoints()[0]
+        table = self.checkpoints()[0]
         owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
         return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
 
-    def _checkpoints(self, as_of: int | None = None) -> Checkpoints:
+    def checkpoints(self, as_of: int | None = None) -> Checkpoints:
         """Every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
         found = self._read_checkpoints(as_of)
         if found.raw is None or not found.raw.subtasks:
@@ -225,15 +225,15 @@ class EventLog:
         return found
 
     def _read_checkpoints(self, as_of: int | None) -> Checkpoints:
-        table, findings, inputs = self._scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
-        stored = self._tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
-        if not self._tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
+        table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
+        stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
+        if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
             return Checkpoints(table, findings, inputs, None)
         from cklog.event_evidence import read_events
 
-        sources = {row["name"] for row in self._tables.manifest.get("operators", []) if row.get("kind") == "source"}
-        scan = functools.partial(self._scan_all, "events")
-        raw, more, read = read_events(scan, as_of, sources, self._named()[1], table if stored else None)
+        sources = {row["name"] for row in self.tables.manifest.get("operators", []) if row.get("kind") == "source"}
+        scan = functools.partial(self.scan_all, "events")
+        raw, more, read = read_events(scan, as_of, sources, self.named()[1], table if stored else None)
         return Checkpoints(raw.table, findings + more, inputs + read, raw)
 
     def evidence(self, question: Question, checkpoints: Checkpoints, fixed: Fixed | None = None) -> Evidence:
@@ -241,7 +241,7 @@ class EventLog:
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
         damaged = any(f.id in DAMAGE for f in findings)
-        known, channels = self._named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
+        known, channels = self.named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
         if raw is not None:
             known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels, question.as_of)
@@ -249,9 +249,9 @@ class EventLog:
         current, seen = Current(), frozenset[Subtask]()
         if raw is not None:
             current, seen = raw.current_of(survivors)
-        elif survivors and self._tables.has("events"):
+        elif survivors and self.tables.has("events"):
             kernel = current_state.kernel(question.as_of)
-            events, more, read = self._scan_all(
+            events, more, read = self.scan_all(
                 "events", current_state.COLUMNS, kernel, current_state.PARTIAL, current_state.REDUCE
             )
             current, seen = current_state.current_of(events, survivors, more)
@@ -260,14 +260,14 @@ class EventLog:
             findings, inputs = findings + more, inputs + read
         seen |= current_state.volatile_subtasks(records)
         bound = tuple(s for s in survivors if s not in seen)
-        gone, _ = gone_states(records, self._tables)
+        gone, _ = gone_states(records, self.tables)
         built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone)
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)
         found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
         coordinated = protocol_of(records) == "coordinated"
-        unknown = unknown_subtasks(found, self._tables.manifest) if coordinated else []
+        unknown = unknown_subtasks(found, self.tables.manifest) if coordinated else []
         deliveries = raw.deliveries if raw else Deliveries()
         return Evidence(records, built, current, bound, [*found, *unknown], inputs, deliveries, gone, bool(unknown))
 
@@ -278,14 +278,14 @@ class EventLog:
         if damaged:
             message = f"no checkpoint record can be read; {damaged[0].message}"
             raise CorruptInput(message, "look for another copy of checkpoints/")
-        known, channels = self._named()
+        known, channels = self.named()
         if not (known or channels):
             message = "there is no checkpoint record here, and no job.json that names operators"
             raise NotFound(message, "PATH is the run folder that holds checkpoints/")
 
-    def _named(self) -> tuple[list[Subtask], list[str]]:
+    def named(self) -> tuple[list[Subtask], list[str]]:
         """Subtasks and channels that the manifest names."""
-        manifest = self._tables.manifest
+        manifest = self.tables.manifest
         rows = manifest.get("operators", [])
         known = [Subtask(row["name"], i) for row in rows for i in range(row.get("parallelism", 1))]
         names = [row["channel"] for row in manifest.get("channels", [])]
@@ -293,13 +293,13 @@ class EventLog:
 
     def _survivors(self, records: Records, question: Question) -> list[Subtask]:
         """Every subtask that `--failed`, or the manifest, does not name; none if nothing is named."""
-        names = question.failed or tuple(self._tables.manifest.get("failed", []))
+        names = question.failed or tuple(self.tables.manifest.get("failed", []))
         if not names or question.everything:
             return []
         lost = {subtask for name in names for subtask in subtasks_named(name, records.subtasks)}
         return [subtask for subtask in records.subtasks if subtask not in lost]
 
-    def _scan_all(
+    def scan_all(
         self,
         table: str,
         columns: tuple[str, ...],
@@ -308,19 +308,20 @@ class EventLog:
         reduce: Reduce | None,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
     ) -> Scanned:
-        engine = self._engine_for(self._tables.bytes_of(table))
-        scan = self._tables.scan(table, columns, kernel, partial, reduce, self._split_bytes, wanted)
+        """Fold all records of a table, with findings on its files; `wanted` as in `cklog.evidence.Tables.scan`."""
+        engine = self._engine_for(self.tables.bytes_of(table))
+        scan = self.tables.scan(table, columns, kernel, partial, reduce, self._split_bytes, wanted)
         scanned = engine.run(scan)
-        findings = [*self._tables.findings(table), *damage_findings(scanned.damage)]
-        return scanned.table, findings, list(self._tables.inputs(table, dict(scanned.records)))
+        findings = [*self.tables.findings(table), *damage_findings(scanned.damage)]
+        return scanned.table, findings, list(self.tables.inputs(table, dict(scanned.records)))
 
     def scan_messages(
         self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
     ) -> Scanned | None:
         """Fold all logged messages; None if there are no channel logs."""
-        if not self._tables.has("channels"):
+        if not self.tables.has("channels"):
             return None
-        return self._scan_all("channels", columns, kernel, partial, reduce)
+        return self.scan_all("channels", columns, kernel, partial, reduce)
 
     def _result(self, evidence: Evidence, found: Searched, line: Ints, question: Question) -> RecoveryLine:
         history = evidence.history
@@ -329,7 +330,7 @@ class EventLog:
         chosen = {f"{e.operator}/{e.subtask}": e.checkpoint for e in entries}
         islands = self._logged(evidence, history.channels, ranges, question.as_of)
         stored = self._stored(evidence, chosen, question.as_of)
-        channels, holes = joined(history.channels, ranges, islands, first_retained(self._tables.manifest), stored)
+        channels, holes = joined(history.channels, ranges, islands, first_retained(self.tables.manifest), stored)
         sources = sources_of(evidence.records, history, line)
         evidence.findings += [*holes, *receive_without_send(history, line), *shared_sources(sources)]
         depths = domino_depths(history, found.start) if question.explain else None
@@ -349,7 +350,7 @@ class EventLog:
 
     def _failure_time(self, history: History, question: Question) -> int | None:
         """When the job failed, in ms: as asked, by the manifest, or no earlier than the newest checkpoint."""
-        stated = question.as_of if question.as_of is not None else self._tables.manifest.get("failure_time")
+        stated = question.as_of if question.as_of is not None else self.tables.manifest.get("failure_time")
         if isinstance(stated, int) and not isinstance(stated, bool):
             return stated
         newest = int(history.time.max(initial=-1))
@@ -360,7 +361,7 @@ class EventLog:
         from cklog.stored_tuples import stored_tuples
 
         reading = self._engine_for, self._split_bytes, as_of
-        stored, findings, inputs = stored_tuples(self._tables, reading, evidence.records, line)
+        stored, findings, inputs = stored_tuples(self.tables, reading, evidence.records, line)
         evidence.findings += findings
         evidence.inputs += inputs
         return stored
@@ -369,13 +370,13 @@ class EventLog:
         self, evidence: Evidence, channels: tuple[str, ...], ranges: Ranges, as_of: int | None
     ) -> pa.Table | None:
         """What the channel logs hold in the replay ranges and after them; None if there are no logs."""
-        if not self._tables.has("channels"):
+        if not self.tables.has("channels"):
             return None
         from cklog import message_log as log
 
         wanted = log.Wanted(channels, ranges.start, ranges.end, as_of, ranges.parts)
         scan = log.columns(as_of), log.in_ranges(wanted), log.RANGED, log.RANGED_REDUCE, wanted.row_group
-        table, findings, inputs = self._scan_all("channels", *scan)
+        table, findings, inputs = self.scan_all("channels", *scan)
         evidence.findings += findings
         evidence.inputs += inputs
         return table

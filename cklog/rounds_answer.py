@@ -80,8 +80,8 @@ class _WithTokens(EventLog):
         super().__init__(tables, engine, split_bytes, strict)
         self._tokens = tokens
 
-    def _named(self) -> tuple[list[Subtask], list[str]]:
-        known, channels = super()._named()
+    def named(self) -> tuple[list[Subtask], list[str]]:
+        known, channels = super().named()
         return [*known, *self._tokens.subtasks()], [*channels, *self._tokens.channels()]
 
 
