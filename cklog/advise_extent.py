@@ -27,12 +27,14 @@ from cklog.advise_grid import ExtentQuestion, Measure, Setting, grid, load_rate,
 from cklog.advise_replay import Group, Replay
 from cklog.advise_scan import EventReader, FirstLook, first_look
 from cklog.advise_tracks import Spread, Tally, Track
-from cklog.conclude import damage_findings
+from cklog.conclude import answer
+from cklog.damage_words import damage_findings
 from cklog.engine import reader_of
 from cklog.errors import CorruptInput, UsageError
-from cklog.model import Finding, Subtask
+from cklog.eventual_log import EventualLog
+from cklog.model import Answer, Finding, Subtask
+from cklog.names import parse_channel
 from cklog.output_log import EMIT, RESULT, Queue, kinds_of
-from cklog.tables import parse_channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,14 @@ class ExtentAdvice:
 
 _LONGEST_MS = 1 << 50
 """35,000 years."""
+
+
+def extent_advice(log: EventualLog, operator: str, asked: ExtentQuestion) -> Answer:
+    """What other policies would have made of an operator's log: extent, replay, and the time that checks take."""
+    queue = log.queue_of(operator)
+    advice, findings = advise_extent(queue, log.queues, log.manifest, asked, log.split_bytes)
+    log.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward")
+    return answer("advise-extent", advice, findings, queue.inputs(), strict=log.strict)
 
 
 def advise_extent(

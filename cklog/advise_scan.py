@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import entries
 from cklog.engine import Damage, reader_of
 from cklog.output_log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, Flags, Ints, Queue, kinds_of
-from cklog.tables import entries
 
 _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
 _EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")

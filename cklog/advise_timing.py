@@ -23,9 +23,9 @@ import numpy as np
 from cklog.conclude import answer
 from cklog.engine import Engine
 from cklog.errors import UsageError
-from cklog.evidence import Tables
 from cklog.model import Answer
 from cklog.state_sizes import Flags, Ints, Polyline, Sizes, blocks_of, read_sizes, totals
+from cklog.tables_offer import Tables
 from cklog.timing_choice import Choice, Report, choose
 from cklog.turning_points import Profile, averages, profile, turning_points
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import Damage, Engine, Scan, Split
-from cklog.history import Ints
-from cklog.impact_model import TRUSTS, Trust
+from cklog.history_types import Ints
 from cklog.model import Finding
 from cklog.storage import Root
+from cklog.trust import TRUSTS, Trust
 
 Codes = NDArray[np.int8]
 COLUMN = "trust"

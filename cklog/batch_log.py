@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from cklog.batches import BatchPlan
+from cklog.checks import Check, summary
 from cklog.conclude import answer
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.question import Question
-from cklog.verify import Check, summary
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.errors import NotFound
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Subtask
 from cklog.tables import Records
 from cklog.token_log import TokenLog

@@ -19,19 +19,10 @@ from cklog.conclude import answer
 from cklog.event_log import EventLog, subtasks_named
 from cklog.eventual_log import EventualLog, Reconstruction
 from cklog.evidence import Fixed, Planned
-from cklog.model import (
-    Answer,
-    EventualReplay,
-    InputUsed,
-    LineEntry,
-    RecoveryLine,
-    ReplayRange,
-    SourceOffset,
-    Subtask,
-)
+from cklog.model import Answer, EventualReplay, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset, Subtask
+from cklog.names import parse_channel
 from cklog.output_log import UNKNOWN
 from cklog.question import Question
-from cklog.tables import parse_channel
 
 ENDLESS = 1 << 62
 """A watermark beyond all others: a queue without record numbers holds all that anybody has received from it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine, Reduce, Scan
 from cklog.model import Finding, InputUsed
 from cklog.output_log import EMIT, TYPES, Queue

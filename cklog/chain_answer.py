@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from cklog.chain_build import holds, microseconds, sizes
 from cklog.chain_findings import chain_findings
-from cklog.chain_flaws import place_at, place_of, subject_of
+from cklog.chain_flaws import place_at, place_of
 from cklog.chain_links import TOO_LARGE
-from cklog.chain_sources import ChainSource, Part
-from cklog.chains import UNFINISHED, UNSEEN, Chains, Link, chains_of
+from cklog.chain_source import ChainSource, Part
+from cklog.chains import Chains, Link, chains_of
 from cklog.conclude import answer
 from cklog.delta_policy import RESTORE
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding
+from cklog.pieces_offer import UNFINISHED, UNSEEN, subject_of
 
 Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes
 from cklog.chain_flaws import Pieces, bad_parents, bad_sizes, conflicts
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding
-from cklog.tables import codes
 
 Mask = NDArray[np.bool_]
 

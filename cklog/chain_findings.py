@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cklog.chain_flaws import subject_of
 from cklog.model import Finding, Severity, Where
+from cklog.pieces_offer import subject_of
 
 if TYPE_CHECKING:
     from cklog.chain_answer import BrokenLink, ChainAnswer, ChainRow

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Severity, Where
+from cklog.pieces_offer import subject_of
 
 _TOLD = 40
 """Findings of one kind: the first ones; the last says how many more chains there are."""
@@ -37,17 +38,6 @@ class Pieces:
     node: Ints
     heads: Ints
     delta: NDArray[np.bool_]
-
-
-def subject_of(name: tuple[str, int, str], version: int | None = None) -> str:
-    """A chain, or a version of it, as findings name it.
-
-    >>> subject_of(("join", 1, "left"), 7), subject_of(("join", 1, ""))
-    ('join/1=7 left', 'join/1')
-    """
-    operator, subtask, store = name
-    number = "" if version is None else f"={version}"
-    return f"{operator}/{subtask}{number}" + (f" {store}" if store else "")
 
 
 def place_of(path: str, offset: int | None = None) -> tuple[Where, ...]:

@@ -16,61 +16,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.chain_build import build, ranks
-from cklog.chain_flaws import subject_of
 from cklog.chain_links import Ways, ways
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding
+from cklog.pieces_offer import ChainName, Together
 
 Mask = NDArray[np.bool_]
-Together = Literal["run", "subtask"]
 
-PIECES = pa.schema(
-    [
-        pa.field("operator", pa.string(), nullable=False),
-        pa.field("subtask", pa.int64(), nullable=False),
-        pa.field("store", pa.string(), nullable=False),
-        pa.field("version", pa.int64(), nullable=False),
-        pa.field("form", pa.string(), nullable=False),
-        pa.field("parent", pa.int64()),
-        pa.field("bytes", pa.int64()),
-        pa.field("duration_ms", pa.float64()),
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("flaw", pa.string()),
-    ]
-)
-"""One stored part of a chain; strings plain or dictionary-encoded.
-
-`store` "" is the checkpoint as a whole, else a variable or state store. `form` base / delta; `parent` the version that
-a delta stands on (null: the version of its chain before it); `bytes` and `duration_ms` (what taking it took) null:
-not known; `path` below PATH, with ":offset" where useful, "" not known; `flaw` why it cannot be read, null: intact.
-A column `offset` (int64) may say the offsets apart from the paths.
-"""
 
 _GONE = "is not there"
-
-UNFINISHED = "was not stored completely"
-"""The flaw of a version that was in the making: nothing stands on it, but the chain is not broken by it."""
-
-UNSEEN = "needs files outside PATH, which were not looked at"
-"""The flaw of a version that may be whole: nobody can tell."""
-
-
-class ChainName(NamedTuple):
-    """A chain by what it holds the state of; `store` "" is the checkpoint as a whole."""
-
-    operator: str
-    subtask: int
-    store: str
-
-    def __str__(self) -> str:
-        return subject_of(self)
 
 
 @dataclass(frozen=True, slots=True)

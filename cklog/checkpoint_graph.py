@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from cklog.graph_selection import GraphQuestion, Kind, Selection, select, too_much
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.line import useless_checkpoints
 from cklog.message_edges import MessageEdges, cut, message_edges
 from cklog.model import Answer, CheckpointId, LineEntry, Protocol, RecoveryLine

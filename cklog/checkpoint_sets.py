@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.intervals import interval_graph, staircases, useless
 from cklog.recovery_line import NoConsistentLine, recovery_line
 

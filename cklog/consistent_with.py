@@ -15,8 +15,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cklog.history import History, Ints
-from cklog.intervals import first_at_least
+from cklog.history import History
+from cklog.history_types import Ints
+from cklog.search import first_at_least
 from cklog.zigzag import Hop, Zigzags
 
 

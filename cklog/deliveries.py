@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from cklog.history import Ints
-
-Spans = list[tuple[int, int]]
-"""Half-open ranges [from, to), in order and apart where they stand for a set of numbers."""
+from cklog.history_types import Ints
+from cklog.spans import Spans, joined_spans, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +31,3 @@ class Deliveries:
         held = [] if before == 0 else [(0, self.floor[channel])]
         held += zip(low[:count].tolist(), high[:count].tolist(), strict=True)
         return without(0, end, joined_spans(held))
-
-
-def without(low: int, high: int, held: Spans) -> Spans:
-    """What of [low, high) is not in spans that are in order and apart.
-
-    >>> without(0, 9, [(0, 2), (3, 4), (8, 12)])
-    [(2, 3), (4, 8)]
-    """
-    found = []
-    for a, b in held:
-        if low < min(a, high):
-            found.append((low, min(a, high)))
-        low = max(low, b)
-    return [*found, (low, high)] if low < high else found
-
-
-def joined_spans(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans in order, those that overlap or touch made one."""
-    found: Spans = []
-    for low, high in sorted(spans):
-        if found and low <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], high)
-        else:
-            found.append((low, high))
-    return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from cklog.delta_hindsight import fixed
 from cklog.delta_policy import LOGGING, RESTORE, Floats, Mask, Prices, Schedule
-from cklog.history import Ints
+from cklog.history_types import Ints
 
 RECORDED, METHOD, ALWAYS_BASE, BEST = "as recorded", "the method", "always base", "best fixed D"
 

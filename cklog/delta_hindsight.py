@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cklog.delta_policy import LOGGING, RESTORE, UNLIMITED, By, Floats, Limits, Mask, Prices
-from cklog.history import Ints
+from cklog.history_types import Ints
 
 _SLACK = 1e-9
 """Rounding of a sum that should equal its bound."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from cklog.delta_policy import By, Floats, Mask, Prices, averages
 from cklog.delta_records import DeltaRecords
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Subtask
 
 _CELLS = 1 << 24

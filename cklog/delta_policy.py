@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklog.errors import UsageError
-from cklog.history import Ints
+from cklog.history_types import Ints
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.array_columns import codes
 from cklog.errors import NotFound
 from cklog.event_log import EventLog
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import CHECKPOINTS, Finding, InputUsed, Subtask
 from cklog.ordering import stable_order, taken
-from cklog.tables import codes, records_of
+from cklog.tables import records_of
 
 NO_RECORDS = "no records of base and delta checkpoints here"
 

@@ -9,7 +9,8 @@ from cklog.byte_units import ByteUnit, unit_for
 from cklog.delta_costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome, Saving
 from cklog.model import Answer
 from cklog.text_figure import figure
-from cklog.view import Section, View, utc
+from cklog.view import Section, View
+from cklog.wording import utc
 
 _SHOWN = 40
 """Rows of a section that are shown; all of them are in the JSON."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cklog.view import Section, section, utc
+from cklog.view import Section, section
+from cklog.wording import utc
 
 _TITLES: Mapping[str, str] = {
     "snapshots": "Snapshots",

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.history import Ints
-from cklog.intervals import first_at_least
+from cklog.history_types import Ints
 from cklog.model import Subtask
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
+from cklog.search import first_at_least
 
 SIDES = ("send", "receive")
 """The two ends of a channel, in the order of their keys."""

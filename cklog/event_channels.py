@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import pyarrow as pa
 
-from cklog.deliveries import Deliveries, Spans, joined_spans, without
+from cklog.deliveries import Deliveries
 from cklog.event_losses import NEVER, Losses
 from cklog.event_order import Order
 from cklog.event_records import Ports, port_keys
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding
 from cklog.raw_events import check_of
+from cklog.spans import Spans, joined_spans, without
 
 
 def suspects(order: Order, ports: Ports, intervals: pa.Table, lost: Losses) -> frozenset[str]:

@@ -18,7 +18,7 @@ from cklog.event_channels import examined, suspects
 from cklog.event_losses import losses
 from cklog.event_order import Order, order_of, unusable
 from cklog.event_records import Ports, checkpoint_table, current_of, ports_of, usable_of, with_records
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.watermarks import Current
 

@@ -11,23 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from cklog import current as current_state
-from cklog.conclude import DAMAGE, answer, damage_findings
+from cklog.checks import Check, summary
+from cklog.conclude import DAMAGE, answer
+from cklog.damage_words import damage_findings
 from cklog.deliveries import Deliveries
 from cklog.engine import Engine, Kernel, Reduce
 from cklog.errors import CorruptInput, NotFound
-from cklog.evidence import WITH_PLACES, Checkpoints, Evidence, Fixed, Planned, Scanned, Tables
-from cklog.history import History, Ints
+from cklog.evidence import Checkpoints, Evidence, Fixed, Planned, Scanned
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.inspection import inspection
-from cklog.line import (
-    is_domino,
-    line_entries,
-    protocol_of,
-    rolled_back,
-    steps_of,
-    useless_checkpoints,
-)
+from cklog.line import is_domino, line_entries, protocol_of, rolled_back, steps_of, useless_checkpoints
 from cklog.line_search import Searched, search_line
 from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
+from cklog.names import parse_channel, parse_subtask
 from cklog.question import Question
 from cklog.replay import (
     Piece,
@@ -44,9 +41,10 @@ from cklog.replay import (
 from cklog.rollback_distance import domino_depths, rollback_distances
 from cklog.rounds import unknown_subtasks
 from cklog.state_places import gone_states, is_gone, newer_without_state
-from cklog.tables import Records, parse_channel, parse_subtask, records_of, tells_no_watermarks
+from cklog.tables import Records, records_of, tells_no_watermarks
+from cklog.tables_offer import WITH_PLACES, Tables
 from cklog.verification import Marks
-from cklog.verify import Check, distinct_rows, judge, stored_and_marks, summary, untold
+from cklog.verify import distinct_rows, judge, stored_and_marks, untold
 from cklog.watermarks import Current, build
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")

@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes
 from cklog.conclude import DAMAGE
-from cklog.deliveries import Spans, joined_spans
 from cklog.engine import DAMAGE_LISTED
 from cklog.event_batch import place
 from cklog.event_order import UNUSABLE, Order
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Subtask
 from cklog.raw_events import check_of
-from cklog.tables import codes
+from cklog.spans import Spans, joined_spans
 
 NEVER = np.iinfo(np.int64).max
 """A place behind all others: nothing is missing."""

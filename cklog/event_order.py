@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes
 from cklog.event_batch import Places, place
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Subtask, Where
 from cklog.raw_events import FOREIGN, INCOMPLETE
-from cklog.tables import codes
 
 _LEAST = np.iinfo(np.int64).min
 

@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes
 from cklog.errors import CorruptInput
 from cklog.event_losses import Losses
 from cklog.event_order import Order
-from cklog.evidence import WITH_PLACES
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Subtask
-from cklog.tables import codes, records_of
+from cklog.tables import records_of
+from cklog.tables_offer import WITH_PLACES
 from cklog.watermarks import MOST_WATERMARKS, Current
 
 _PLACE = ("_path", "_offset")

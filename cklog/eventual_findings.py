@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import Damage
 from cklog.eventual import Hole, Judgement, lost_results
 from cklog.model import Finding, Subtask, Where

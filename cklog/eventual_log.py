@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cklog.advise_grid import ExtentQuestion
 from cklog.census import census
 from cklog.conclude import answer
 from cklog.engine import Engine
@@ -18,10 +17,10 @@ from cklog.eventual import Judgement, Proof, judge
 from cklog.eventual_findings import findings_of
 from cklog.forward import forward_findings
 from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, InputUsed, Subtask
+from cklog.names import parse_subtask
 from cklog.output_log import EMIT, TYPES, UNKNOWN, Ints, Log, Queue, TailReader
 from cklog.over_time import over_time
 from cklog.over_time_findings import over_time_findings
-from cklog.tables import parse_subtask
 from cklog.upstream import Upstream
 
 _OLDEST = 10
@@ -51,10 +50,10 @@ class EventualLog:
         strict: bool,
     ) -> None:
         self._queues = queues
-        self._manifest = manifest
+        self.manifest = manifest
         self._engine_for = engine
-        self._split_bytes = split_bytes
-        self._strict = strict
+        self.split_bytes = split_bytes
+        self.strict = strict
         self.spoken: list[str] = []
 
     def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
@@ -68,21 +67,12 @@ class EventualLog:
             if target is not None and target < 0:
                 raise UsageError(f"{option} {target}: less than 0")
         queue = self.queue_of(operator)
-        timeline = over_time(queue, self._split_bytes, max_extent, max_replay)
+        timeline = over_time(queue, self.split_bytes, max_extent, max_replay)
         self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, forward")
         findings = (*queue.findings(), *over_time_findings(queue.subtask, timeline))
         unknown = timeline.replay_unknown and not timeline.result.breached["records"]
         inputs = queue.inputs()
-        return answer("extent-over-time", timeline.result, findings, inputs, strict=self._strict, indeterminate=unknown)
-
-    def advise_extent(self, operator: str, asked: ExtentQuestion) -> Answer:
-        """What other policies would have made of this log: extent, replay, and the time that checks take."""
-        from cklog.advise_extent import advise_extent
-
-        queue = self.queue_of(operator)
-        advice, findings = advise_extent(queue, self._queues, self._manifest, asked, self._split_bytes)
-        self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward")
-        return answer("advise-extent", advice, findings, queue.inputs(), strict=self._strict)
+        return answer("extent-over-time", timeline.result, findings, inputs, strict=self.strict, indeterminate=unknown)
 
     def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
         """The eventual checkpoint itself, with the replay filter."""
@@ -151,14 +141,14 @@ class EventualLog:
         findings: list[Finding] = []
         if forward and as_of is None:  # the whole log knows only how it ended
             engine = self._engine_for(queue.bytes)
-            findings += forward_findings(queue, found.judged, engine, self._split_bytes)
+            findings += forward_findings(queue, found.judged, engine, self.split_bytes)
             self.spoken.append(f"and all of it forward, on the {engine.name} engine")
         found, replay, told = self.with_replay(found)
         return found, replay, [*found.findings, *findings, *told]
 
     def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
         """What the upstream must send again; where it cannot, the state is lost."""
-        upstream = Upstream(self._queues, self._manifest)
+        upstream = Upstream(self._queues, self.manifest)
         replay, told = upstream.replay_of(found.queue.subtask, found.judged)
         if any(finding.id == "retention-hole" for finding in told):
             found = replace(found, proof="lost")
@@ -174,7 +164,7 @@ class EventualLog:
         findings: list[Finding] = []
         inputs: list[InputUsed] = []
         for queue in self._queues.values():
-            row, told, used = census(queue, self._engine_for(queue.bytes), self._split_bytes)
+            row, told, used = census(queue, self._engine_for(queue.bytes), self.split_bytes)
             rows.append(row)
             findings += told
             inputs += used
@@ -187,7 +177,7 @@ class EventualLog:
 
     def _answer(self, command: str, found: Reconstruction, result: Any, findings: list[Finding]) -> Answer:
         lost = result.proof == "lost"
-        return answer(command, result, findings, found.queue.inputs(), strict=self._strict, indeterminate=lost)
+        return answer(command, result, findings, found.queue.inputs(), strict=self.strict, indeterminate=lost)
 
 
 def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:

@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.deliveries import Deliveries
-from cklog.engine import Kernel, Reduce, Scan
-from cklog.history import History, Ints
-from cklog.model import CHECKPOINTS, Finding, InputUsed, RecoveryLine, Subtask
+from cklog.history import History
+from cklog.history_types import Ints
+from cklog.model import Finding, InputUsed, RecoveryLine, Subtask
 from cklog.tables import Records
+from cklog.tables_offer import WITH_PLACES
 from cklog.watermarks import Built, Current
 
 if TYPE_CHECKING:
     from cklog.event_evidence import RawEvents
-
-WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
-"""A checkpoint record and where it was read."""
-
-
-class Tables(Protocol):
-    """What a parser of event-log tables offers (`cklog.parsers.native` is one)."""
-
-    manifest: Mapping[str, Any]
-
-    def has(self, table: str) -> bool: ...
-    def bytes_of(self, table: str) -> int: ...
-    def findings(self, table: str) -> tuple[Finding, ...]: ...
-    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]: ...
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan: ...
 
 
 Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]

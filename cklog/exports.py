@@ -15,8 +15,8 @@ from typing import Any
 
 from cklog.errors import UsageError
 from cklog.model import Answer, RecoveryLine
-from cklog.render import visible
 from cklog.resume_offsets import Resume, bounded, committed, planned
+from cklog.visible_text import visible
 
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
 

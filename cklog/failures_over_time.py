@@ -17,7 +17,8 @@ import numpy as np
 from cklog.checkpoint_sets import owners
 from cklog.errors import NotFound
 from cklog.event_log import EventLog
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.intervals import staircases
 from cklog.line import protocol_of
 from cklog.line_search import no_initial_line

@@ -7,7 +7,8 @@ from typing import Any
 from cklog.failures_over_time import FailuresOverTime, Moment
 from cklog.model import Answer
 from cklog.text_figure import figure
-from cklog.view import Section, View, utc
+from cklog.view import Section, View
+from cklog.wording import utc
 
 _SHOWN = 10
 """Moments in a table: of a longer history those that would have cost most."""

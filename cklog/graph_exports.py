@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from cklog.checkpoint_graph import Edge, Graph, Node
 from cklog.graph_view import headline, messages_word
 from cklog.model import Answer
-from cklog.render import visible
 from cklog.space_time_shapes import IN_FLIGHT, LINE, ORPHAN, PAST, USELESS
 from cklog.svg import wrapped
+from cklog.visible_text import visible
 
 if TYPE_CHECKING:
     import networkx

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from cklog.checkpoint_sets import owners
 from cklog.errors import UsageError
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.line_search import row_named
 from cklog.message_edges import MessageEdges, message_edges
 

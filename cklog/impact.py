@@ -9,7 +9,6 @@ from typing import Any
 from cklog.conclude import answer
 from cklog.engine import Engine
 from cklog.errors import UsageError
-from cklog.evidence import Tables
 from cklog.impact_checkpoint import Image, StoredCheckpoints, read_images
 from cklog.impact_crash import Outage, outage
 from cklog.impact_dataflow import Dataflow, aligned, dataflow
@@ -21,7 +20,8 @@ from cklog.impact_support import Pieces, supported
 from cklog.impact_system import SystemLog, read_system
 from cklog.impact_tasks import Logbook, logbook, recovery_tasks
 from cklog.model import Answer, Finding
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
+from cklog.tables_offer import Tables
 
 UNKNOWN_CHECKPOINT = "unknown"
 

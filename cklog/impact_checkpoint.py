@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
-from cklog.evidence import Tables
 from cklog.impact_dataflow import Dataflow
 from cklog.model import Finding, InputUsed
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
+from cklog.tables_offer import Tables
 
 _COLUMNS = ("operator", "checkpoint", "round", "time", "sent", "received", "sources", "status", "uri")
 

@@ -22,7 +22,7 @@ from cklog.errors import NotFound
 from cklog.impact_elements import Elements, Periodic, Unseen
 from cklog.impact_model import CLASSES, Classified, Operator, OperatorClass, Window
 from cklog.model import Finding
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
 
 _DROPS = ("filter", "select", "selection")
 

@@ -14,17 +14,19 @@ from typing import Any
 
 from cklog import current as current_state
 from cklog.cascade import Cascade
-from cklog.conclude import answer, damage_findings
+from cklog.conclude import answer
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
 from cklog.event_log import EventLog
-from cklog.evidence import Planned, Tables
+from cklog.evidence import Planned
 from cklog.model import Answer, Finding, RecoveryLine, ReplayRange, Subtask
+from cklog.names import parse_channel
 from cklog.question import Question
 from cklog.replay import sources_of
 from cklog.sink_guarantees import all_hold, guarantee_of
 from cklog.sink_impact import Again, Guarantee, OutputInterval, Piece, SinkImpact
 from cklog.sink_sources import Logs, input_piece, read_again
-from cklog.tables import parse_channel
+from cklog.tables_offer import Tables
 
 _DELIVERIES = ("transactional", "deduplicates")
 """What `delivery` of a sink may say in job.json: it takes nothing twice."""

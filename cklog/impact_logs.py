@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine, Reduce
 from cklog.engine.merge import merge
-from cklog.evidence import Tables
 from cklog.impact_elements import Elements
 from cklog.impact_model import Count
 from cklog.model import Finding, InputUsed
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
+from cklog.tables_offer import Tables
 
 _COLUMNS = ("channel", "seq", "time")
 _PARTIAL = pa.schema(

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cklog.trust import Trust
+
 OperatorClass = Literal["arbitrary", "deterministic", "convergent-capable", "repeatable"]
 CLASSES: tuple[OperatorClass, ...] = ("arbitrary", "deterministic", "convergent-capable", "repeatable")
 
@@ -24,9 +26,6 @@ ConvergenceKind = Literal["none", "finite", "unknown", "infinite"]
 KINDS: tuple[ConvergenceKind, ...] = ("none", "finite", "unknown", "infinite")
 """Of two inputs the later one here is what their operator is left with."""
 
-Trust = Literal["trustworthy", "indefinite", "untrustworthy"]
-TRUSTS: tuple[Trust, ...] = ("trustworthy", "indefinite", "untrustworthy")
-"""From the highest: of two trusts the later one here is the minimum (definition 4)."""
 
 Guarantee = Literal["at-most-once", "at-least-once", "exactly-once", "none"]
 

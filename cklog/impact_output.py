@@ -9,7 +9,6 @@ from cklog.impact_dataflow import Dataflow, classified
 from cklog.impact_elements import Elements, Stream
 from cklog.impact_model import (
     NOTHING,
-    TRUSTS,
     ClassSupport,
     ConvergenceKind,
     Count,
@@ -18,10 +17,10 @@ from cklog.impact_model import (
     OutputImpact,
     Phase,
     RecoveryClass,
-    Trust,
     TrustSpan,
 )
 from cklog.impact_phases import Converging, converging
+from cklog.trust import TRUSTS, Trust
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.conclude import DAMAGE, damage_findings
+from cklog.conclude import DAMAGE
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
-from cklog.evidence import Tables
 from cklog.model import Finding, InputUsed, Where
+from cklog.tables_offer import Tables
 
 RARE = (
     "boot",

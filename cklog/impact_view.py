@@ -8,7 +8,8 @@ from typing import Any
 from cklog.impact_figure import LEGEND, impact_figure
 from cklog.impact_model import Count, Impact, Moment, OutputImpact, Phase, Task
 from cklog.model import Answer
-from cklog.view import View, section, utc
+from cklog.view import View, section
+from cklog.wording import utc
 
 _EARLY = 10**10
 """Times before that (in April 1970) are seconds of a simulation, and not shown as dates."""

@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 from cklog.checkpoint_sets import Mask
 from cklog.errors import NotFound, SelfCheckFailed
 from cklog.event_log import EventLog
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.intervals import staircases
 from cklog.line import message_words, zigzag_message
 from cklog.model import Answer, AuditResult, CheckpointId, Finding, IndexBreach

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.array_columns import entries
 from cklog.history import History
 from cklog.line import protocol_of
 from cklog.model import InputUsed
-from cklog.tables import Records, entries
+from cklog.tables import Records
 
 
 def inspection(

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints, Small
+from cklog.search import first_at_least
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Small = NDArray[np.int32]
 
 _BLOCK_ROWS = 1 << 17  # watermarks searched at a time: the arrays of one block stay in the processor's cache
 _BLOCK_PAIRS = 1 << 21  # edges sorted at a time: what a block takes beside the graph stays small
@@ -218,23 +219,6 @@ def grouped(tail: Small, head: Small, nodes: int) -> tuple[Small, Small]:
     starts = np.zeros(nodes + 1, np.int32)
     np.cumsum(np.bincount(tail, minlength=nodes), out=starts[1:])
     return starts, head[np.argsort(tail, kind="stable")]
-
-
-def first_at_least(values: Ints | Small, low: Ints, high: Ints, limit: Ints) -> Ints:
-    """Return per query the first index in [low, high) with `values[index] >= limit`, `high` if there is none.
-
-    `values` rises within each range. All arrays but `values` have shape (q,). Halving steps, all queries at
-    once; limits are compared, never added up, so that values near 2**63 are as good as any.
-
-    >>> v = np.array([1, 5, 9, 0, 7])
-    >>> first_at_least(v, np.array([0, 3, 3]), np.array([3, 5, 3]), np.array([5, 8, 1])).tolist()
-    [1, 5, 3]
-    """
-    found = low.copy()
-    for power in reversed(range(int((high - low).max(initial=0)).bit_length())):
-        probe = np.minimum(found + (1 << power), high)  # everything before `found` is below its limit
-        found = np.where(values[probe - 1] < limit, probe, found)
-    return found
 
 
 def _blocks(history: History, channels: Ints) -> Iterator[Ints]:

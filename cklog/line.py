@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, Step, ZigzagMessage
 from cklog.recovery_line import forced
 from cklog.tables import Records

@@ -9,13 +9,15 @@ import numpy as np
 
 from cklog.consistent_with import earliest_with, forbidding
 from cklog.errors import NotFound, SelfCheckFailed, UsageError
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.line import message_words, protocol_of, sentence, step_of, zigzag_message
 from cklog.model import Finding
+from cklog.names import parse_subtask
 from cklog.question import Question
 from cklog.recovery_line import NoConsistentLine, forced, recovery_line
 from cklog.rounds import round_line, rounds_of
-from cklog.tables import Records, parse_subtask
+from cklog.tables import Records
 from cklog.watermarks import Built
 
 

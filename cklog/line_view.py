@@ -8,7 +8,8 @@ from typing import Any
 from cklog.detail_view import detail_sections, rows_section
 from cklog.line import sentence
 from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
-from cklog.view import Section, View, section, utc
+from cklog.view import Section, View, section
+from cklog.wording import utc
 
 
 def recovery_line_view(answer: Answer) -> View:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

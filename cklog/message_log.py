@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
-from cklog.history import Ints
-from cklog.intervals import first_at_least
+from cklog.history_types import Ints
+from cklog.search import first_at_least
 
 _SPANS = [pa.field(name, pa.int64()) for name in ("from", "to", "rows", "bytes")]
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes, entries
 from cklog.engine import Damage, Split, reader_of
 from cklog.model import OUTPUTS, Finding, InputUsed, Subtask
-from cklog.tables import codes, entries
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

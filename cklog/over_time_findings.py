@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.errors import CorruptInput
 from cklog.model import Finding, Subtask
 from cklog.over_time import ExtentOverTime, Timeline

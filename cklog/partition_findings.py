@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cklog.model import Finding, Where
 from cklog.partition_state import CUTTING, trusted
 from cklog.partitions import Commit, Gap, Partition, RangeCount, Transaction
-from cklog.view import utc
+from cklog.wording import many, utc
 
 
 def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
@@ -170,15 +170,6 @@ def _told(found: Iterable[Transaction]) -> str:
     """
     rows = [f"producer {t.producer} from offset {t.first}" for t in found]
     return ", ".join(rows[:3]) + (", …" if len(rows) > 3 else "")
-
-
-def many(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> many(1, "log"), many(0, "log")
-    ('1 log', '0 logs')
-    """
-    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('ch') else 's'}"
 
 
 def commit_findings(commits: Iterable[Commit], partitions: Mapping[str, Partition]) -> list[Finding]:

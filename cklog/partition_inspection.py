@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cklog.partition_findings import many
 from cklog.partitions import Commit, Partition, Transaction
+from cklog.wording import many
 
 LISTED = 100
 """Aborted transactions, and producers, that are listed per partition: the newest; all of them are counted."""

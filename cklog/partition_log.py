@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from cklog.conclude import answer, damage_findings
+from cklog.checks import Check, summary
+from cklog.conclude import answer
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
-from cklog.partition_findings import commit_findings, many, partition_findings
+from cklog.partition_findings import commit_findings, partition_findings
 from cklog.partition_inspection import inspection
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Commit, Logs, Partition, Range, RangeCount
 from cklog.question import Question
-from cklog.verify import Check, summary
+from cklog.wording import many
 
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from cklog.conclude import answer
 from cklog.errors import NotFound
 from cklog.model import Answer, Finding, InputUsed
-from cklog.partition_findings import many
 from cklog.question import Question
+from cklog.wording import many
 
 
 class StoredPieces(Protocol):

@@ -20,7 +20,7 @@ from cklog.checkpoint_sets import checkpoint_sets
 from cklog.engine import Reduce
 from cklog.event_log import EventLog
 from cklog.evidence import Planned
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Answer, Round
 from cklog.question import Question
 from cklog.rollback_distance import domino_depths, rollback_distances

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
 from cklog.event_batch import SCRATCH, SIDES, Events, Owners, Places, encoded
-from cklog.history import Ints
-from cklog.intervals import first_at_least
+from cklog.history_types import Ints
 from cklog.model import Subtask
+from cklog.search import first_at_least
 
 SURVEY_COLUMNS = ("event", "operator", "subtask", "lsn", "checkpoint", "time", "_path", "_offset")
 _COUNTS = ("events", "numbered", "timely")

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.chain_flaws import place_at
-from cklog.chains import UNFINISHED, Chains, chains_of
+from cklog.chains import Chains, chains_of
 from cklog.model import Finding
+from cklog.pieces_offer import UNFINISHED
 from cklog.record_pieces import RecordPieces, record_pieces
 from cklog.tables import Records
 

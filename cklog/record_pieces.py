@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.chain_build import holds
-from cklog.chains import UNFINISHED
-from cklog.history import Ints
+from cklog.history_types import Ints
+from cklog.pieces_offer import UNFINISHED
 from cklog.tables import Records
 from cklog.variables import FORMS, NoVariables, Variable, variables_of
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cklog.history import History, Ints
-from cklog.intervals import first_at_least, interval_graph, staircases
+from cklog.history import History
+from cklog.history_types import Ints
+from cklog.intervals import interval_graph, staircases
+from cklog.search import first_at_least
 
 ROUND_LIMIT = 64
 _EVERYTHING = np.iinfo(np.int64).max

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from cklog import __version__
 from cklog.errors import CklogError
 from cklog.model import Answer, Finding
+from cklog.version import __version__
 from cklog.view import Section, View, view
+from cklog.visible_text import visible
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 
@@ -195,15 +196,6 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
             style = {"error": "red", "warning": "yellow"}.get(f.severity, "")
             console.print(Text(f"{f.severity} ", style=style) + Text(visible(f"[{f.id}] {f.message}")))
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
-
-
-def visible(text: str) -> str:
-    """A text from a log on one line, with nothing in it that a terminal would obey.
-
-    >>> visible("w1\\n\\x1b[31m é")
-    'w1\\\\n\\\\x1b[31m é'
-    """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 _FOLDED = (24, 16, 12)

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cklog.deliveries import Deliveries, Spans
-from cklog.history import History, Ints
+from cklog.array_columns import entries, flat_names
+from cklog.deliveries import Deliveries
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Finding, ReplayRange, SourceOffset
-from cklog.tables import Records, entries, flat_names
+from cklog.spans import Spans
+from cklog.tables import Records
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from cklog.conclude import LOSSES
 from cklog.errors import NotFound
 from cklog.event_log import EventLog
 from cklog.evidence import Evidence
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.intervals import useless
 from cklog.line import protocol_of
 from cklog.line_search import search_line

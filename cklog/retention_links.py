@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cklog.chains import Chains, chains_of
 from cklog.deferred_deletion import deletable
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.record_pieces import record_pieces
 from cklog.tables import Records
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cklog.evidence import Evidence
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.retention import LogTrim
 
 

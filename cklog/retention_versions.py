@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cklog.chains import Chains, chains_of
 from cklog.conclude import answer
 from cklog.errors import NotFound, UsageError
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Answer, Finding
 from cklog.retention import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention_links import floors, links_between, without_flaws

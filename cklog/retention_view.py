@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cklog.model import Answer
-from cklog.render import visible
 from cklog.retention import RetentionPlan, RetentionRow
 from cklog.view import Section, View, section
+from cklog.visible_text import visible
 
 
 def retention_view(answer: Answer) -> View:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import RollbackDistance
 from cklog.recovery_line import forced
 

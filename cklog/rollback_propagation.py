@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.history import History, Ints
-from cklog.intervals import Small, Staircases, grouped, staircases
+from cklog.history import History
+from cklog.history_types import Ints, Small
+from cklog.intervals import Staircases, grouped, staircases
 from cklog.recovery_line import NoConsistentLine
 
 

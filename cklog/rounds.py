@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from cklog.checkpoint_sets import owners
 from cklog.conclude import LOSSES
 from cklog.errors import CorruptInput
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Finding, Round
 from cklog.recovery_line import NoConsistentLine, sent_limit
 from cklog.tables import Records

@@ -16,7 +16,7 @@ from cklog.conclude import DAMAGE, answer
 from cklog.engine import Engine
 from cklog.errors import NotFound
 from cklog.event_log import EventLog, subtasks_named
-from cklog.evidence import Evidence, Tables
+from cklog.evidence import Evidence
 from cklog.history import History
 from cklog.line import line_entries
 from cklog.line_search import no_initial_line
@@ -24,6 +24,7 @@ from cklog.model import Answer, Finding, LineEntry, SourceOffset, Subtask
 from cklog.question import Question
 from cklog.replay import sources_of
 from cklog.rounds import Rounds, last_round, round_numbers, rounds_of, unknown_subtasks
+from cklog.tables_offer import Tables
 from cklog.token_log import TokenLog, TokensRead, read_tokens, token_log
 from cklog.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
 from cklog.token_tuples import Cut, PreservedTuples, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of

@@ -7,7 +7,8 @@ from typing import Any
 from cklog.model import Answer
 from cklog.rounds_answer import RoundsAnswer
 from cklog.token_rounds import Hang, Individual, TokenRound
-from cklog.view import Section, View, section, utc
+from cklog.view import Section, View, section
+from cklog.wording import utc
 
 _SHOWN = 20
 """Rows of a section that are shown; all of them are in the JSON."""

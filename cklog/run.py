@@ -262,7 +262,9 @@ class Run(AbstractContextManager["Run"]):
 
     def advise_extent(self, operator: str, asked: Any) -> Answer:
         """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise_grid.ExtentQuestion`."""
-        return self._of_queues(self.eventual.advise_extent(operator, asked))
+        from cklog.advise_extent import extent_advice
+
+        return self._of_queues(extent_advice(self.eventual, operator, asked))
 
     def advise_delta(self, asked: Any) -> Answer:
         """What D, the Delta Checkpoint Number, would have given; `asked` is a `cklog.advise_delta.DeltaQuestion`."""

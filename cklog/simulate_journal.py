@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.intervals import useless
 from cklog.line import is_domino
 from cklog.recovery_line import recovery_line

@@ -18,14 +18,7 @@ from cklog.simulate_files import PART_BYTES, Table, refuse_encoding, require_emp
 from cklog.simulate_journal import Figures, Journal, figures_of
 from cklog.simulate_layout import Layout
 from cklog.simulate_protocols import carried_bytes
-from cklog.simulate_setting import (
-    CONTROL_BYTES,
-    MARKER_BYTES,
-    METADATA_BYTES,
-    METADATA_CHANNEL_BYTES,
-    Setting,
-    Taken,
-)
+from cklog.simulate_setting import CONTROL_BYTES, MARKER_BYTES, METADATA_BYTES, METADATA_CHANNEL_BYTES, Setting, Taken
 
 _CHECKPOINT_COLUMNS = pa.schema([f for f in CHECKPOINTS if f.name not in ("form", "parent", "uri", "status")])
 

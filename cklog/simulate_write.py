@@ -17,14 +17,7 @@ from cklog.check_policy import CostBenefit, Policy
 from cklog.errors import OutputError, UsageError
 from cklog.model import OUTPUTS, Answer
 from cklog.simulate_cec import RECORD_BYTES, WARM, Records, Simulation, Statistics, Step
-from cklog.simulate_files import (
-    PART_BYTES,
-    LineParts,
-    RowParts,
-    refuse_encoding,
-    require_empty,
-    written_files,
-)
+from cklog.simulate_files import PART_BYTES, LineParts, RowParts, refuse_encoding, require_empty, written_files
 from cklog.simulate_tuples import I64, Workload
 
 Encoding = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]

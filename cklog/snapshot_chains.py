@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.chain_sources import ChainSource, Part
-from cklog.chains import PIECES, UNFINISHED, UNSEEN
+from cklog.chain_source import ChainSource, Part
 from cklog.engine import Engine
+from cklog.pieces_offer import PIECES, UNFINISHED, UNSEEN
 from cklog.snapshot_findings import snapshot_findings
 from cklog.snapshot_lineage import candidates, owners_of
 from cklog.snapshot_state import operator_labels

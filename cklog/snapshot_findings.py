@@ -6,24 +6,16 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.model import Finding, Severity, Where
 from cklog.snapshot_lineage import Candidates
 from cklog.snapshot_verdicts import Flaw, Judged, Survey
+from cklog.wording import many
 
 
 def name_of(judged: Judged) -> str:
     """A snapshot's folder, `.` where that is PATH itself."""
     return judged.folder.path or "."
-
-
-def plural(count: int, noun: str) -> str:
-    """A count and its noun.
-
-    >>> plural(1, "file"), plural(12, "file")
-    ('1 file', '12 files')
-    """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def snapshot_findings(
@@ -72,14 +64,14 @@ def _broken(j: Judged, severity: Severity) -> Finding:
     gone = [f for f in j.flaws if f.size is None and not f.outside]
     wrong = [f for f in j.flaws if f.size is not None]
     if gone:
-        lead = f"{name_of(j)}: {len(gone)} of the {plural(j.files, 'file')} that it names are missing"
-        lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {plural(j.files, 'file')} that it names is missing"
+        lead = f"{name_of(j)}: {len(gone)} of the {many(j.files, 'file')} that it names are missing"
+        lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {many(j.files, 'file')} that it names is missing"
         message = f"{lead} (first {gone[0].path}); a restore from it is accepted and fails when tasks start"
         again = _found_again(gone)
         return Finding("missing-state-file", severity, name_of(j), message + again, tuple(Where(f.path) for f in gone))
     first = wrong[0]
     message = (
-        f"{name_of(j)}: {plural(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} bytes, "
+        f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} bytes, "
         f"{first.needed} were stored"
     )
     return Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
@@ -99,7 +91,7 @@ def _found_again(gone: Sequence[Flaw]) -> str:
 
 def _torn(j: Judged) -> Finding:
     message = (
-        f"{name_of(j)} has no metadata ({plural(j.folder.files, 'file')}, {j.folder.bytes} bytes): it was in progress, "
+        f"{name_of(j)} has no metadata ({many(j.folder.files, 'file')}, {j.folder.bytes} bytes): it was in progress, "
         "or torn, when the job stopped; it cannot be restored"
     )
     return Finding("no-metadata", "info", name_of(j), message, (Where(name_of(j)),))
@@ -108,7 +100,7 @@ def _torn(j: Judged) -> Finding:
 def _unchecked(j: Judged, severity: Severity) -> Finding:
     outside = [f for f in j.flaws if f.outside]
     message = (
-        f"{name_of(j)}: {len(outside)} of the {plural(j.files, 'file')} that it names were not looked at "
+        f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
         f"(first {outside[0].file}): they lie outside PATH; say where they are with --map OLD=NEW"
     )
     return Finding("files-outside", severity, name_of(j), message, _place(j))
@@ -117,7 +109,7 @@ def _unchecked(j: Judged, severity: Severity) -> Finding:
 def not_checked(judged: Iterable[Judged]) -> Finding:
     """That nobody looked at files, because that was asked for."""
     count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
-    message = f"no file was looked at: {plural(count, 'snapshot')} are taken by their metadata's word alone"
+    message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
 
 

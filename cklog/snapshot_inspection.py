@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from cklog.errors import NotFound
 from cklog.model import Finding
-from cklog.snapshot_findings import name_of, plural
+from cklog.snapshot_findings import name_of
 from cklog.snapshot_verdicts import Judged, Snapshots, Survey, rows_of
+from cklog.wording import many
 
 _KINDS = (
     "managed-keyed",
@@ -44,8 +45,8 @@ def inspection(
     picked = [j for j in chosen.values() if j is not None]
     result: dict[str, Any] = {
         "summary": (
-            f"{plural(len(jobs), 'job')}, {plural(len(survey.judged), 'snapshot')} "
-            f"({plural(savepoints, 'savepoint')}), {whole} of them restorable."
+            f"{many(len(jobs), 'job')}, {many(len(survey.judged), 'snapshot')} "
+            f"({many(savepoints, 'savepoint')}), {whole} of them restorable."
         ),
         "formats": [parser.name],
         "protocol": "coordinated",

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cklog.checks import Check, summary
 from cklog.conclude import answer
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
@@ -24,14 +25,13 @@ from cklog.snapshot_findings import (
     moved_findings,
     name_of,
     not_checked,
-    plural,
     snapshot_findings,
 )
 from cklog.snapshot_inspection import inspection
 from cklog.snapshot_lineage import Candidates, candidates, lost, owners_of
 from cklog.snapshot_state import in_flight, in_flight_sums, read_again, source_findings, source_offsets, transactions
 from cklog.snapshot_verdicts import VERDICTS, Judged, Snapshots, Survey, survey
-from cklog.verify import Check, summary
+from cklog.wording import many
 
 
 class SnapshotLog:
@@ -161,9 +161,7 @@ class SnapshotLog:
             plan.findings += source_findings(judged.folder.path, table)
         for group, pick in picks:
             if pick is None and restored:
-                message = (
-                    f"{self._label(group)}: none of its {plural(len(group.snapshots), 'snapshot')} can be restored"
-                )
+                message = f"{self._label(group)}: none of its {many(len(group.snapshots), 'snapshot')} can be restored"
                 plan.findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
         line = RecoveryLine(
             consistent=True,
@@ -281,7 +279,7 @@ class SnapshotLog:
             return (
                 f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
             )
-        count = plural(len(plan.survey.judged), "snapshot")
+        count = many(len(plan.survey.judged), "snapshot")
         return f"None of {count} can be restored: there is no recovery point but the initial state."
 
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.array_columns import codes
 from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import InputUsed
 from cklog.snapshots import SNAPSHOTS, Place, SnapshotFolder, StateFile
-from cklog.tables import codes
 
 Verdict = Literal[
     "restorable",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from cklog.checkpoint_graph import Edge, Graph, GraphSubtask, Node, Unreceived
 from cklog.graph_view import headline, left_out, line_word, messages_word, useless_note
 from cklog.model import Answer, Finding
+from cklog.names import parse_channel
 from cklog.space_time_layout import Arrow, Lane, flow_order, lay_out
 from cklog.space_time_legend import axis, legend
 from cklog.space_time_shapes import (
@@ -32,8 +33,7 @@ from cklog.space_time_shapes import (
     line_stroke,
 )
 from cklog.svg import GLYPH, Attributes, element, number, shortened, text_of, wrapped
-from cklog.tables import parse_channel
-from cklog.view import utc
+from cklog.wording import utc
 
 _MARGIN = 24.0
 _NAME_SIZE = 13.0

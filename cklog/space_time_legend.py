@@ -20,7 +20,7 @@ from cklog.space_time_shapes import (
     line_stroke,
 )
 from cklog.svg import GLYPH, element, number, text_of
-from cklog.view import utc
+from cklog.wording import utc
 
 _TICK_PIXELS = 110.0  # between two times on the axis, at least
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.history import Ints
+from cklog.history_types import Ints
 from cklog.model import Finding, Where
 from cklog.tables import Records
 

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.conclude import DAMAGE, damage_findings
+from cklog.array_columns import codes
+from cklog.conclude import DAMAGE
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound
-from cklog.evidence import Tables
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.ordering import stable_order
 from cklog.state_table import STATE
-from cklog.tables import codes
+from cklog.tables_offer import Tables
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

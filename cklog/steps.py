@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.recovery_line import forced, sent_limit
 
 

@@ -11,24 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 
-from cklog.conclude import answer, damage_findings
+from cklog.checks import Check, summary
+from cklog.conclude import answer
+from cklog.damage_words import damage_findings
 from cklog.errors import NotFound, UsageError
-from cklog.model import (
-    Answer,
-    Finding,
-    InputUsed,
-    LineEntry,
-    RecoveryLine,
-    ReplayRange,
-    SourceOffset,
-)
-from cklog.partition_findings import many, partition_findings
+from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset
+from cklog.partition_findings import partition_findings
 from cklog.partition_logs import PartitionLogs
 from cklog.partitions import Range
 from cklog.question import Question
 from cklog.store_ranges import emptied, fitted, no_log, of_task
 from cklog.stores import Entry, Restore, StoreLayout, Stores, Task
-from cklog.verify import Check, summary
+from cklog.wording import many
 
 
 class StoreRestores:

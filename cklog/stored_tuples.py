@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cklog.engine import Engine
-from cklog.evidence import Tables
 from cklog.model import Finding, InputUsed
+from cklog.names import parse_channel
 from cklog.replay import Piece
 from cklog.rounds import round_numbers
-from cklog.tables import Records, parse_channel
+from cklog.tables import Records
+from cklog.tables_offer import Tables
 from cklog.token_log import TokensRead, read_tokens
 
 

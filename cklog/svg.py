@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from cklog.render import visible
+from cklog.visible_text import visible
 
 Attributes = dict[str, str | float | None]
 

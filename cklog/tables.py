@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.history import Ints
+from cklog.array_columns import _NONE, codes, entries
+from cklog.history_types import Ints
 from cklog.model import CHECKPOINTS, Channel, Finding, Subtask, Where
+from cklog.names import parse_channel
 from cklog.ordering import stable_order, taken
 
 
@@ -45,30 +47,6 @@ class Records:
     sent: Watermarks
     received: Watermarks
     findings: tuple[Finding, ...]
-
-
-def parse_channel(name: str) -> Channel | None:
-    """`src/0->join/1#port` as a channel, None if the name has another form.
-
-    >>> parse_channel("src/0->join/1")
-    Channel(sender=Subtask(operator='src', subtask=0), receiver=Subtask(operator='join', subtask=1), port='')
-    >>> parse_channel("src->join") is None
-    True
-    """
-    ends, _, port = name.partition("#")
-    sender, arrow, receiver = ends.partition("->")
-    pair = parse_subtask(sender), parse_subtask(receiver)
-    if not arrow or pair[0] is None or pair[1] is None:
-        return None
-    return Channel(pair[0], pair[1], port)
-
-
-def parse_subtask(name: str) -> Subtask | None:
-    """`op/3` as a subtask; None if the name has another form."""
-    operator, slash, number = name.rpartition("/")
-    if not (slash and operator and number.isascii() and number.isdigit() and len(number) < 10):
-        return None
-    return Subtask(operator, int(number))
 
 
 def records_of(
@@ -118,21 +96,6 @@ def records_of(
 def tells_no_watermarks(table: pa.Table) -> bool:
     """Whether no checkpoint record holds what its subtask had sent or received."""
     return not any(len(entries(table[side])[0]) for side in ("sent", "received"))
-
-
-def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Strings as indices into their sorted distinct values, which do not depend on order or encoding."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    values = array.dictionary.to_pylist()
-    ordered = sorted(set(values))
-    rank = {value: i for i, value in enumerate(ordered)}
-    to = np.array([rank[value] for value in values] or [0], np.int64)
-    index: Ints = to[array.indices.to_numpy(zero_copy_only=False)]
-    return index, ordered
 
 
 def _integers(column: pa.ChunkedArray) -> Ints:
@@ -188,34 +151,6 @@ def _places(rows: pa.Table) -> tuple[Where, ...]:
     return tuple(Where(path, offset) for path, offset in sorted(pairs))
 
 
-def entries(column: pa.ChunkedArray) -> tuple[Ints, Ints, list[str], Ints]:
-    """Entries of a map column: row, key code, the distinct keys in order, value; rows in order."""
-    if not column.num_chunks or not len(column):
-        return _NONE, _NONE, [], _NONE
-    array = pa.concat_arrays(column.chunks)
-    row, inside = map_rows(array)
-    keys, items = array.keys, array.items
-    if not inside.all():
-        row, keys, items = row[inside], keys.filter(pa.array(inside)), items.filter(pa.array(inside))
-    code, names = codes(keys)
-    return row, code, names, items.to_numpy(zero_copy_only=False)
-
-
-_NONE = np.zeros(0, np.int64)
-
-
-def map_rows(array: pa.MapArray) -> tuple[Ints, NDArray[np.bool_]]:
-    """The row that owns each child of a map array, and whether any does (null rows and slices leave children)."""
-    offsets = array.offsets.to_numpy().astype(np.int64)
-    row = np.zeros(len(array.keys), np.int64)
-    inside = np.zeros(len(row), np.bool_)
-    row[offsets[0] : offsets[-1]] = np.repeat(np.arange(len(array), dtype=np.int64), np.diff(offsets))
-    inside[offsets[0] : offsets[-1]] = True
-    if array.null_count:
-        inside &= array.is_valid().to_numpy(zero_copy_only=False)[row]
-    return row, inside
-
-
 def _numbered(entries: tuple[Ints, Ints, list[str], Ints], good: dict[str, Channel], place: Ints) -> Watermarks:
     """Entries with channels numbered as in `good` (-1: no channel's name), rows as in `place` (-1: left out)."""
     row, code, names, value = entries
@@ -260,13 +195,3 @@ def _select(records: Records, keep: NDArray[np.bool_]) -> Records:
         sent=marks[0],
         received=marks[1],
     )
-
-
-def flat_names(name: str) -> tuple[str, int, str]:
-    """Sort key by which `topic-10` comes after `topic-2`.
-
-    >>> sorted(["t-10", "t-2"], key=flat_names)
-    ['t-2', 't-10']
-    """
-    topic, _, partition = name.rpartition("-")
-    return (topic, int(partition), name) if partition.isdecimal() and len(partition) < 10 else (name, -1, name)

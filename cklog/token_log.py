@@ -15,14 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.conclude import damage_findings
-from cklog.deliveries import Spans, joined_spans
+from cklog.array_columns import codes
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine, Kernel
-from cklog.evidence import Tables
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Finding, InputUsed, Subtask
+from cklog.names import parse_channel
+from cklog.spans import Spans, joined_spans
 from cklog.system_table import OF_SUBTASKS, ON_CHANNELS, SYSTEM
-from cklog.tables import codes, parse_channel
+from cklog.tables_offer import Tables
 
 NEVER = np.iinfo(np.int64).max
 """A time behind all others: not known."""

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklog.errors import CorruptInput
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Round
 from cklog.rounds import Rounds, described, round_numbers
 from cklog.tables import Records

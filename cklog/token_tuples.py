@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from cklog import message_log
-from cklog.conclude import damage_findings
-from cklog.deliveries import Spans, joined_spans, without
+from cklog.damage_words import damage_findings
 from cklog.engine import Engine
-from cklog.evidence import Tables
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.replay import first_retained
+from cklog.spans import Spans, joined_spans, without
+from cklog.tables_offer import Tables
 from cklog.token_log import TokenLog
 from cklog.watermarks import UNBOUNDED
 

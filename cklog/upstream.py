@@ -16,8 +16,8 @@ import numpy as np
 
 from cklog.eventual import Judgement
 from cklog.model import Channel, EventualReplay, Finding, Subtask, UpstreamOffset
+from cklog.names import parse_channel
 from cklog.output_log import EMIT, RESULT, UNKNOWN, Log, Queue, TailReader
-from cklog.tables import parse_channel
 
 
 @dataclass(frozen=True, slots=True)

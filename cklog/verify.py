@@ -7,13 +7,14 @@ The watermarks are read off the records again, record by record in plain Python,
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cklog.checks import Check
 from cklog.errors import NotFound, UsageError
 from cklog.model import Finding, Subtask
-from cklog.tables import parse_channel
+from cklog.names import parse_channel
 from cklog.variables import NoVariables, variables_of
 from cklog.verification import Marks, newer_line, refute
 
@@ -178,15 +179,6 @@ def _marks(records: list[Mapping[str, Any]], stored: Stored, side: str, channel:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was proved (True), refuted (False), or cannot be told (None), and the evidence."""
-
-    check: str
-    holds: bool | None
-    because: str
-
-
 def judge(
     line: Mapping[str, int | None],
     stored: Mapping[str, Stored],
@@ -287,14 +279,3 @@ def untold(check: Check, bound: bool) -> Check:
     if check.holds is not True or check.check in ("complete", "restorable"):
         return check
     return replace(check, holds=None, because=f"{check.because}, as far as the records that are left tell")
-
-
-def summary(checks: Sequence[Check]) -> str:
-    """Proved, refuted, or neither, in one sentence."""
-    failed = [check.check for check in checks if check.holds is False]
-    if failed:
-        return f"Refuted: the line is not {', not '.join(failed)}."
-    unknown = [check.check for check in checks if check.holds is None]
-    if unknown:
-        return f"Neither proved nor refuted: {', '.join(unknown)} cannot be told."
-    return f"Proved: the line is {', '.join(check.check for check in checks)}."

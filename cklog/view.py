@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from cklog.model import Answer
@@ -37,21 +36,6 @@ class View:
     notes: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     data: Section | None = None
-
-
-def utc(milliseconds: int | None) -> str:
-    """A time as people read it.
-
-    >>> utc(1795226310693)
-    '2026-11-21 01:58:30.693Z'
-    """
-    if milliseconds is None:
-        return "-"
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

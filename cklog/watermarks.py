@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.errors import CorruptInput
-from cklog.history import History, Ints
+from cklog.history import History
+from cklog.history_types import Ints
 from cklog.model import Finding, Subtask
 from cklog.record_chains import has_chains, restorable_records
 from cklog.state_places import as_flaws

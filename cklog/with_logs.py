@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cklog.conclude import answer, damage_findings
+from cklog.conclude import answer
+from cklog.damage_words import damage_findings
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding, InputUsed, RecoveryLine, ReplayRange, SourceOffset
 from cklog.partition_findings import range_findings

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.history import History, Ints
-from cklog.intervals import Small, Staircases, channel_bounds, first_at_least, staircases
+from cklog.history import History
+from cklog.history_types import Ints, Small
+from cklog.intervals import Staircases, channel_bounds, staircases
+from cklog.search import first_at_least
 from cklog.watermarks import UNBOUNDED
 
 

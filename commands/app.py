@@ -12,7 +12,6 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from cklog import __version__
 from cklog.commands import INTERRUPTED
 from cklog.commands.advise import advise
 from cklog.commands.chain import chain
@@ -32,7 +31,9 @@ from cklog.commands.simulate_odysseus import odysseus
 from cklog.commands.verify import verify
 from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
-from cklog.render import error_object, visible
+from cklog.render import error_object
+from cklog.version import __version__
+from cklog.visible_text import visible
 
 app = typer.Typer(
     name="cklog",

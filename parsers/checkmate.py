@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.model import CHECKPOINTS, MESSAGES, Finding, InputUsed, Where
+from cklog.names import parse_channel
 from cklog.parsers import checkmate_log
 from cklog.parsers.checkmate_dump import Dump, Unit, dump_of, is_dump
 from cklog.parsers.checkmate_names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.records import BIGGEST, PSEUDO
 from cklog.parsers.restricted_pickle import Refused, load
 from cklog.storage import Root
-from cklog.tables import parse_channel
 
 READER = "cklog.parsers.checkmate:read"
 _SENT, _PROCESSED, _TAKEN, _CLOCK = "last_messages_sent", "last_messages_processed", "last_kafka_consumed", "cic_clock"

@@ -18,15 +18,7 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model import Finding, Where
 from cklog.parsers.kafka_batches import BadBatch, Header, records, verify
-from cklog.parsers.kafka_segment import (
-    Cuts,
-    Segment,
-    index_entries,
-    read_index,
-    segments,
-    time_entries,
-    walk,
-)
+from cklog.parsers.kafka_segment import Cuts, Segment, index_entries, read_index, segments, time_entries, walk
 from cklog.parsers.kafka_table import READER
 from cklog.storage import Entry
 

@@ -104,13 +104,6 @@ class Native:
         """The persisted output queues, by subtask."""
         return output_queues(self._root, self._entries, self._check_file)
 
-    def pieces(self) -> tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]:
-        """The pieces of chains that the checkpoint records tell of (`cklog.chains.PIECES`)."""
-        from cklog.chain_sources import pieces_of_records
-        from cklog.engine.local import LocalEngine
-
-        return pieces_of_records(self, lambda size: LocalEngine())
-
     def is_stored(self, uri: str) -> bool | None:
         """Whether a state file, or folder, that a record names is there; None: it is not below PATH, nobody looked.
 

@@ -29,8 +29,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.chains import PIECES
-from cklog.conclude import damage_findings
+from cklog.damage_words import damage_findings
 from cklog.engine import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
 from cklog.engine.damage import Tally
 from cklog.errors import CorruptInput, UsageError
@@ -40,6 +39,7 @@ from cklog.parsers.patent_pieces import Checkpoints, rows_of
 from cklog.parsers.patent_values import Stored
 from cklog.parsers.records import NotARecord, strict_json
 from cklog.parsers.small_tables import batch_of, whole
+from cklog.pieces_offer import PIECES
 from cklog.storage import Entry, Root
 
 READER = "cklog.parsers.patent_store:read"

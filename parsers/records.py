@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.array_columns import map_rows
 from cklog.model import CHOICES
-from cklog.tables import map_rows
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1

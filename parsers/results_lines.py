@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from cklog.annotate import COLUMN, NOTHING, UNTIMED, Job, codes_of, milliseconds
 from cklog.engine import Damage, Split
-from cklog.impact_model import TRUSTS
 from cklog.parsers.columns import decode
 from cklog.parsers.jsonl import Stream, whole_lines
 from cklog.parsers.records import NotARecord, strict_json
 from cklog.storage import open_file
+from cklog.trust import TRUSTS
 
 _BLOCK_BYTES = 1 << 20
 _END = b"}\n"

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from cklog.chains import ChainName
 from cklog.parsers import hadoop_crc
 from cklog.parsers.spark_log import Damaged, Read, read
+from cklog.pieces_offer import ChainName
 from cklog.storage import Entry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"

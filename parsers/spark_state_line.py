@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.chains import PIECES, ChainName, Chains, chains_of
+from cklog.chains import Chains, chains_of
 from cklog.model import InputUsed
 from cklog.parsers.spark_batches import Batches
 from cklog.parsers.spark_state import StateFile, Stores, list_stores
 from cklog.parsers.spark_state_files import Contents
+from cklog.pieces_offer import PIECES, ChainName
 from cklog.storage import Entry, Root
 
 UNSURE = ("unknown-version", "unreadable-file", "oversized-file")

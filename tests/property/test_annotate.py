@@ -21,10 +21,10 @@ from cklog.annotate import Annotated, Span, annotate, annotate_results, steps_of
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, OutputError, UsageError
-from cklog.impact_model import TRUSTS
 from cklog.model import Finding
 from cklog.parsers.records import strict_json
 from cklog.parsers.results import Results
+from cklog.trust import TRUSTS
 
 Row = dict[str, Any]
 Again = tuple[int, int | None] | None

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from cklog.chain_build import microseconds, sizes
 from cklog.chain_links import TOO_LARGE, UNKNOWN, ways
-from cklog.chains import PIECES, Chains, chains_of
+from cklog.chains import Chains, chains_of
+from cklog.pieces_offer import PIECES
 
 Piece = dict[str, Any]
 Name = tuple[str, int, str]

@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.deliveries import joined_spans, without
 from cklog.engine.merge import merge
 from cklog.event_batch import Places, place
 from cklog.event_order import order_of
@@ -27,6 +26,7 @@ from cklog.raw_events import (
     runs,
     survey,
 )
+from cklog.spans import joined_spans, without
 
 Row = dict[str, Any]
 CHANNELS = ["a/0->b/0", "a/0->b/0#1", "b/0->a/0", "a/1->a/1", "c/0->b/0", "nonsense", None]

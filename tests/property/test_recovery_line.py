@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.history import History, Ints, history_of
+from cklog.history import History, history_of
+from cklog.history_types import Ints
 from cklog.intervals import useless
 from cklog.recovery_line import NoConsistentLine, recovery_line
 from cklog.rollback_propagation import rollback_propagation

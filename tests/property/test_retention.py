@@ -15,8 +15,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.chains import PIECES
 from cklog.model import Answer
+from cklog.pieces_offer import PIECES
 from cklog.question import Question
 from cklog.retention import RetentionPlan
 from cklog.retention_policy import Policy

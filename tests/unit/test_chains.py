@@ -14,12 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.chain_answer import ChainAnswer, ChainQuestion, ChainRow
-from cklog.chains import PIECES, UNFINISHED, Chains, chains_of
+from cklog.chains import Chains, chains_of
 from cklog.delta_policy import RESTORE
 from cklog.engine import Engine
+from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, UsageError
+from cklog.log_pieces import pieces_of_records
 from cklog.model import Answer, Where
 from cklog.parsers.native import Native
+from cklog.pieces_offer import PIECES, UNFINISHED
 from cklog.question import Question
 from cklog.run import Options, open_run
 from cklog.storage import Root
@@ -373,7 +376,7 @@ def test_both_engines_give_the_same_bytes(name: str, spark: Engine, monkeypatch:
 
 
 def test_the_parser_offers_the_same_pieces() -> None:
-    table, findings, inputs = Native(Root(str(SAMPLES / "incremental"))).pieces()
+    table, findings, inputs = pieces_of_records(Native(Root(str(SAMPLES / "incremental"))), lambda size: LocalEngine())
     assert set(PIECES.names) <= set(table.column_names)
     assert (len(table), findings, inputs[0].records) == (384, (), 240)
 

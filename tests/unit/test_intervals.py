@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cklog import intervals
 from cklog.history import History, history_of
-from cklog.intervals import first_at_least, staircases, useless
+from cklog.intervals import staircases, useless
+from cklog.search import first_at_least
 
 LARGEST = 2**63 - 1
 NUMBERS = st.one_of(st.integers(0, 9), st.integers(LARGEST - 9, LARGEST), st.just(-(2**63)))

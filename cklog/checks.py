@@ -1,0 +1,26 @@
+"""Checks of a given line: what holds, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was proved (True), refuted (False), or cannot be told (None), and the evidence."""
+
+    check: str
+    holds: bool | None
+    because: str
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Proved, refuted, or neither, in one sentence."""
+    failed = [check.check for check in checks if check.holds is False]
+    if failed:
+        return f"Refuted: the line is not {', not '.join(failed)}."
+    unknown = [check.check for check in checks if check.holds is None]
+    if unknown:
+        return f"Neither proved nor refuted: {', '.join(unknown)} cannot be told."
+    return f"Proved: the line is {', '.join(check.check for check in checks)}."
