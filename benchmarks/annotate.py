@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cklog.annotate import Span, annotate_results
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.engine.spark import SparkEngine, SparkOptions
-from cklog.parsers.results import Results
+from cklog.inputs.annotate import Span, annotate_results
+from cklog.parsers.results.files import Results
 
 FILE_ROWS = 8_000_000
 ROW_GROUP = 1 << 20

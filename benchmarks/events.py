@@ -27,8 +27,8 @@ from scan_spark import PLAIN, session_cpu  # noqa: E402
 
 from cklog.engine.local import LocalEngine  # noqa: E402
 from cklog.engine.spark import SparkEngine, SparkOptions  # noqa: E402
-from cklog.event_evidence import read_events  # noqa: E402
-from cklog.parsers.native import Native  # noqa: E402
+from cklog.history.events.evidence import read_events  # noqa: E402
+from cklog.parsers.native.parser import Native  # noqa: E402
 from cklog.run import SPLIT_BYTES  # noqa: E402
 from cklog.storage import Root  # noqa: E402
 

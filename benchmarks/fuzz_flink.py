@@ -22,8 +22,8 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
-from cklog.parsers.flink_metadata import READER, read
-from cklog.snapshots import COLUMNS
+from cklog.inputs.snapshots import COLUMNS
+from cklog.parsers.flink.metadata import READER, read
 from tests import flink_builder as fb
 
 SECONDS, BYTES_TIMES, BYTES_MORE = 1.0, 20, 4 << 20

@@ -29,10 +29,11 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
+from cklog.inputs.record_batches import BATCHES
 from cklog.model import OUTPUTS
-from cklog.parsers import kafka_headers, kafka_table
-from cklog.parsers.kafka_records import read_records
-from cklog.record_batches import BATCHES
+from cklog.parsers.kafka import headers as kafka_headers
+from cklog.parsers.kafka import table as kafka_table
+from cklog.parsers.kafka.records import read_records
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from cklog.history import History
-from cklog.intervals import Staircases, staircases, useless
+from cklog.history.arrays import History
+from cklog.lines.fixpoint import recovery_line
 from cklog.model import Subtask
-from cklog.recovery_line import recovery_line
-from cklog.zigzag import Zigzags
+from cklog.zigzag.intervals import Staircases, staircases, useless
+from cklog.zigzag.paths import Zigzags
 
 RATE = 5.0
 

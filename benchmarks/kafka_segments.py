@@ -25,9 +25,9 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka_headers import read, read_unchecked
-from cklog.parsers.kafka_records import read_records
-from cklog.record_batches import BATCHES
+from cklog.inputs.record_batches import BATCHES
+from cklog.parsers.kafka.headers import read, read_unchecked
+from cklog.parsers.kafka.records import read_records
 from tests.kafka_builder import Row, batch
 
 ROUNDS, STEP, RECORDS = 7, 16 << 10, 100

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import duckdb
 
-from cklog import message_log
 from cklog.engine.local import LocalEngine
-from cklog.parsers.native import Native
+from cklog.parsers.native.parser import Native
 from cklog.run import SPLIT_BYTES
+from cklog.runs.records import channel_logs as message_log
 from cklog.storage import Root
 
 GROUP_BY = "select channel, count(*), sum(bytes), min(seq), max(seq) from {0} group by channel"

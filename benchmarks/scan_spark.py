@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cklog import message_log
 from cklog.engine.spark import SparkEngine, SparkOptions
-from cklog.parsers.native import Native
+from cklog.parsers.native.parser import Native
 from cklog.run import SPLIT_BYTES
+from cklog.runs.records import channel_logs as message_log
 from cklog.storage import Root
 
 ROUNDS = 3

@@ -13,17 +13,17 @@ from typing import Any
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.question import KafkaLogs, Question
+from cklog.model.question import KafkaLogs, Question
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {
-    "native": "cklog.parsers.native:Native",
-    "spark-checkpoint": "cklog.parsers.spark_checkpoint:SparkCheckpoint",
-    "flink": "cklog.parsers.flink:Flink",
-    "kafka-streams": "cklog.parsers.kafka_streams:KafkaStreams",
-    "checkmate": "cklog.parsers.checkmate:CheckMate",
-    "kafka": "cklog.parsers.kafka:Kafka",
-    "patent-store": "cklog.parsers.patent_store:PatentStore",
+    "native": "cklog.parsers.native.parser:Native",
+    "spark-checkpoint": "cklog.parsers.spark.parser:SparkCheckpoint",
+    "flink": "cklog.parsers.flink.parser:Flink",
+    "kafka-streams": "cklog.parsers.kafka.streams:KafkaStreams",
+    "checkmate": "cklog.parsers.checkmate.parser:CheckMate",
+    "kafka": "cklog.parsers.kafka.parser:Kafka",
+    "patent-store": "cklog.parsers.patent.parser:PatentStore",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
 entry-point group `cklog.parsers`."""
@@ -83,24 +83,24 @@ class Run(AbstractContextManager["Run"]):
     def analyses(self) -> Any:
         """The analyses for this kind of run: by what its parser offers, an `EventLog` if nothing else."""
         if hasattr(self.parser, "plan"):
-            from cklog.batch_log import BatchLog
+            from cklog.runs.batches.analyses import BatchLog
 
             return BatchLog(self.parser, self._options.strict)
         if hasattr(self.parser, "snapshots"):
-            from cklog.snapshot_log import SnapshotLog
+            from cklog.runs.snapshots.analyses import SnapshotLog
 
             return SnapshotLog(self.parser, self.engine_for, self._options.strict)
         if hasattr(self.parser, "partitions"):
-            from cklog.partition_log import PartitionLog
+            from cklog.runs.partitions.analyses import PartitionLog
 
             return PartitionLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
         if hasattr(self.parser, "stores"):
             return self._restores(KafkaLogs())
         if not hasattr(self.parser, "bytes_of"):
-            from cklog.piece_log import PieceLog
+            from cklog.runs.pieces.analyses import PieceLog
 
             return PieceLog(self.parser, self._options.strict)
-        from cklog.event_log import EventLog
+        from cklog.runs.records.analyses import EventLog
 
         return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
 
@@ -109,12 +109,12 @@ class Run(AbstractContextManager["Run"]):
         """The analyses of recovery lines: with output queues, a `Cascade` over both kinds of evidence."""
         if not (hasattr(self.parser, "queues") and self.parser.has("outputs")):
             return self.analyses
-        from cklog.cascade import Cascade
+        from cklog.runs.records.cascade import Cascade
 
         return Cascade(self.eventual, self.analyses, self.parser.manifest, self._options.strict)
 
     def recovery_line(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
-        """The latest consistent line; `question` is a `cklog.question.Question`."""
+        """The latest consistent line; `question` is a `cklog.model.question.Question`."""
         if hasattr(self.parser, "stores"):
             answer: Answer = self._restores(kafka).recovery_line(question)
             return answer
@@ -122,7 +122,7 @@ class Run(AbstractContextManager["Run"]):
 
     def failures_over_time(self, question: Any, times: Any) -> Answer:
         """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
-        from cklog.failures_over_time import failures_answer
+        from cklog.protocols.failures_over_time import failures_answer
 
         return failures_answer(self.checkpointed, question, times)
 
@@ -135,7 +135,7 @@ class Run(AbstractContextManager["Run"]):
 
     def _restores(self, kafka: KafkaLogs) -> Any:
         """The analyses of state folders, with the changelogs that `--kafka` or PATH itself holds."""
-        from cklog.store_restores import StoreRestores
+        from cklog.runs.stores.analyses import StoreRestores
 
         if kafka.channels or kafka.group:
             raise UsageError("--channel and --group: a store is restored from the changelog that its entry names")
@@ -149,14 +149,14 @@ class Run(AbstractContextManager["Run"]):
             if kafka != KafkaLogs():
                 raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
             return answer
-        from cklog.with_logs import beside_logs, bindings_of
+        from cklog.lines.kafka_logs import beside_logs, bindings_of
 
         manifest = self.parser.manifest if hasattr(self.parser, "manifest") else {}
         return beside_logs(answer, self.logs_in(kafka.folder), bindings_of(kafka, manifest), self._options.strict)
 
     def logs_in(self, folder: str) -> Any:
-        """The partitions of a folder of Kafka logs: a `cklog.partition_logs.PartitionLogs`."""
-        from cklog.partition_logs import PartitionLogs
+        """The partitions of a folder of Kafka logs: a `cklog.kafka_logs.logs.PartitionLogs`."""
+        from cklog.kafka_logs.logs import PartitionLogs
 
         root = Root(folder, self._options.maps)
         root.require()
@@ -181,7 +181,7 @@ class Run(AbstractContextManager["Run"]):
         if uid or job_log:
             raise UsageError("--uid and --job-log are about Flink's snapshots", f"{self._root.path} holds none")
         if metrics:
-            from cklog.protocol_metrics import with_metrics
+            from cklog.protocols.metrics import with_metrics
 
             return with_metrics(self.checkpointed, self.checkpointed.inspect())
         with_queues = hasattr(self.parser, "queues") and self.parser.has("outputs")
@@ -189,9 +189,9 @@ class Run(AbstractContextManager["Run"]):
         return answer
 
     def retention(self, policy: Any = None) -> Answer:
-        """What may be deleted below PATH, and what must stay; `policy` is a `cklog.retention_policy.Policy`."""
-        from cklog.retention_answer import retention_answer
-        from cklog.retention_policy import Policy
+        """What may be deleted below PATH, and what must stay; `policy` is a `cklog.retention.policy.Policy`."""
+        from cklog.retention.policy import Policy
+        from cklog.runs.retention import retention_answer
 
         return retention_answer(
             self.parser, self._root, lambda: self.analyses, policy or Policy(), self._options.strict
@@ -218,27 +218,27 @@ class Run(AbstractContextManager["Run"]):
         return self.analyses
 
     def graph(self, question: Any, asked: Any) -> Answer:
-        """The checkpoint graph around the line; `asked` is a `cklog.graph_selection.GraphQuestion`."""
-        from cklog.checkpoint_graph import graph_answer
+        """The checkpoint graph around the line; `asked` is a `cklog.graphs.selection.GraphQuestion`."""
+        from cklog.graphs.graph import graph_answer
 
         return graph_answer(self.checkpointed, question, asked)
 
     def z_cycles(self, question: Any, asked: Any) -> Answer:
-        """Every useless checkpoint, with witnesses; `asked` is a `cklog.z_cycles.Asked`."""
-        from cklog.z_cycles import z_cycles_answer
+        """Every useless checkpoint, with witnesses; `asked` is a `cklog.graphs.z_cycles.Asked`."""
+        from cklog.graphs.z_cycles import z_cycles_answer
 
         return z_cycles_answer(self.checkpointed, question, asked)
 
     def audit_cic(self, question: Any, limit: int) -> Answer:
         """Whether the logged index of a communication-induced protocol rises as it must; `limit` breaches told."""
-        from cklog.index_audit import audit_answer
+        from cklog.protocols.index_audit import audit_answer
 
         return audit_answer(self.checkpointed, question, limit)
 
     @cached_property
     def eventual(self) -> Any:
-        """The analyses of output queues: `cklog.eventual_log.EventualLog`."""
-        from cklog.eventual_log import EventualLog
+        """The analyses of output queues: `cklog.queues.analyses.EventualLog`."""
+        from cklog.queues.analyses import EventualLog
 
         if not hasattr(self.parser, "queues"):
             raise NotFound(f"{self._root.path}: a {self.parser.name} folder has no output queues", "see cklog inspect")
@@ -261,28 +261,28 @@ class Run(AbstractContextManager["Run"]):
         return self._of_queues(self.eventual.eventual_checkpoint(operator, whole, as_of))
 
     def advise_extent(self, operator: str, asked: Any) -> Answer:
-        """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise_grid.ExtentQuestion`."""
-        from cklog.advise_extent import extent_advice
+        """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise.extent.grid.ExtentQuestion`."""
+        from cklog.advise.extent.answer import extent_advice
 
         return self._of_queues(extent_advice(self.eventual, operator, asked))
 
     def advise_delta(self, asked: Any) -> Answer:
-        """What D, the Delta Checkpoint Number, would have given; `asked` is a `cklog.advise_delta.DeltaQuestion`."""
-        from cklog.advise_delta import delta_answer
+        """What D, the Delta Checkpoint Number, would have given; `asked`: `cklog.advise.delta.answer.DeltaQuestion`."""
+        from cklog.advise.delta.answer import delta_answer
 
         return delta_answer(self.analyses, self.parser, asked, self._options.strict)
 
     def advise_timing(self, asked: Any) -> Answer:
-        """When to checkpoint, by the state sizes; `asked` is a `cklog.advise_timing.TimingQuestion`."""
-        from cklog.advise_timing import timing_answer
+        """When to checkpoint, by the state sizes; `asked` is a `cklog.advise.timing.answer.TimingQuestion`."""
+        from cklog.advise.timing.answer import timing_answer
 
         if not hasattr(self.parser, "has"):
             raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
         return timing_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
 
     def rounds(self, asked: Any) -> Answer:
-        """Coordinated rounds, and what a restart takes; `asked` is a `cklog.rounds_answer.RoundsQuestion`."""
-        from cklog.rounds_answer import rounds_answer
+        """Coordinated rounds, and what a restart takes; `asked` is a `cklog.rounds.answer.RoundsQuestion`."""
+        from cklog.rounds.answer import rounds_answer
 
         others = ("plan", "snapshots", "partitions", "stores")
         if not hasattr(self.parser, "has") or any(hasattr(self.parser, other) for other in others):
@@ -290,9 +290,9 @@ class Run(AbstractContextManager["Run"]):
         return rounds_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
 
     def chain(self, asked: Any) -> Answer:
-        """What of base and delta checkpoints can be restored; `asked` is a `cklog.chain_answer.ChainQuestion`."""
-        from cklog.chain_answer import chain_answer
-        from cklog.chain_sources import chain_source
+        """What of base and delta checkpoints can be restored; `asked` is a `cklog.chains.answer.ChainQuestion`."""
+        from cklog.chains.answer import chain_answer
+        from cklog.runs.chains import chain_source
 
         source = chain_source(self.parser, self.analyses, self.engine_for)
         return chain_answer(source, asked, self._options.strict)
@@ -300,29 +300,29 @@ class Run(AbstractContextManager["Run"]):
     def impact(self, asked: Any, question: Any = None, kafka: KafkaLogs = KafkaLogs()) -> Answer:
         """What a crash and its recovery do to the results: by a system log, or of the sinks of a distributed run.
 
-        `asked` is a `cklog.impact.ImpactQuestion`, `question` a `cklog.question.Question`.
+        `asked` is a `cklog.impact.answer.ImpactQuestion`, `question` a `cklog.model.question.Question`.
         """
-        from cklog.sink_answers import is_distributed, sink_impact_answer
+        from cklog.runs.impact import is_distributed, sink_impact_answer
 
         o = self._options
         if is_distributed(self, asked, question, kafka, o.split_bytes):
             return sink_impact_answer(self, question or Question(), kafka, o.strict, o.split_bytes)
-        from cklog.impact import impact_answer
+        from cklog.impact.answer import impact_answer
 
         return impact_answer(self.parser, self.engine_for, o.split_bytes, o.strict, asked)
 
     def annotate(self, asked: Any, to_write: Any) -> Answer:
         """The same by a system log, and the results with their trust, written to a new folder.
 
-        `to_write` is a `cklog.annotate_answer.AnnotateQuestion`.
+        `to_write` is a `cklog.impact.annotate.AnnotateQuestion`.
         """
-        from cklog.annotate_answer import annotated_answer
+        from cklog.impact.annotate import annotated_answer
 
         o, own = self._options, lambda output: self._root.uri(f"outputs/{output}")
         found = self.impact(asked)
         if found.command != "impact":
             raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
-        read = _load("cklog.parsers.results:Results")
+        read = _load("cklog.parsers.results.files:Results")
         return annotated_answer(found, to_write, own, read, self.engine_for, o.split_bytes, o.strict)
 
     def _of_queues(self, answer: Answer) -> Answer:

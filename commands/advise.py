@@ -92,7 +92,7 @@ def extent(
 
     Without --q and --u each is tried alone, as in the paper's Figures 6 and 7; with both, every pair.
     """
-    from cklog.advise_grid import ExtentQuestion
+    from cklog.advise.extent.grid import ExtentQuestion
 
     asked = ExtentQuestion(
         q=words(q),
@@ -121,8 +121,8 @@ def delta(
     probe_after: ProbeAfter = 10,
 ) -> None:
     """How many delta checkpoints to take after a base (D), and what that would have saved on this history."""
-    from cklog.advise_delta import DeltaQuestion
-    from cklog.delta_policy import Limits
+    from cklog.advise.delta.answer import DeltaQuestion
+    from cklog.policies.delta_number import Limits
 
     longest = None if max_restore_time is None else 1000 * max_restore_time
     limits = Limits(ratio, max_delta, longest, probe_after)
@@ -134,7 +134,7 @@ def delta(
 @command
 def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = None, seed: Seed = 0) -> None:
     """When to checkpoint, by state-size samples, so that little is written: beside the best, random and periodic."""
-    from cklog.advise_timing import TimingQuestion
+    from cklog.advise.timing.answer import TimingQuestion
 
     asked = TimingQuestion(period, profile_periods, seed)
     common.answer(lambda run: run.advise_timing(asked))

@@ -31,9 +31,9 @@ from cklog.commands.simulate_odysseus import odysseus
 from cklog.commands.verify import verify
 from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
-from cklog.render import error_object
+from cklog.render.formats import error_object
+from cklog.render.text import visible
 from cklog.version import __version__
-from cklog.visible_text import visible
 
 app = typer.Typer(
     name="cklog",

@@ -25,7 +25,7 @@ def chain(
     common: Common, operator: Whose = "", store: Store = None, checkpoint: Checkpoint = None, read_rate: Rate = None
 ) -> None:
     """Base and delta checkpoints: which chains are whole, and what must be read to restore one, in order."""
-    from cklog.chain_answer import ChainQuestion
+    from cklog.chains.answer import ChainQuestion
 
     asked = ChainQuestion(operator, store, checkpoint, read_rate)
     common.answer(lambda run: run.chain(asked))

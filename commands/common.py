@@ -18,10 +18,10 @@ import typer
 from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
 from cklog.model import Answer
-from cklog.render import FORMATS, render
+from cklog.render.formats import FORMATS, render
+from cklog.render.text import visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
-from cklog.visible_text import visible
 
 
 class EngineName(StrEnum):

@@ -19,7 +19,7 @@ Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The
 @command
 def compare(common: Common, others: Others = None) -> None:
     """Several histories side by side, by the metrics of their checkpointing protocols."""
-    from cklog.protocol_metrics import compared
+    from cklog.protocols.metrics import compared
 
     if not others:
         raise UsageError("compare what with what? Give two run folders or more")

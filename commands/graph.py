@@ -9,8 +9,8 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import AsOf, At, Failed, checkpoint_named, question
-from cklog.graph_exports import exports
-from cklog.graph_selection import GraphQuestion
+from cklog.graphs.exports import exports
+from cklog.graphs.selection import GraphQuestion
 
 
 class GraphKind(StrEnum):

@@ -85,9 +85,9 @@ def impact(
 
     With a system log (system/) or --crash, by time; else by the line that the run restarts from, sink by sink.
     """
-    from cklog.annotate_answer import AnnotateQuestion
-    from cklog.guarantee_answer import guarantees_only
-    from cklog.impact import UNKNOWN_CHECKPOINT, ImpactQuestion
+    from cklog.impact.annotate import AnnotateQuestion
+    from cklog.impact.answer import UNKNOWN_CHECKPOINT, ImpactQuestion
+    from cklog.impact.sinks.only_guarantees import guarantees_only
 
     asked = ImpactQuestion(
         moment(crash),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cklog.errors import UsageError
-from cklog.question import KafkaLogs, Question
+from cklog.model.question import KafkaLogs, Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
 _INTEGER = re.compile(r"-?\d{1,18}")

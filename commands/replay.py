@@ -19,7 +19,7 @@ from cklog.commands.options import (
     kafka_logs,
     question,
 )
-from cklog.exports import exports, steps
+from cklog.lines.exports import exports, steps
 
 
 @command

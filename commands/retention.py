@@ -8,8 +8,8 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
-from cklog.retention_policy import Policy, duration, marks_of
-from cklog.retention_view import as_paths, as_script
+from cklog.retention.policy import Policy, duration, marks_of
+from cklog.retention.view import as_paths, as_script
 
 Keep = Annotated[
     int | None,

@@ -20,7 +20,7 @@ FailedNodes = Annotated[
 @command
 def rounds(common: Common, number: Number = None, failed_nodes: FailedNodes = None, as_of: AsOf = "") -> None:
     """Coordinated rounds: the most recent complete one, where the newest hangs, and what must be restarted where."""
-    from cklog.rounds_answer import RoundsQuestion
+    from cklog.rounds.answer import RoundsQuestion
 
     asked = RoundsQuestion(number, words(failed_nodes), moment(as_of))
     common.answer(lambda run: run.rounds(asked))

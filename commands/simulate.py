@@ -19,12 +19,12 @@ import typer
 from cklog.commands.options import size
 from cklog.errors import UsageError
 from cklog.model import Answer
-from cklog.render import FORMATS, render
+from cklog.render.formats import FORMATS, render
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
-    from cklog.check_policy import Policy
-    from cklog.simulate_cec import Statistics
-    from cklog.simulate_tuples import Workload
+    from cklog.policies.check_records import Policy
+    from cklog.simulate.cec.operator import Statistics
+    from cklog.simulate.cec.tuples import Workload
 
 simulate = typer.Typer(name="simulate", no_args_is_help=True, rich_markup_mode=None)
 
@@ -72,7 +72,7 @@ class WorkloadOptions:
 
     def workload(self) -> Workload:
         """As the simulator takes it."""
-        from cklog.simulate_tuples import Workload
+        from cklog.simulate.cec.tuples import Workload
 
         count = 10 if self.count is None and self.window_ms is None else self.count
         return Workload(
@@ -118,7 +118,7 @@ class PolicyOptions:
 
     def _policy(self, rate: float, chosen: dict[str, float | None]) -> Policy:
         """One of them; targets that are not given are the paper's example (section III.A)."""
-        from cklog.check_policy import CostBenefit, Targets
+        from cklog.policies.check_records import CostBenefit, Targets
 
         targets: dict[str, Any] = {name: chosen[name] for name in ("q", "u", "q_windows")}
         pace: dict[str, Any] = {name: chosen[name] for name in ("period_ms", "interval_ms")}
@@ -162,8 +162,8 @@ class LogOptions:
 
     def run(self, workload: Workload, policy: Policy) -> Statistics:
         """Simulate, and write what is asked for."""
-        from cklog.simulate_cec import simulate as figures_of
-        from cklog.simulate_write import write
+        from cklog.simulate.cec.operator import simulate as figures_of
+        from cklog.simulate.cec.write import write
 
         if not self.no_log:
             if not self.folder:
@@ -240,7 +240,7 @@ def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: P
     The defaults are those of the paper's evaluation (Sebepou and Magoutis, DSN 2011, section IV). Lists of numbers
     in the options of the policy give one line for each setting.
     """
-    from cklog.simulate_write import simulation_answer, sweep_answer
+    from cklog.simulate.cec.write import simulation_answer, sweep_answer
 
     printed.chosen()
     workload = fed.workload()

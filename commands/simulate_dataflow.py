@@ -13,9 +13,9 @@ from cklog.commands.simulate import EncodingName, PrintOptions, flattened
 from cklog.errors import UsageError
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
-    from cklog.simulate_journal import Figures
-    from cklog.simulate_queries import Query
-    from cklog.simulate_setting import Setting
+    from cklog.simulate.dataflow.journal import Figures
+    from cklog.simulate.dataflow.queries import Query
+    from cklog.simulate.dataflow.setting import Setting
 
 
 class QueryName(StrEnum):
@@ -63,7 +63,7 @@ class JobOptions:
 
     def setting(self, query: Query, hot_items: float = 0.0) -> Setting:
         """As the simulator takes it."""
-        from cklog.simulate_setting import Setting
+        from cklog.simulate.dataflow.setting import Setting
 
         return Setting(
             query,
@@ -106,7 +106,7 @@ class RunFolderOptions:
 
     def run(self, setting: Setting) -> Figures:
         """Simulate, and write what is asked for."""
-        from cklog.simulate_run import simulate, write
+        from cklog.simulate.dataflow.run import simulate, write
 
         if self.no_log:
             if self.folder or self.no_channels or self.events:
@@ -130,7 +130,7 @@ def nexmark(log: RunFolderOptions, asked: NexmarkOptions, job: JobOptions, print
 
     The queries, intervals and failure are those of CheckMate (Siachamis et al., ICDE 2024); rates are scaled down.
     """
-    from cklog.simulate_queries import NEXMARK
+    from cklog.simulate.dataflow.queries import NEXMARK
 
     setting = job.setting(NEXMARK[asked.query.value], asked.hot_items / 100)
     _show(log, setting, printed)
@@ -142,13 +142,13 @@ def cyclic(log: RunFolderOptions, job: JobOptions, printed: PrintOptions) -> Non
 
     As in CheckMate (Siachamis et al., ICDE 2024); rates are scaled down. Coordinated checkpoints deadlock on it.
     """
-    from cklog.simulate_queries import CYCLIC
+    from cklog.simulate.dataflow.queries import CYCLIC
 
     _show(log, job.setting(CYCLIC), printed)
 
 
 def _show(log: RunFolderOptions, setting: Setting, printed: PrintOptions) -> None:
-    from cklog.simulate_run import dataflow_answer
+    from cklog.simulate.dataflow.run import dataflow_answer
 
     printed.chosen()
     printed.show(dataflow_answer(log.folder, setting, log.run(setting)))

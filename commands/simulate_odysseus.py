@@ -13,7 +13,7 @@ from cklog.commands.simulate import EncodingName, PrintOptions, flattened
 from cklog.errors import UsageError
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
-    from cklog.simulate_odysseus import Crashed
+    from cklog.simulate.odysseus.crash import Crashed
 
 
 _MOST_SECONDS, _MOST_ELEMENTS = 1_000_000, 2_000_000
@@ -48,7 +48,7 @@ class RunOptions:
 
     def simulated(self) -> tuple[Crashed, int, int]:
         """The run, the period of its source and the interval of its checkpoints, both in ms."""
-        from cklog import simulate_odysseus as odysseus
+        from cklog.simulate.odysseus import crash as odysseus
 
         if self.query == QueryName.figure:
             how = odysseus.Crash(self.recovery.value, 2000, 3000, 5000, not self.unaligned)
@@ -79,7 +79,7 @@ def odysseus(asked: RunOptions, printed: PrintOptions) -> None:
 
     The defaults are those of the paper's evaluation (Brand, Grawunder and Appelrath, BTW 2017, section 6).
     """
-    from cklog.simulate_odysseus_files import odysseus_answer, write
+    from cklog.simulate.odysseus.files import odysseus_answer, write
 
     printed.chosen()
     if bool(asked.folder) == asked.no_log:

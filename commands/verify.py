@@ -8,7 +8,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import AsOf, Failed, question
-from cklog.verify import read_line
+from cklog.lines.verify import read_line
 
 
 @command

@@ -28,7 +28,7 @@ def z_cycles(
     audit_cic: Audit = False,
 ) -> None:
     """Useless checkpoints: those in no consistent line, ever, each with a shortest Z-cycle as its witness."""
-    from cklog.z_cycles import Asked
+    from cklog.graphs.z_cycles import Asked
 
     if limit < 0:
         raise UsageError(f"--limit {limit}: 0 or more")

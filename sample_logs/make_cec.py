@@ -15,9 +15,9 @@ from pathlib import Path
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from cklog.check_policy import Targets
-from cklog.simulate_tuples import Workload
-from cklog.simulate_write import write
+from cklog.policies.check_records import Targets
+from cklog.simulate.cec.tuples import Workload
+from cklog.simulate.cec.write import write
 
 HERE = Path(__file__).parent
 WORKLOAD = Workload(keys=40, rate=1000.0, tuples=2500, start_ms=1_767_225_600_000)

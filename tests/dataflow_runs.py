@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from cklog.simulate_queries import CYCLIC, NEXMARK, Query
-from cklog.simulate_setting import Setting
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, Query
+from cklog.simulate.dataflow.setting import Setting
 
 Row = dict[str, Any]
 

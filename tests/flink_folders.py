@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cklog.parsers.flink_uid import operator_id
+from cklog.parsers.flink.uid import operator_id
 from tests import flink_builder as fb
 from tests.cli import cklog
 from tests.flink_builder import Built

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cklog.engine import Damage, Split, reader_of
-from cklog.parsers.flink_metadata import READER
-from cklog.snapshots import COLUMNS
+from cklog.inputs.snapshots import COLUMNS
+from cklog.parsers.flink.metadata import READER
 
 Cells = dict[str, Any]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import crc32c
 
 from cklog.engine.local import LocalEngine
-from cklog.parsers.kafka import Kafka
-from cklog.partition_log import PartitionLog
-from cklog.partition_logs import PartitionLogs
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.parsers.kafka.parser import Kafka
+from cklog.runs.partitions.analyses import PartitionLog
 from cklog.storage import Root
 from tests.kafka_builder import ABORT, COMMIT, TRANSACTIONAL, Row, batch, marker
 

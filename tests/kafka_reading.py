@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split, reader_of
 from cklog.model import OUTPUTS
-from cklog.parsers.kafka_batches import Record, header, records, verify
-from cklog.parsers.kafka_log import reconcile
-from cklog.parsers.kafka_segment import segments
-from cklog.parsers.kafka_table import READER
+from cklog.parsers.kafka.batches import Record, header, records, verify
+from cklog.parsers.kafka.log import reconcile
+from cklog.parsers.kafka.segment import segments
+from cklog.parsers.kafka.table import READER
 from cklog.storage import Root
 from tests.kafka_builder import Log
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import crc32c
 import pyarrow as pa
 
-from cklog.chains import Chains, chains_of
+from cklog.chains.restorable import Chains, chains_of
 from cklog.model import Finding
-from cklog.parsers.patent_store import PatentStore
+from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
 
 Pairs = dict[str, bytes]

@@ -1,6 +1,6 @@
 """Plain pickles read by Python's own list of opcodes: slow, and a second opinion on where each begins and ends.
 
-Shares the stack with the reader (`cklog.parsers.pickle_machine`), and none of its reading of bytes.
+Shares the stack with the reader (`cklog.parsers.pickles.machine`), and none of its reading of bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cklog.parsers.pickle_machine import Machine, Stop
+from cklog.parsers.pickles.machine import Machine, Stop
 
 _RAN_OUT = ("pickle exhausted", "not enough data", "no newline", "expected")
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-from cklog.batches import BatchPlan
-from cklog.parsers.hadoop_crc import encode, sidecar_of
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.inputs.batches import BatchPlan
+from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
+from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.storage import READ_LIMIT, Entry, Root
 
 REPOSITORY = Path(__file__).resolve().parents[2]

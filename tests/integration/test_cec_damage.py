@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.errors import CklogError
-from cklog.parsers.hadoop_crc import encode
-from cklog.parsers.records import NotARecord, strict_json
-from cklog.render import plain
+from cklog.parsers.codecs.hadoop_crc import encode
+from cklog.parsers.tables.records import NotARecord, strict_json
+from cklog.render.formats import plain
 from cklog.run import open_run
 from tests.cli import cklog
 from tests.kafka_builder import Row, batch

@@ -10,7 +10,7 @@ import pytest
 
 from cklog.errors import CklogError
 from cklog.model import Answer
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import open_run
 from tests.conftest import SAMPLES
 

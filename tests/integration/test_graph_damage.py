@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cklog.errors import CklogError
-from cklog.graph_exports import exports
-from cklog.graph_selection import GraphQuestion
+from cklog.graphs.exports import exports
+from cklog.graphs.selection import GraphQuestion
+from cklog.graphs.z_cycles import Asked
 from cklog.model import Answer
-from cklog.question import Question
-from cklog.render import render
+from cklog.model.question import Question
+from cklog.render.formats import render
 from cklog.run import Run, open_run
-from cklog.z_cycles import Asked
 from tests.conftest import SAMPLES
 from tests.integration.test_damage import DOCUMENTED, damaged
 from tests.unit.test_native import checkpoint, line, write

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cklog.model import Answer
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import open_run
 from tests.cli import cklog
 from tests.integration.test_graph_damage import AB, hold_up

@@ -11,9 +11,9 @@ import networkx
 import numpy as np
 import pytest
 
-from cklog.failures_over_time import Moment
 from cklog.model import RecoveryLine
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.protocols.failures_over_time import Moment
 from cklog.run import open_run
 from tests.cli import cklog
 from tests.unit.test_native import write

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cklog.exports import exports
+from cklog.lines.exports import exports
 from tests.cli import cklog
 from tests.conftest import SAMPLES
 from tests.kafka_broker import TopicLog, broker_files, commit_batch

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from cklog.engine import Engine
-from cklog.exports import exports
-from cklog.parsers.kafka_snapshots import producers
-from cklog.partition_logs import PartitionLogs
-from cklog.partitions import Range
-from cklog.question import Question
+from cklog.inputs.partitions import Range
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.exports import exports
+from cklog.model.question import Question
+from cklog.parsers.kafka.producer_snapshots import producers
 from tests.conftest import SAMPLES
 from tests.kafka_broker import log_of, logs_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka_records import read_records
+from cklog.parsers.kafka.records import read_records
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row
 

@@ -14,8 +14,8 @@ import pytest
 
 from cklog.engine import Engine
 from cklog.model import EVENTS
-from cklog.question import Question
-from cklog.render import render
+from cklog.model.question import Question
+from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.conftest import SAMPLES
 from tests.integration.test_damage import injure

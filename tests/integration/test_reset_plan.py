@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from cklog.exports import exports
+from cklog.lines.exports import exports
 from cklog.model import Answer, RecoveryLine
 from tests.cli import cklog
 from tests.conftest import SAMPLES

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
-from cklog.retention_policy import Policy
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.retention.policy import Policy
 from cklog.run import open_run
 from cklog.storage import Root
 from tests.integration.test_spark_state_restarts import MAKE, Restarts

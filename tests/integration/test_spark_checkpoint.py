@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cklog.errors import NotFound
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.storage import Root
 from tests.integration.spark_folders import REAL, SAMPLE, Memory, batch_time, needs_real, said, sample, shape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cklog.parsers.hadoop_crc import sidecar_of
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from tests.integration.spark_folders import REAL, batch_time, load, needs_real, said, sample, shape
 
 READ = ("ck/metadata", "ck/.metadata.crc", "ck/offsets/", "ck/commits/", "ck/sources/", "out/_spark_metadata/")

@@ -17,15 +17,15 @@ import pytest
 from cklog.engine import Engine, Scan
 from cklog.engine.local import LocalEngine
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
+from cklog.inputs.snapshots import SNAPSHOTS
 from cklog.model import TABLES
-from cklog.parsers.checkmate import CheckMate
-from cklog.parsers.flink import Flink
-from cklog.parsers.kafka import Kafka
-from cklog.parsers.kafka_streams import KafkaStreams
-from cklog.parsers.native import Native
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.parsers.checkmate.parser import CheckMate
+from cklog.parsers.flink.parser import Flink
+from cklog.parsers.kafka.parser import Kafka
+from cklog.parsers.kafka.streams import KafkaStreams
+from cklog.parsers.native.parser import Native
+from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.run import PARSERS
-from cklog.snapshots import SNAPSHOTS
 from cklog.spark_source import Table, register
 from cklog.storage import Root
 from tests.conftest import SAMPLES

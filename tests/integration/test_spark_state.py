@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from cklog.batches import BatchPlan
-from cklog.chains import chains_of
-from cklog.parsers.hadoop_crc import sidecar_of
-from cklog.parsers.lz4_blocks import decoded
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.chains.restorable import chains_of
+from cklog.inputs.batches import BatchPlan
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.parsers.spark.state.lz4_blocks import decoded
 from tests.cli import cklog
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.integration.spark_folders import REAL, Memory, load, needs_real, said

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cklog.parsers.hadoop_crc import sidecar_of
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
+from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.storage import Root
 from tests.conftest import SAMPLES
 from tests.integration.spark_folders import load

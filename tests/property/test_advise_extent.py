@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog import advise_scan, advise_tracks
-from cklog.advise_extent import ExtentAdvice, Outcome
-from cklog.advise_grid import ExtentQuestion, Setting
-from cklog.check_policy import CHECK, EMIT, OPEN, RESULT, Policy, Targets
+from cklog.advise.extent import scan as advise_scan
+from cklog.advise.extent import tracks as advise_tracks
+from cklog.advise.extent.answer import ExtentAdvice, Outcome
+from cklog.advise.extent.grid import ExtentQuestion, Setting
 from cklog.errors import UsageError
+from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, Policy, Targets
 from cklog.run import Options, open_run
 from tests.property.test_check_policy import PlainLedger
 

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.annotate import Annotated, Span, annotate, annotate_results, steps_of
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, OutputError, UsageError
+from cklog.inputs.annotate import Annotated, Span, annotate, annotate_results, steps_of
 from cklog.model import Finding
-from cklog.parsers.records import strict_json
-from cklog.parsers.results import Results
-from cklog.trust import TRUSTS
+from cklog.model.trust import TRUSTS
+from cklog.parsers.results.files import Results
+from cklog.parsers.tables.records import strict_json
 
 Row = dict[str, Any]
 Again = tuple[int, int | None] | None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.model import RecoveryLine
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import Options, open_run
 
 RING = ("u/0->e/0", "e/0->d/0", "d/0->u/0")

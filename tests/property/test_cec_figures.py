@@ -17,11 +17,11 @@ from statistics import mean
 
 import pytest
 
-from cklog.check_policy import Targets
+from cklog.policies.check_records import Targets
 from cklog.run import open_run
-from cklog.simulate_cec import Statistics, simulate
-from cklog.simulate_tuples import Workload
-from cklog.simulate_write import write
+from cklog.simulate.cec.operator import Statistics, simulate
+from cklog.simulate.cec.tuples import Workload
+from cklog.simulate.cec.write import write
 
 pytestmark = pytest.mark.slow
 

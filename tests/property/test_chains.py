@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.chain_build import microseconds, sizes
-from cklog.chain_links import TOO_LARGE, UNKNOWN, ways
-from cklog.chains import Chains, chains_of
-from cklog.pieces_offer import PIECES
+from cklog.chains.build import microseconds, sizes
+from cklog.chains.restorable import Chains, chains_of
+from cklog.chains.ways import TOO_LARGE, UNKNOWN, ways
+from cklog.inputs.pieces import PIECES
 
 Piece = dict[str, Any]
 Name = tuple[str, int, str]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog import check_policy
-from cklog.check_policy import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Policy, Targets
+from cklog.policies import check_records as check_policy
+from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Policy, Targets
 
 
 @dataclass

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import assume, given, settings
 
 from cklog.engine.local import LocalEngine
-from cklog.event_log import EventLog
-from cklog.parsers.checkmate import CheckMate
-from cklog.parsers.native import Native
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.parsers.checkmate.parser import CheckMate
+from cklog.parsers.native.parser import Native
+from cklog.runs.records.analyses import EventLog
 from cklog.storage import Root
 from tests.checkmate_builder import put_log, put_snapshot
 from tests.property import oracle

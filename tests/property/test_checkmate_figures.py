@@ -1,10 +1,10 @@
 """The tables of CheckMate's evaluation, from the simulator (Siachamis et al., ICDE 2024, section VII).
 
-Not in the paper, and so assumed or fitted, once for all cells (`cklog.simulate_queries`, `cklog.simulate_setting`):
-the rates, which are scaled down; the operator graphs of Q3, Q8 and Q12, of which it gives only the number of
-operators; the mean size of a query's messages and the encoding of what HMNR adds, fitted together to Table II; and
-the moment of the first coordinated round, without which Table III's numbers of rounds do not follow from an interval
-of 5 s and a failure after 48 s. Counts come from the simulated history, never from a formula.
+Not in the paper, and so assumed or fitted, once for all cells (`cklog.simulate.dataflow.queries`,
+`cklog.simulate.dataflow.setting`): the rates, which are scaled down; the operator graphs of Q3, Q8 and Q12, of which it
+gives only the number of operators; the mean size of a query's messages and the encoding of what HMNR adds, fitted
+together to Table II; and the moment of the first coordinated round, without which Table III's numbers of rounds do not
+follow from an interval of 5 s and a failure after 48 s. Counts come from the simulated history, never from a formula.
 
 Tolerances: totals and ratios 10 %, shares 2 points beyond the paper's rounding.
 """
@@ -15,10 +15,10 @@ from functools import cache
 
 import pytest
 
-from cklog.simulate_journal import Figures
-from cklog.simulate_queries import CYCLIC, NEXMARK, Query
-from cklog.simulate_run import simulate
-from cklog.simulate_setting import Setting
+from cklog.simulate.dataflow.journal import Figures
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, Query
+from cklog.simulate.dataflow.run import simulate
+from cklog.simulate.dataflow.setting import Setting
 from tests.conftest import REPOSITORY
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3)))

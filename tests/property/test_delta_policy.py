@@ -12,13 +12,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cklog import delta_history
-from cklog.delta_hindsight import best_fixed
-from cklog.delta_history import Histories, blocks, priced
-from cklog.delta_policy import By, Floats, Limits, Prices, scheduled
-from cklog.delta_records import in_order
+from cklog.advise.delta import history as delta_history
+from cklog.advise.delta.hindsight import best_fixed
+from cklog.advise.delta.history import Histories, blocks, priced
+from cklog.advise.delta.records import in_order
+from cklog.history.records import records_of
 from cklog.model import CHECKPOINTS, Subtask
-from cklog.tables import records_of
+from cklog.policies.delta_number import By, Floats, Limits, Prices, scheduled
 
 sizes = st.integers(0, 40).map(float)
 column = st.lists(st.tuples(sizes, sizes, sizes, sizes), min_size=1, max_size=9)

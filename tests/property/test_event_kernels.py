@@ -11,11 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklog.arrays.spans import joined_spans, without
 from cklog.engine.merge import merge
-from cklog.event_batch import Places, place
-from cklog.event_order import order_of
-from cklog.model import EVENTS, Subtask
-from cklog.raw_events import (
+from cklog.history.events.batch import Places, place
+from cklog.history.events.kernels import (
     INTERVALS_REDUCE,
     LSNS_REDUCE,
     RUNS_REDUCE,
@@ -26,7 +25,8 @@ from cklog.raw_events import (
     runs,
     survey,
 )
-from cklog.spans import joined_spans, without
+from cklog.history.events.order import order_of
+from cklog.model import EVENTS, Subtask
 
 Row = dict[str, Any]
 CHANNELS = ["a/0->b/0", "a/0->b/0#1", "b/0->a/0", "a/1->a/1", "c/0->b/0", "nonsense", None]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog import eventual
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
-from cklog.forward import scan_of
 from cklog.model import Subtask
-from cklog.parsers import output_queues
-from cklog.parsers.native import Native
-from cklog.render import plain
+from cklog.parsers.native import output_queues
+from cklog.parsers.native.parser import Native
+from cklog.queues import judge as eventual
+from cklog.queues.forward import scan_of
+from cklog.render.formats import plain
 from cklog.run import Options, open_run
 from cklog.storage import Root
 from tests.property.damaged import damage, to_jsonl

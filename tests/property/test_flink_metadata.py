@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.engine import Damage, reader_of
-from cklog.parsers import flink_handles
-from cklog.parsers.flink_uid import operator_id
-from cklog.snapshots import COLUMNS
+from cklog.inputs.snapshots import COLUMNS
+from cklog.parsers.flink import handles as flink_handles
+from cklog.parsers.flink.uid import operator_id
 from tests import flink_builder as fb
 from tests.flink_builder import Built
 from tests.flink_reading import said, scanned, split_of

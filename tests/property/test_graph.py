@@ -13,16 +13,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.checkpoint_graph import Edge, Graph, graph_of
-from cklog.graph_exports import exports
-from cklog.graph_selection import GraphQuestion, Kind
-from cklog.history import History
-from cklog.intervals import staircases
-from cklog.line import rolled_back, useless_checkpoints
-from cklog.message_edges import cut, message_edges
+from cklog.graphs.exports import exports
+from cklog.graphs.graph import Edge, Graph, graph_of
+from cklog.graphs.selection import GraphQuestion, Kind
+from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
+from cklog.history.arrays import History
+from cklog.lines.entries import rolled_back, useless_checkpoints
+from cklog.lines.fixpoint import recovery_line
 from cklog.model import Answer, RecoveryLine
-from cklog.recovery_line import recovery_line
-from cklog.space_time_layout import BOX_GAP, Arrow, Lane, lay_out
+from cklog.zigzag.intervals import staircases
+from cklog.zigzag.message_edges import cut, message_edges
 from tests.property import oracle
 
 GRAPHS = settings(deadline=None, max_examples=200)

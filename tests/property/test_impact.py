@@ -1,4 +1,4 @@
-"""Random queries, really run with and without a crash, against what `cklog.impact` announces."""
+"""Random queries, really run with and without a crash, against what `cklog.impact.answer` announces."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.impact_dataflow import Dataflow, aligned, classified
-from cklog.impact_elements import Listed, Unseen
-from cklog.impact_model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, Window
-from cklog.impact_output import Recovery, output_impact
-from cklog.simulate_odysseus import Crash, Crashed, run
-from cklog.simulate_odysseus_query import Element, Query, Result, Running
+from cklog.impact.dataflow import Dataflow, aligned, classified
+from cklog.impact.elements import Listed, Unseen
+from cklog.impact.model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, Window
+from cklog.impact.output import Recovery, output_impact
+from cklog.simulate.odysseus.crash import Crash, Crashed, run
+from cklog.simulate.odysseus.query import Element, Query, Result, Running
 
 NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 

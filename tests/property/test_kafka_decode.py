@@ -14,12 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cklog.engine import Damage, Split
-from cklog.parsers import kafka_decode, kafka_legacy
-from cklog.parsers.kafka_batches import BadBatch, Record, header, records
-from cklog.parsers.kafka_decode import Batch, Decoded, decode
-from cklog.parsers.kafka_headers import read, read_unchecked
-from cklog.parsers.kafka_segment import Segment
-from cklog.record_batches import BATCHES
+from cklog.inputs.record_batches import BATCHES
+from cklog.parsers.kafka import decode as kafka_decode
+from cklog.parsers.kafka import legacy as kafka_legacy
+from cklog.parsers.kafka.batches import BadBatch, Record, header, records
+from cklog.parsers.kafka.decode import Batch, Decoded, decode
+from cklog.parsers.kafka.headers import read, read_unchecked
+from cklog.parsers.kafka.segment import Segment
 from tests import kafka_builder as kb
 from tests.kafka_builder import CODECS, Row
 
@@ -188,7 +189,7 @@ def both(folder: Path, data: bytes, check: bool, start: int = 0, end: int | None
     split = Split(str(path), path.name, "", start, len(data) if end is None else end, len(data))
     answers: list[Answer] = []
     for mapped in (True, False):
-        with patch("cklog.parsers.kafka_headers.Segment", _opened(mapped)):
+        with patch("cklog.parsers.kafka.headers.Segment", _opened(mapped)):
             found = list(reader(split, "batches", COLUMNS))
         table = [row for one in found if not isinstance(one, Damage) for row in one.to_pylist()]
         answers.append((table, sorted((one for one in found if isinstance(one, Damage)), key=str)))

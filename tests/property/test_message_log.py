@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cklog.engine import Reduce
 from cklog.engine.merge import merge
-from cklog.message_log import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
 from cklog.model import MESSAGES
+from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
 
 Row = tuple[str, int, int | None, int | None]
 Island = tuple[Any, ...]

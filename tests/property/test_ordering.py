@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.ordering import stable_order, taken
+from cklog.arrays.order import stable_order, taken
 
 BIGGEST = 2**63 - 1
 numbers = st.one_of(st.integers(-3, 3), st.integers(-BIGGEST - 1, BIGGEST))

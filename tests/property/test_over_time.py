@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog import over_time, over_time_folds
-from cklog.over_time import Timeline
+from cklog.queues.over_time import folds as over_time_folds
+from cklog.queues.over_time import timeline as over_time
+from cklog.queues.over_time.timeline import Timeline
 from cklog.run import Options, open_run
 from tests.property.damaged import damage, to_jsonl
 from tests.property.operators import Choose, Record

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.chains import chains_of
-from cklog.deferred_deletion import deletable
+from cklog.chains.deferred_deletion import deletable
+from cklog.chains.restorable import chains_of
 from cklog.errors import CklogError
-from cklog.parsers.patent_store import PatentStore
+from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
 from tests.cli import cklog
 from tests.conftest import SAMPLES

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cklog.engine import Engine
 from cklog.errors import CorruptInput
 from cklog.model import EVENTS, Answer
-from cklog.question import Question
-from cklog.render import render
+from cklog.model.question import Question
+from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.property.oracle import (
     EPOCH,

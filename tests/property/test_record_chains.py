@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cklog.chain_answer import ChainQuestion
-from cklog.parsers.records import NotARecord, strict_json
-from cklog.question import Question
+from cklog.chains.answer import ChainQuestion
+from cklog.model.question import Question
+from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.run import open_run
 from tests.conftest import SAMPLES
 from tests.unit.test_native import checkpoint, write

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.history import History, history_of
-from cklog.history_types import Ints
-from cklog.intervals import useless
-from cklog.recovery_line import NoConsistentLine, recovery_line
-from cklog.rollback_propagation import rollback_propagation
-from cklog.steps import RollbackStep, domino_depth, forcing_chain, rollback_steps
-from cklog.verification import Marks, newer_line, refute
+from cklog.arrays.types import Ints
+from cklog.history.arrays import History, history_of
+from cklog.lines.fixpoint import NoConsistentLine, recovery_line
+from cklog.lines.proof import Marks, newer_line, refute
+from cklog.lines.propagation import rollback_propagation
+from cklog.lines.rollback_steps import RollbackStep, domino_depth, forcing_chain, rollback_steps
+from cklog.zigzag.intervals import useless
 from tests.property import oracle
 
 GRAPHS = settings(deadline=None, max_examples=300)
@@ -56,7 +56,7 @@ def rows_of(history: History, at: Ints, values: Ints) -> list[list[int]]:
 
 
 def marks_of(history: History) -> Marks:
-    """The input of `cklog.verification`, which knows no numpy."""
+    """The input of `cklog.lines.proof`, which knows no numpy."""
     sent = rows_of(history, history.sent_at, history.sent)
     received = rows_of(history, history.received_at, history.received)
     ends = [

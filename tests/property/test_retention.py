@@ -15,13 +15,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklog.inputs.pieces import PIECES
 from cklog.model import Answer
-from cklog.pieces_offer import PIECES
-from cklog.question import Question
-from cklog.retention import RetentionPlan
-from cklog.retention_policy import Policy
-from cklog.retention_versions import version_retention
+from cklog.model.question import Question
+from cklog.retention.plan import RetentionPlan
+from cklog.retention.policy import Policy
 from cklog.run import open_run
+from cklog.runs.pieces.retention import version_retention
 from tests.property import oracle
 
 Records = list[dict[str, Any]]

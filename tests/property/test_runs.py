@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.model import CHECKPOINTS, EVENTS, MESSAGES, Answer
-from cklog.question import Question
-from cklog.render import render
+from cklog.model.question import Question
+from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.conftest import REPOSITORY
 from tests.property.oracle import (

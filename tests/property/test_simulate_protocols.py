@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.intervals import useless
-from cklog.simulate_protocols import Hmnr, Independent, Rules, carried_bytes, rules_of
+from cklog.simulate.dataflow.protocols import Hmnr, Independent, Rules, carried_bytes, rules_of
+from cklog.zigzag.intervals import useless
 from tests.property.oracle import Event, Execution, history, messages, useless_by_enumeration, useless_by_zigzag
 
 Move = tuple[str, int, int]

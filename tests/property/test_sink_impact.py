@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-from cklog.impact import ImpactQuestion
-from cklog.question import Question
+from cklog.impact.answer import ImpactQuestion
+from cklog.impact.sinks.impact import SinkImpact
+from cklog.model.question import Question
 from cklog.run import Options, open_run
-from cklog.sink_impact import SinkImpact
 from tests.property.oracle import Execution, latest_line
 from tests.property.test_runs import failed_runs, manifest, tables, write
 

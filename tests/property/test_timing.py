@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cklog.advise_timing import TimingQuestion, advise_timing
+from cklog.advise.timing.answer import TimingQuestion, advise_timing
+from cklog.advise.timing.choice import choose
+from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
+from cklog.advise.timing.turning_points import dynamic, reported, turning_points
 from cklog.model import Subtask
+from cklog.model.state import STATE
 from cklog.run import Options, open_run
-from cklog.state_sizes import Sizes, sizes_of, total
-from cklog.state_table import STATE
-from cklog.timing_choice import choose
-from cklog.turning_points import dynamic, reported, turning_points
 
 Series = list[tuple[int, int]]
 """(ms, bytes) of a subtask in order of time."""

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from cklog.errors import NotFound
 from cklog.model import Answer
-from cklog.question import Question
-from cklog.render import render
-from cklog.rounds_answer import RoundsAnswer, RoundsQuestion
+from cklog.model.question import Question
+from cklog.model.system import OF_SUBTASKS, ON_CHANNELS, SYSTEM
+from cklog.render.formats import render
+from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
 from cklog.run import Options, open_run
-from cklog.system_table import OF_SUBTASKS, ON_CHANNELS, SYSTEM
 from tests.property.token_runs import (
     Application,
     Event,

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cklog.checkpoint_sets import checkpoint_sets
-from cklog.consistent_with import earliest_with, forbidding
-from cklog.failures_over_time import failures_over_time
-from cklog.history import History
-from cklog.index_audit import index_audit
-from cklog.intervals import useless
-from cklog.recovery_line import recovery_line
-from cklog.zigzag import Hop, Zigzags
+from cklog.history.arrays import History
+from cklog.lines.checkpoint_sets import checkpoint_sets
+from cklog.lines.fixpoint import recovery_line
+from cklog.lines.through_checkpoints import earliest_with, forbidding
+from cklog.protocols.failures_over_time import failures_over_time
+from cklog.protocols.index_audit import index_audit
+from cklog.zigzag.intervals import useless
+from cklog.zigzag.paths import Hop, Zigzags
 from tests.property import oracle
 
 GRAPHS = settings(deadline=None, max_examples=300)

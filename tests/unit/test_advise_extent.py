@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from cklog.advise_extent import ExtentAdvice, Outcome
-from cklog.advise_grid import LOAD_RATE, ExtentQuestion, own_u
-from cklog.advise_scan import FirstLook, first_look
-from cklog.check_policy import CostBenefit, Policy, Targets
+from cklog.advise.extent.answer import ExtentAdvice, Outcome
+from cklog.advise.extent.grid import LOAD_RATE, ExtentQuestion, own_u
+from cklog.advise.extent.scan import FirstLook, first_look
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.render import render
+from cklog.policies.check_records import CostBenefit, Policy, Targets
+from cklog.render.formats import render
 from cklog.run import Options, open_run
-from cklog.simulate_cec import Simulation, simulate
-from cklog.simulate_tuples import Workload
-from cklog.simulate_write import write
+from cklog.simulate.cec.operator import Simulation, simulate
+from cklog.simulate.cec.tuples import Workload
+from cklog.simulate.cec.write import write
 from tests.cli import cklog
 
 EVERY_TUPLE_LEAVES_A_RECORD = Workload(keys=300, count=2, rate=10_000, tuples=20_050)
@@ -68,7 +68,7 @@ def test_a_log_without_checks_shows_what_the_simulator_gives_with_them(
     assert found.warm_up_ms is not None
     first_period = round(found.warm_up_ms / 20)
     warm = (first_period * 200 - 1) / EVERY_TUPLE_LEAVES_A_RECORD.tuples  # the simulator averages from here, too
-    monkeypatch.setattr("cklog.simulate_cec.WARM", warm)
+    monkeypatch.setattr("cklog.simulate.cec.operator.WARM", warm)
     figures = simulate(EVERY_TUPLE_LEAVES_A_RECORD, policy)
     outcome = row(found, name)
     assert outcome.replay is not None

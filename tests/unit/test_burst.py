@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cklog.burst import copy_at
+from cklog.rounds.burst import copy_at
 from tests.unit.test_native import write
 from tests.unit.test_token_rounds import AB, CHAIN, asked, chain, manifest
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from cklog.model import Answer, RecoveryLine
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import Options, open_run
 from tests.kafka_builder import Log, Row, batch
 from tests.unit.test_native import checkpoint, write

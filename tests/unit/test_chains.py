@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.chain_answer import ChainAnswer, ChainQuestion, ChainRow
-from cklog.chains import Chains, chains_of
-from cklog.delta_policy import RESTORE
+from cklog.chains.answer import ChainAnswer, ChainQuestion, ChainRow
+from cklog.chains.restorable import Chains, chains_of
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, UsageError
-from cklog.log_pieces import pieces_of_records
+from cklog.inputs.pieces import PIECES, UNFINISHED
 from cklog.model import Answer, Where
-from cklog.parsers.native import Native
-from cklog.pieces_offer import PIECES, UNFINISHED
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.parsers.native.parser import Native
+from cklog.policies.delta_number import RESTORE
 from cklog.run import Options, open_run
+from cklog.runs.records.pieces import pieces_of_records
 from cklog.storage import Root
 from tests.cli import cklog
 from tests.conftest import SAMPLES

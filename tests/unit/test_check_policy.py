@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cklog.check_policy import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Pace, Targets
 from cklog.errors import UsageError
+from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Pace, Targets
 
 GOLDEN = [(OPEN, 1, 1), (OPEN, 2, 2), (RESULT, 1, 3), (OPEN, 3, 4), (CHECK, 2, 5), (OPEN, 4, 6)]
 

@@ -12,10 +12,10 @@ import pytest
 
 from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.event_log import EventLog
 from cklog.model import Answer
-from cklog.parsers.checkmate import CheckMate
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.parsers.checkmate.parser import CheckMate
+from cklog.runs.records.analyses import EventLog
 from cklog.storage import Root
 from tests.checkmate_builder import BUCKET, START, framed, message, put_log, put_snapshot
 from tests.conftest import SAMPLES
@@ -208,7 +208,7 @@ def test_behind_a_bad_record_no_number_is_known(tmp_path: Path) -> None:
 def test_records_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(tmp_path)
     before = opened(tmp_path).recovery_line(QUESTION)
-    monkeypatch.setattr("cklog.parsers.checkmate_log._BLOCK_BYTES", 64)
+    monkeypatch.setattr("cklog.parsers.checkmate.log._BLOCK_BYTES", 64)
     assert opened(tmp_path).recovery_line(QUESTION) == before
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cklog.parsers.checkmate_names import Deployment
+from cklog.parsers.checkmate.names import Deployment
 from tests.checkmate_builder import START, put_log, put_snapshot
 from tests.unit.test_checkmate import QUESTION, line_of, opened, replayed
 
@@ -121,7 +121,7 @@ def test_the_ten_tiny_cases(case: str, tmp_path: Path, monkeypatch: pytest.Monke
     """The testbed's own code answers 4, 5, 6 and 9 with a line that has orphans, 7 too old, 8 and 10 without replay."""
     units, logs, line, replay = ONE[case]
     build(tmp_path, units, logs)
-    monkeypatch.setattr("cklog.parsers.checkmate_dump.deployment_of", lambda *_: two_workers(units, line))
+    monkeypatch.setattr("cklog.parsers.checkmate.dump.deployment_of", lambda *_: two_workers(units, line))
     answer = opened(tmp_path).recovery_line(QUESTION)
     assert line_of(answer) == line
     assert answer.result.consistent
@@ -140,5 +140,5 @@ def test_a_long_domino_ring_takes_no_time(tmp_path: Path, monkeypatch: pytest.Mo
     units[3, "c"] = [({"c_a_0": k - 1}, {"b_c_0": k} if k else {}) for k in range(n - 1)]
     line = {"a/1": 1, "b/2": 1, "c/3": 1}
     build(tmp_path, units, dict.fromkeys(RING, n))
-    monkeypatch.setattr("cklog.parsers.checkmate_dump.deployment_of", lambda *_: two_workers(units, line))
+    monkeypatch.setattr("cklog.parsers.checkmate.dump.deployment_of", lambda *_: two_workers(units, line))
     assert line_of(opened(tmp_path).recovery_line(QUESTION)) == line

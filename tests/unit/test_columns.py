@@ -7,7 +7,7 @@ import json
 import crc32c
 import pytest
 
-from cklog.parsers.columns import Fields, decode
+from cklog.parsers.jsonl.columns import Fields, decode
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cklog.advise_delta import DeltaAdvice, DeltaQuestion, SubtaskDelta
-from cklog.delta_costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome
-from cklog.delta_policy import REASONS, UNLIMITED, By, Limits, Prices, pays, ratio_cap, restore_cap, scheduled
+from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion, SubtaskDelta
+from cklog.advise.delta.costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
+from cklog.policies.delta_number import REASONS, UNLIMITED, By, Limits, Prices, pays, ratio_cap, restore_cap, scheduled
 from cklog.run import Options, Run, open_run
 from tests.cli import cklog
 from tests.conftest import SAMPLES

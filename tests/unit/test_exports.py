@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.errors import UsageError
-from cklog.exports import exports, steps
+from cklog.lines.exports import exports, steps
 from cklog.model import Answer, RecoveryLine, SourceOffset
 
 Offsets = dict[tuple[str, int], int]

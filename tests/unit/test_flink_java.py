@@ -9,16 +9,28 @@ from typing import Any
 
 import pytest
 
-from cklog.parsers import (
-    flink_contents,
-    flink_elements,
-    flink_java,
-    flink_metadata,
-    flink_rows,
-    flink_sources,
-    flink_uid,
+from cklog.parsers.flink import (
+    contents as flink_contents,
 )
-from cklog.parsers.flink_java import Cursor, Malformed, Unknown, serialized
+from cklog.parsers.flink import (
+    elements as flink_elements,
+)
+from cklog.parsers.flink import (
+    java as flink_java,
+)
+from cklog.parsers.flink import (
+    metadata as flink_metadata,
+)
+from cklog.parsers.flink import (
+    rows as flink_rows,
+)
+from cklog.parsers.flink import (
+    sources as flink_sources,
+)
+from cklog.parsers.flink import (
+    uid as flink_uid,
+)
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown, serialized
 from tests import flink_builder as fb
 from tests.flink_reading import of, said, scanned
 

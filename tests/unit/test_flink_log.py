@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.flink_log import job_log
-from cklog.parsers.flink_uid import operator_id
+from cklog.parsers.flink.job_log import job_log
+from cklog.parsers.flink.uid import operator_id
 from tests.flink_folders import HEIR, OLD, Snapshot, asked, checkpoint, ids, job, torn
 
 LINES: dict[str, dict[str, Any]] = {

@@ -12,11 +12,11 @@ import pytest
 
 from cklog.engine import Damage, Scan, Split
 from cklog.engine.local import LocalEngine
-from cklog.parsers import flink_metadata
-from cklog.parsers.flink_java import Malformed
-from cklog.parsers.flink_metadata import READER, read
-from cklog.parsers.flink_uid import operator_id
-from cklog.snapshots import COLUMNS, SNAPSHOTS
+from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS
+from cklog.parsers.flink import metadata as flink_metadata
+from cklog.parsers.flink.java import Malformed
+from cklog.parsers.flink.metadata import READER, read
+from cklog.parsers.flink.uid import operator_id
 from tests import flink_builder as fb
 from tests.flink_builder import Built
 from tests.flink_reading import of, said, scanned, split_of

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.engine import Split
-from cklog.parsers import flink_elements
-from cklog.parsers.flink_contents import candidates
-from cklog.parsers.flink_java import Cursor
-from cklog.parsers.flink_metadata import READER, rows
-from cklog.parsers.flink_rows import FIELDS
-from cklog.parsers.flink_sources import fitting
+from cklog.parsers.flink import elements as flink_elements
+from cklog.parsers.flink.contents import candidates
+from cklog.parsers.flink.java import Cursor
+from cklog.parsers.flink.metadata import READER, rows
+from cklog.parsers.flink.rows import FIELDS
+from cklog.parsers.flink.sources import fitting
 from tests import flink_builder as fb
 from tests.flink_builder import Built
 from tests.flink_reading import of, said, scanned
@@ -188,7 +188,7 @@ def test_state_of_a_missing_file_is_told_with_its_name(tmp_path: Path) -> None:
 def test_state_files_are_read_up_to_a_limit_for_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two subtasks finds nothing left; a handle's size alone costs nothing."""
     data, places = fb.operator_state({READERS: [fb.versioned(0, ORDERS)]})
-    monkeypatch.setattr("cklog.parsers.flink_contents.BYTES_IN_ALL", 2 * len(data) - 1)
+    monkeypatch.setattr("cklog.parsers.flink.contents.BYTES_IN_ALL", 2 * len(data) - 1)
     (tmp_path / "77").write_bytes(data)
     managed = fb.states(fb.relative("77", 1 << 60), places)
     path = tmp_path / "_metadata"

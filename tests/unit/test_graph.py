@@ -12,15 +12,15 @@ from typing import Any
 import networkx
 import pytest
 
-from cklog.checkpoint_graph import Graph, graph_of
 from cklog.errors import UsageError
-from cklog.graph_exports import exports
-from cklog.graph_selection import GraphQuestion
-from cklog.history import History, history_of
-from cklog.line import rolled_back, useless_checkpoints
+from cklog.graphs.exports import exports
+from cklog.graphs.graph import Graph, graph_of
+from cklog.graphs.selection import GraphQuestion
+from cklog.history.arrays import History, history_of
+from cklog.history.watermarks import UNBOUNDED
+from cklog.lines.entries import rolled_back, useless_checkpoints
+from cklog.lines.fixpoint import recovery_line
 from cklog.model import Answer, RecoveryLine
-from cklog.recovery_line import recovery_line
-from cklog.watermarks import UNBOUNDED
 from tests.cli import cklog
 from tests.conftest import SAMPLES
 

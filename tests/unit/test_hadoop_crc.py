@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.hadoop_crc import HEADER, check, encode, file_of, is_readable, sidecar_of
+from cklog.parsers.codecs.hadoop_crc import HEADER, check, encode, file_of, is_readable, sidecar_of
 
 # `.metadata.crc` and `metadata` of a checkpoint that Spark 4.3 wrote
 METADATA = b'{"id":"b53f4f87-bba1-4ad4-b13d-79e2613ac394"}'

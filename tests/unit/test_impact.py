@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cklog.impact_dataflow import Dataflow, aligned, classified
-from cklog.impact_elements import Elements, Listed, Periodic, Unseen
-from cklog.impact_model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, RecoveryClass, Window
-from cklog.impact_output import Recovery, output_impact
-from cklog.simulate_odysseus import (
+from cklog.impact.dataflow import Dataflow, aligned, classified
+from cklog.impact.elements import Elements, Listed, Periodic, Unseen
+from cklog.impact.model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, RecoveryClass, Window
+from cklog.impact.output import Recovery, output_impact
+from cklog.simulate.odysseus.crash import (
     Crash,
     Crashed,
     Sent,
@@ -23,9 +23,9 @@ from cklog.simulate_odysseus import (
     newer_results,
     tally,
 )
-from cklog.simulate_odysseus import run as really_run
-from cklog.simulate_odysseus_files import write
-from cklog.simulate_odysseus_query import Result
+from cklog.simulate.odysseus.crash import run as really_run
+from cklog.simulate.odysseus.files import write
+from cklog.simulate.odysseus.query import Result
 from tests.property.test_impact import Case, check_announced, check_counts, exactly
 from tests.unit.test_impact_files import impact_of
 

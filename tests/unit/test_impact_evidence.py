@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.errors import NotFound
-from cklog.impact import ImpactQuestion
-from cklog.impact_model import RECOVERIES, Count, Impact
+from cklog.impact.answer import ImpactQuestion
+from cklog.impact.model import RECOVERIES, Count, Impact
 from cklog.model import Answer
 from cklog.run import Options, Run, open_run
 from tests.cli import Ended, cklog

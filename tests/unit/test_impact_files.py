@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cklog.impact import ImpactQuestion
-from cklog.impact_model import Impact
+from cklog.impact.answer import ImpactQuestion
+from cklog.impact.model import Impact
 from cklog.run import Options, open_run
-from cklog.simulate_odysseus_files import write
+from cklog.simulate.odysseus.files import write
 from tests.property.test_impact import Case, cases, check_announced, check_counts
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cklog.impact_figure import impact_figure
-from cklog.impact_model import RECOVERIES, Moment
+from cklog.impact.figure import impact_figure
+from cklog.impact.model import RECOVERIES, Moment
 from cklog.run import Options, open_run
 from tests.cli import cklog
 from tests.conftest import SAMPLES
@@ -57,7 +57,7 @@ def test_drawings_fit_80_columns(recovery: str) -> None:
 def test_dates_are_drawn_as_seconds_after_the_crash() -> None:
     """Times of a real clock are counted from the crash."""
     with open_run(str(PRECISE), Options(engine="local")) as run:
-        from cklog.impact import ImpactQuestion
+        from cklog.impact.answer import ImpactQuestion
 
         crash = 1_800_000_000_000
         found = run.impact(ImpactQuestion(crash=crash, restart=crash + 90_000, recovery="gap")).result

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog import intervals
-from cklog.history import History, history_of
-from cklog.intervals import staircases, useless
-from cklog.search import first_at_least
+from cklog.arrays.search import first_at_least
+from cklog.history.arrays import History, history_of
+from cklog.zigzag import intervals
+from cklog.zigzag.intervals import staircases, useless
 
 LARGEST = 2**63 - 1
 NUMBERS = st.one_of(st.integers(0, 9), st.integers(LARGEST - 9, LARGEST), st.just(-(2**63)))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from cklog.engine import Damage, Split
-from cklog.parsers import kafka_records
-from cklog.parsers.kafka_batches import header
-from cklog.parsers.kafka_decode import Fault, decode
-from cklog.parsers.kafka_records import Part, read_records
-from cklog.parsers.kafka_varints import varints
+from cklog.parsers.kafka import records as kafka_records
+from cklog.parsers.kafka.batches import header
+from cklog.parsers.kafka.decode import Fault, decode
+from cklog.parsers.kafka.records import Part, read_records
+from cklog.parsers.kafka.varints import varints
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, batch
 from tests.unit.test_kafka_real import dumped

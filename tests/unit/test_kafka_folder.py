@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka import Kafka
-from cklog.parsers.kafka_checkpoints import BadCheckpoint, epochs, offsets
-from cklog.parsers.kafka_snapshots import BadSnapshot, aborted, producers
-from cklog.partitions import Layout
+from cklog.inputs.partitions import Layout
+from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint, epochs, offsets
+from cklog.parsers.kafka.parser import Kafka
+from cklog.parsers.kafka.producer_snapshots import BadSnapshot, aborted, producers
 from cklog.storage import Root
 from tests.kafka_broker import TopicLog, broker_files, logs_of, snapshot
 
@@ -174,7 +174,7 @@ def test_a_segment_is_cut_into_splits_at_batches(tmp_path: Path) -> None:
     assert len(made) > 5
     assert [split.start for split in made[1:]] == [split.end for split in made[:-1]]
     assert {split.start for split in made} <= {at for _, at in log.sizes}
-    assert {split.reader for split in made} == {"cklog.parsers.kafka_headers:read"}
+    assert {split.reader for split in made} == {"cklog.parsers.kafka.headers:read"}
 
 
 def test_empty_segments_are_fine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka_groups import NotACommit, commit_key, commit_value, coordinator
+from cklog.parsers.kafka.groups import NotACommit, commit_key, commit_value, coordinator
 from tests import kafka_broker
 from tests.kafka_broker import TopicLog, commit_batch, logs_of
 from tests.kafka_builder import ABORT, COMMIT, Row, batch

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cklog.engine import Damage, Split, reader_of
-from cklog.parsers import kafka_headers
-from cklog.parsers.kafka_headers import READER, READER_UNCHECKED
-from cklog.record_batches import BATCHES
+from cklog.inputs.record_batches import BATCHES
+from cklog.parsers.kafka import headers as kafka_headers
+from cklog.parsers.kafka.headers import READER, READER_UNCHECKED
 from cklog.storage import Root
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, batch, marker

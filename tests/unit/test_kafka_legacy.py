@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from cklog.parsers.kafka_batches import BadBatch, Record
-from cklog.parsers.kafka_legacy import header, places, records, size, verify, xxh32
+from cklog.parsers.kafka.batches import BadBatch, Record
+from cklog.parsers.kafka.legacy import header, places, records, size, verify, xxh32
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, message, messages
 

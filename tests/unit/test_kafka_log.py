@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from cklog.engine import Damage, Split
 from cklog.model import OUTPUTS
-from cklog.parsers.kafka_batches import BadBatch, decompress, header, varint
-from cklog.parsers.kafka_log import splits, tail_splits
-from cklog.parsers.kafka_table import READER, read
+from cklog.parsers.kafka.batches import BadBatch, decompress, header, varint
+from cklog.parsers.kafka.log import splits, tail_splits
+from cklog.parsers.kafka.table import READER, read
 from cklog.storage import Root
 from tests import kafka_builder as kb
 from tests.kafka_builder import Log, Row, batch, cec

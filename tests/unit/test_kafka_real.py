@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cklog.engine import Damage
-from cklog.parsers.kafka_batches import records
-from cklog.parsers.kafka_segment import Segment, segments, walk
+from cklog.parsers.kafka.batches import records
+from cklog.parsers.kafka.segment import Segment, segments, walk
 from cklog.storage import Root
 from tests.kafka_reading import ids, scan, told
 

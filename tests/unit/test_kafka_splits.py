@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers import kafka_segment
-from cklog.parsers.kafka_log import first_at, reconcile, splits, tail_splits
-from cklog.parsers.kafka_segment import segments
-from cklog.parsers.kafka_table import read
+from cklog.parsers.kafka import segment as kafka_segment
+from cklog.parsers.kafka.log import first_at, reconcile, splits, tail_splits
+from cklog.parsers.kafka.segment import segments
+from cklog.parsers.kafka.table import read
 from cklog.storage import Entry, Root, open_file
 from tests import kafka_builder as kb
 from tests.kafka_builder import Log, Row, batch, cec

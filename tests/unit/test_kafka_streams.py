@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
+from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model import Answer
-from cklog.parsers.kafka import Kafka
-from cklog.parsers.kafka_streams import KafkaStreams, _read
-from cklog.partition_logs import PartitionLogs
-from cklog.question import Question
-from cklog.render import render
+from cklog.model.question import Question
+from cklog.parsers.kafka.parser import Kafka
+from cklog.parsers.kafka.streams import KafkaStreams, _read
+from cklog.render.formats import render
+from cklog.runs.stores.analyses import StoreRestores
 from cklog.storage import Root
-from cklog.store_restores import StoreRestores
 from tests.conftest import REPOSITORY
 from tests.kafka_builder import Log, Row, batch
 

@@ -15,8 +15,8 @@ import pytest
 
 from cklog.errors import CorruptInput
 from cklog.model import Answer, Finding
-from cklog.parsers.hadoop_crc import encode
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.run import Options, open_run
 
 A_TO_B = "a/0->b/0"
@@ -294,7 +294,7 @@ def test_a_number_without_a_successor_is_no_record(tmp_path: Path, form: str) ->
 
 def test_more_watermarks_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "checkpoints", pair(4, 2))
-    monkeypatch.setattr("cklog.watermarks.MOST_WATERMARKS", 1)
+    monkeypatch.setattr("cklog.history.watermarks.MOST_WATERMARKS", 1)
     with pytest.raises(CorruptInput, match="do not fit"):
         ask(tmp_path)
 

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from cklog.engine import Damage, Engine
 from cklog.engine.local import LocalEngine
-from cklog.graph_selection import GraphQuestion
+from cklog.graphs.selection import GraphQuestion
 from cklog.model import TABLES, Answer
-from cklog.parsers import kafka_table
-from cklog.parsers.kafka_batches import header
-from cklog.parsers.kafka_rows import own_place
-from cklog.parsers.native import Native
-from cklog.parsers.records import NotARecord
-from cklog.question import Question
+from cklog.model.question import Question
+from cklog.parsers.kafka import table as kafka_table
+from cklog.parsers.kafka.batches import header
+from cklog.parsers.kafka.rows import own_place
+from cklog.parsers.native.parser import Native
+from cklog.parsers.tables.records import NotARecord
 from cklog.run import Options, Run, open_run
 from cklog.storage import Root
 from tests import kafka_builder as kb

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cklog import over_time
 from cklog.model import OUTPUTS, Answer
-from cklog.output_log import COLUMNS, log_of
-from cklog.over_time import ExtentOverTime
-from cklog.over_time_pieces import NOTHING, evaluated
+from cklog.queues.log import COLUMNS, log_of
+from cklog.queues.over_time import timeline as over_time
+from cklog.queues.over_time.pieces import NOTHING, evaluated
+from cklog.queues.over_time.timeline import ExtentOverTime
+from cklog.render.curve import figure
 from cklog.run import Options, open_run
-from cklog.text_figure import figure
 from tests.cli import cklog
 from tests.unit.test_eventual import GOLDEN, ids, queue, records
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.exports import exports
-from cklog.line_view import inspect_view
-from cklog.partition_findings import range_findings
-from cklog.partitions import Partition, Range
-from cklog.question import Question
-from cklog.view import view
+from cklog.inputs.partitions import Partition, Range
+from cklog.kafka_logs.findings import range_findings
+from cklog.lines.exports import exports
+from cklog.lines.view import inspect_view
+from cklog.model.question import Question
+from cklog.render.view import view
 from tests.kafka_broker import TopicLog, broker_files, commit_batch, log_of, logs_of, random_log
 from tests.kafka_builder import ABORT, COMMIT, Row, batch
 

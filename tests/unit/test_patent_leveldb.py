@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cklog.errors import EngineError, UsageError
-from cklog.parsers.patent_store import PatentStore
+from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
 from tests.cli import cklog
 from tests.patent_builder import chains, export, newest, pieces, rows, usual

@@ -14,7 +14,7 @@ import pytest
 
 import cklog
 from cklog.engine import Damage, Split, reader_of
-from cklog.question import Question
+from cklog.model.question import Question
 from tests.cli import cklog as run
 from tests.conftest import REPOSITORY
 

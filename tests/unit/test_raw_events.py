@@ -10,7 +10,7 @@ import pytest
 
 from cklog.errors import CorruptInput, NotFound
 from cklog.model import Answer, Finding
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import open_run
 
 AB = "a/0->b/0"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cklog.history import History, history_of
-from cklog.intervals import useless
-from cklog.recovery_line import NoConsistentLine, recovery_line
-from cklog.rollback_propagation import rollback_propagation
-from cklog.steps import domino_depth, forcing_chain, rollback_steps
+from cklog.history.arrays import History, history_of
+from cklog.lines.fixpoint import NoConsistentLine, recovery_line
+from cklog.lines.propagation import rollback_propagation
+from cklog.lines.rollback_steps import domino_depth, forcing_chain, rollback_steps
+from cklog.zigzag.intervals import useless
 
 
 def every_line(history: History) -> list[list[int]]:

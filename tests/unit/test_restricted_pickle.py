@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.restricted_pickle import SKIPPED, CutShort, Refused, load, load_from
+from cklog.parsers.pickles.restricted import SKIPPED, CutShort, Refused, load, load_from
 from tests.pickle_by_genops import Read, by_genops
 
 SMALL = st.integers(-(2**63), 2**63 - 1)

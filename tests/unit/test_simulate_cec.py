@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.check_policy import CostBenefit, Policy, Targets
 from cklog.commands import simulate as command
 from cklog.errors import OutputError, UsageError
 from cklog.model import OUTPUTS, Answer
-from cklog.simulate_cec import WARM, Statistics, simulate
-from cklog.simulate_tuples import MOST_PRICE, Workload, draw, splitmix64
-from cklog.simulate_view import simulate_view
-from cklog.simulate_write import Encoding, simulation_answer, write
+from cklog.policies.check_records import CostBenefit, Policy, Targets
+from cklog.simulate.cec.operator import WARM, Statistics, simulate
+from cklog.simulate.cec.tuples import MOST_PRICE, Workload, draw, splitmix64
+from cklog.simulate.cec.view import simulate_view
+from cklog.simulate.cec.write import Encoding, simulation_answer, write
 
 Row = dict[str, Any]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cklog.question import Question
+from cklog.model.question import Question
 from cklog.run import open_run
-from cklog.simulate_journal import Figures
-from cklog.simulate_queries import NEXMARK, Operator, Query
-from cklog.simulate_run import simulate, write
-from cklog.simulate_setting import Setting
+from cklog.simulate.dataflow.journal import Figures
+from cklog.simulate.dataflow.queries import NEXMARK, Operator, Query
+from cklog.simulate.dataflow.run import simulate, write
+from cklog.simulate.dataflow.setting import Setting
 from tests.dataflow_runs import NAMES, RUNS, START, Row, rows_of, setting
 from tests.property.oracle import Event, Execution, latest_line, useless_by_zigzag
 

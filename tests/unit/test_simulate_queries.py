@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cklog.simulate_queries import (
+from cklog.simulate.dataflow.queries import (
     CYCLIC,
     GONE,
     NEW,

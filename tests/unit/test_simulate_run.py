@@ -14,9 +14,9 @@ import pytest
 
 from cklog.errors import OutputError, UsageError
 from cklog.model import CHECKPOINTS, EVENTS, MESSAGES
-from cklog.simulate_queries import CYCLIC, NEXMARK
-from cklog.simulate_run import described, simulate, write
-from cklog.simulate_setting import Setting
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK
+from cklog.simulate.dataflow.run import described, simulate, write
+from cklog.simulate.dataflow.setting import Setting
 from tests.cli import cklog
 from tests.dataflow_runs import RUNS, START, rows_of, setting
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from cklog.impact_lines import Reached, impact_of
+from cklog.impact.sinks.guarantees import guarantee_of
+from cklog.impact.sinks.impact import Piece, SinkImpact
 from cklog.model import CheckpointId, LineEntry, RecoveryLine, ReplayRange
-from cklog.parsers.flink_uid import operator_id
-from cklog.sink_guarantees import guarantee_of
-from cklog.sink_impact import Piece, SinkImpact
+from cklog.parsers.flink.uid import operator_id
+from cklog.runs.records.impact import Reached, impact_of
 from tests import flink_builder as fb
 from tests.cli import cklog
 from tests.conftest import SAMPLES

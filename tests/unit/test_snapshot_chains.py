@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cklog.chain_answer import ChainAnswer, ChainQuestion
+from cklog.chains.answer import ChainAnswer, ChainQuestion
 from cklog.engine.local import LocalEngine
-from cklog.parsers.flink import Flink
+from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
-from cklog.snapshot_verdicts import Judged, survey
+from cklog.runs.snapshots.verdicts import Judged, survey
 from cklog.storage import Root
 from tests.conftest import SAMPLES
 

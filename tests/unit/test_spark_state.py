@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.batches import BatchPlan
-from cklog.chains import chains_of
-from cklog.parsers.hadoop_crc import encode
-from cklog.parsers.spark_checkpoint import SparkCheckpoint
+from cklog.chains.restorable import chains_of
+from cklog.inputs.batches import BatchPlan
+from cklog.parsers.codecs.hadoop_crc import encode
+from cklog.parsers.spark.parser import SparkCheckpoint
 from tests.integration.spark_folders import Memory, said
 from tests.unit.test_spark_state_files import snapshot, stream
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.lz4_blocks import HEADER, MAGIC, SEED, decoded
-from cklog.parsers.spark_log import Damaged
-from cklog.parsers.spark_state_zip import Part, parts_of
-from cklog.parsers.xxhash32 import xxh32
+from cklog.parsers.codecs.xxhash32 import xxh32
+from cklog.parsers.spark.metadata_log import Damaged
+from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, decoded
+from cklog.parsers.spark.state.zip_snapshots import Part, parts_of
 
 P1, P2, P3, P4, P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 CODEC = pa.Codec("lz4_raw")

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cklog import advise_timing as advise_timing_module
-from cklog.advise_timing import PeriodTiming, TimingAdvice, TimingQuestion, Way, advise_timing
+from cklog.advise.timing import answer as advise_timing_module
+from cklog.advise.timing.answer import PeriodTiming, TimingAdvice, TimingQuestion, Way, advise_timing
+from cklog.advise.timing.choice import choose
+from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
+from cklog.advise.timing.turning_points import Threshold, dynamic, threshold, turning_points
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.model import Answer, Subtask
-from cklog.render import render
+from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
-from cklog.state_sizes import Sizes, sizes_of, total
-from cklog.timing_choice import choose
-from cklog.turning_points import Threshold, dynamic, threshold, turning_points
 from tests.cli import cklog
 
 SAMPLE = "sample_logs/meteor-shower"

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.parsers.mixed_columns import decode_mixed
-from cklog.system_table import SYSTEM
+from cklog.model.system import SYSTEM
+from cklog.parsers.jsonl.mixed_columns import decode_mixed
 from tests.cli import Ended, cklog
 from tests.unit.test_native import checkpoint, write
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cklog.verification import newer_line, refute
+from cklog.lines.proof import newer_line, refute
 
 CHAIN = {
     "a/0->b/0": ("a/0", "b/0", [0, 2, 4], [0, 2, 4]),

@@ -1,0 +1,1 @@
+"""D: how many deltas follow a base."""

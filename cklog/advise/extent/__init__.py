@@ -1,0 +1,1 @@
+"""Q, U, CI and CP: policies of check records."""

@@ -1,0 +1,192 @@
+"""The settings that are tried on a log, and what a recovery costs there: as asked for, or from the log's own scales."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from cklog.advise.extent.scan import FirstLook
+from cklog.errors import UsageError
+from cklog.policies.check_records import CostBenefit, Policy, Targets
+
+LOAD_RATE = 300_000 / 8.5
+"""Records of an extent read and loaded per second: Figure 6 (section IV.B) reads 120,000 in 3.5 s, 180,000 in 5 s."""
+
+LOAD_SOURCE = "Sebepou and Magoutis 2011, Figure 6: 120,000 and 180,000 records in 3.5 and 5 s"
+
+TUPLE_BYTES = 100.0
+"""Section IV: the tuple size is 100 bytes."""
+
+_Q = ("1x", "2x", "4x", "8x")
+"""Figure 6."""
+
+_U_PARTS = (0.125, 0.25, 0.5, 1.0)
+"""Of the tuples that pass while a window is open; Figure 7 takes 125,000 to 1,000,000 where that is 900,000."""
+
+_MOST_SETTINGS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentQuestion:
+    """What `advise extent` is asked. None and () stand for the log's own scales.
+
+    `q`, `u` : targets in records and tuples, "none", or for Q "2x" the mean number of windows open
+    `ci_ms`, `cp_ms`, `cost_us` : pace of the checks, as `cklog.policies.check_records.Pace` has it
+    `mtbf_h` : mean times between failures, in hours, for the cost-benefit policy
+    `load_rate` : records/s; `replay_rate` : tuples/s; `tuple_bytes` of an input tuple
+    `max_recovery_s` : the longest recovery allowed, in seconds
+    """
+
+    q: tuple[str, ...] = ()
+    u: tuple[str, ...] = ()
+    ci_ms: tuple[float, ...] = (5.0,)
+    cp_ms: tuple[float, ...] = (100.0,)
+    cost_us: float = 2.5
+    mtbf_h: tuple[float, ...] = (1.0, 24.0, 168.0)
+    load_rate: float | None = None
+    replay_rate: float | None = None
+    tuple_bytes: float | None = None
+    max_recovery_s: float | None = None
+
+    def __post_init__(self) -> None:
+        numbers = {
+            "load rate": self.load_rate,
+            "replay rate": self.replay_rate,
+            "size of a tuple": self.tuple_bytes,
+            "longest recovery": self.max_recovery_s,
+            **{f"mean time between failures {i}": hours for i, hours in enumerate(self.mtbf_h, 1)},
+        }
+        for name, value in numbers.items():
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"the {name} is {value:g}: it must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number that the answer rests on, and where it is from; None: unknown."""
+
+    value: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the grid. `kind`: `none` writes no checks, `recorded` is what the log's own writer did."""
+
+    name: str
+    kind: Literal["recorded", "none", "targets", "cost-benefit"]
+    q: float | None = None
+    u: float | None = None
+    mtbf_h: float | None = None
+    ci_ms: float | None = None
+    cp_ms: float | None = None
+
+    def policy(self, cost_us: float, load_s: float, replay_s: float) -> Policy:
+        """The setting as `cklog.policies.check_records` takes it; times per record and per tuple in s."""
+        assert self.ci_ms is not None
+        assert self.cp_ms is not None
+        if self.mtbf_h is None:
+            return Targets(self.q, self.u, period_ms=self.cp_ms, interval_ms=self.ci_ms, cost_us=cost_us)
+        return CostBenefit(
+            self.mtbf_h * 3600, load_s, replay_s, period_ms=self.cp_ms, interval_ms=self.ci_ms, cost_us=cost_us
+        )
+
+
+def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[Setting], list[str]]:
+    """The settings to try, without repeats, and notes about those that cannot be.
+
+    Without --q and --u each target alone, as in Figures 6 and 7; with one of them that one alone; with both, pairs.
+    """
+    notes = []
+    q_words = asked.q or (_Q if not asked.u else ("none",))
+    u_words = asked.u or (("none",) if asked.q else tuple(map(str, own_u(look))))
+    if look.tuples is None and any(word != "none" for word in u_words) | (not asked.q and not asked.u):
+        notes.append("the records carry no input numbers: the replay is unknown, and settings with U are left out")
+        u_words = tuple(word for word in u_words if word == "none")
+    pairs = list(itertools.product(q_words, u_words))
+    if not asked.q and not asked.u:
+        pairs = [*((word, "none") for word in q_words), *(("none", word) for word in u_words)]
+    paces = list(itertools.product(asked.ci_ms, asked.cp_ms))
+    named = [*((_target(q, u, look), pace) for (q, u) in pairs for pace in paces)]
+    named += [(Setting(f"MTBF={h:g}h", "cost-benefit", mtbf_h=h), pace) for h in asked.mtbf_h for pace in paces]
+    found = {}
+    for setting, (ci, cp) in named:
+        pace = f" CI={ci:g}" * (len(asked.ci_ms) > 1) + f" CP={cp:g}" * (len(asked.cp_ms) > 1)
+        name = setting.name + pace
+        if setting.kind != "none":
+            found[name] = Setting(name, setting.kind, setting.q, setting.u, setting.mtbf_h, ci, cp)
+    if len(found) > _MOST_SETTINGS:
+        raise UsageError(f"a grid of {len(found)} settings", f"at most {_MOST_SETTINGS}")
+    return list(found.values()), notes
+
+
+def own_u(look: FirstLook) -> list[int]:
+    """Targets U around the log's own scale, two digits each.
+
+    By Little's law the mean number of windows open times the tuples per opening are the tuples that pass while a
+    window is open: the scale of the replay without checks.
+
+    >>> own_u(FirstLook(tuples=1_000_000, opens=100_000, open_windows=90_000.0))
+    [110000, 220000, 450000, 900000]
+    """
+    if not look.tuples or not look.opens or look.open_windows <= 0:
+        return []
+    scale = look.open_windows * look.tuples / look.opens
+    return list(dict.fromkeys(int(float(f"{part * scale:.1e}")) for part in _U_PARTS))
+
+
+def _target(q_word: str, u_word: str, look: FirstLook) -> Setting:
+    q, u = _records(q_word, look), _number(u_word, "--u", "tuples")
+    if q is None and u is None:
+        return Setting("no checks", "none")
+    name = [] if q is None else [f"Q={q_word}" if q_word.endswith("x") else f"Q={q:,.0f}"]
+    name += [] if u is None else [f"U={u:,.0f}"]
+    return Setting(" ".join(name), "targets", q, u)
+
+
+def _records(word: str, look: FirstLook) -> float | None:
+    if not word.endswith("x"):
+        return _number(word, "--q", "records, or 2x the windows open")
+    times = _number(word[:-1], "--q", "records, or 2x the windows open")
+    return None if times is None else float(round(times * look.open_windows))
+
+
+def _number(word: str, option: str, what: str) -> float | None:
+    if word == "none":
+        return None
+    try:
+        found = float(word)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise UsageError(f"{option} {word}: a number of {what}, or none")
+    return found
+
+
+def load_rate(asked: ExtentQuestion) -> Measure:
+    """Records of an extent loaded per second."""
+    return Measure(LOAD_RATE, LOAD_SOURCE) if asked.load_rate is None else Measure(asked.load_rate, "given")
+
+
+def replay_rate(asked: ExtentQuestion, look: FirstLook) -> Measure:
+    """Tuples replayed per second: the operator can process at least as many as it has."""
+    if asked.replay_rate is not None:
+        return Measure(asked.replay_rate, "given")
+    if look.tuples is None:
+        return Measure(None, "the log does not number its input")
+    if look.tuples_per_s is None:
+        raise UsageError("the log is too short to show how fast tuples are processed", "give --replay-rate")
+    return Measure(look.tuples_per_s, "the most in a whole second of the log")
+
+
+def tuple_bytes(asked: ExtentQuestion, upstream_bytes: float | None, look: FirstLook) -> Measure:
+    """Bytes of an input tuple."""
+    if asked.tuple_bytes is not None:
+        return Measure(asked.tuple_bytes, "given")
+    if upstream_bytes is not None:
+        return Measure(upstream_bytes, "mean at the end of the upstream's queue")
+    if look.record_bytes:
+        return Measure(look.record_bytes, "mean of the queue's own records")
+    return Measure(TUPLE_BYTES, "Sebepou and Magoutis 2011, section IV")

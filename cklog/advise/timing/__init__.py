@@ -1,0 +1,1 @@
+"""When to checkpoint, by state sizes."""

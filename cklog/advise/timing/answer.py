@@ -1,0 +1,314 @@
+"""When to checkpoint: application-aware moments beside the best in hindsight, random and periodic ones.
+
+Meteor Shower (ICDE 2012) checkpoints the whole application at once, when its state is smallest (section III-C): the
+first periods of a trace are profiled (`cklog.advise.timing.turning_points`), in the others the moments are chosen as
+the controller would have chosen them (`cklog.advise.timing.choice`). Beside that stand
+
+    oracle     the moment of each period at which the state was least, known afterwards only (section IV-C)
+    random     a moment of each period by chance, as without application-awareness (section II-B2)
+    periodic   every subtask on its own once in each period, from a moment by chance on: the baseline (section II-B3)
+
+Bytes are those of all subtasks, the dynamic HAUs and the others, by straight lines between samples.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cklog.advise.timing.choice import Choice, Report, choose
+from cklog.advise.timing.state_sizes import Flags, Ints, Polyline, Sizes, blocks_of, read_sizes, totals
+from cklog.advise.timing.turning_points import Profile, averages, profile, turning_points
+from cklog.engine import Engine
+from cklog.errors import UsageError
+from cklog.inputs.tables import Tables
+from cklog.model import Answer
+from cklog.model.verdict import answer
+
+_MOST_PERIODS = 100_000
+_MOST_SIZES = 100_000_000
+"""Sizes of every subtask in every period that are asked for: about half a minute."""
+_DRAWN = 240
+"""Points of a curve that are told: of each stretch its lowest and its highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimingQuestion:
+    """`period_s` : one checkpoint in each; `profile_periods` : profiled first, None: half of them, rounded down."""
+
+    period_s: float = 200.0
+    profile_periods: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskState:
+    """A subtask's state in the profiled periods, in bytes; `turning_points` counts them over the whole trace."""
+
+    operator: str
+    subtask: int
+    samples: int
+    least: int
+    average: float
+    dynamic: bool
+    turning_points: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodTiming:
+    """A period's checkpoint by each way of choosing; times in ms, bytes of all subtasks.
+
+    `alert`, `fell`, `heard`, `reports`, `forced` : as in `cklog.advise.timing.choice.Choice`; `time` and `bytes` None:
+    no subtask is dynamic, and there is nothing to be aware of
+    """
+
+    period: int
+    from_ms: int
+    to_ms: int
+    alert: int | None
+    fell: str | None
+    heard: int
+    reports: tuple[Report, ...]
+    forced: bool
+    time: int | None
+    bytes: int | None
+    oracle_time: int
+    oracle_bytes: int
+    random_time: int
+    random_bytes: int
+    periodic_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of choosing: bytes over all periods, on average and at most per period; `of_periodic`: share of its."""
+
+    name: str
+    bytes: int
+    average: float
+    largest: int
+    of_periodic: float | None
+    over_oracle: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimingAdvice:
+    """The answer of `advise timing`. Times in ms, sizes in bytes.
+
+    `s_min` to `s_max` : as in `cklog.advise.timing.turning_points.Threshold`, None if no subtask is dynamic
+    `profiled` : when the dynamic HAUs' sum was least in each profiled period, and that sum
+    `expected_random` : what checkpoints at random moments take on average, in the long run
+    `curve` : (time, bytes) of the sum of the dynamic HAUs' sizes, its lowest and highest points
+    """
+
+    from_ms: int
+    to_ms: int
+    samples: int
+    period_ms: int
+    profile_periods: int
+    in_sample: bool
+    seed: int
+    subtasks: tuple[SubtaskState, ...]
+    s_min: float | None
+    highest: float | None
+    alpha: float | None
+    relaxation: float | None
+    s_max: float | None
+    profiled: tuple[dict[str, Any], ...]
+    periods: tuple[PeriodTiming, ...]
+    ways: tuple[Way, ...]
+    expected_random: float
+    curve: tuple[tuple[int, float], ...]
+    notes: tuple[str, ...] = ()
+
+
+def timing_answer(
+    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: TimingQuestion
+) -> Answer:
+    """Read the samples of a run, and choose.
+
+    Raises
+    ------
+    NotFound, CorruptInput : as `cklog.advise.timing.state_sizes.read_sizes`
+    UsageError : the trace is shorter than a period, or the question makes no sense
+    """
+    read = read_sizes(tables, engine_for, split_bytes)
+    advice = advise_timing(read.sizes, asked)
+    return answer("advise-timing", advice, read.findings, read.inputs, strict=strict)
+
+
+def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
+    """Profile the first periods of a trace, and choose the moments of the others.
+
+    Time O(n log n + h·p log n) for n samples, h subtasks, p periods; memory O(n).
+    """
+    bounds, profiled, in_sample = _periods(sizes, asked)
+    known = profile(sizes, bounds[: profiled + 1])
+    chosen_bounds = bounds if in_sample else bounds[profiled:]
+    movers = {known.sizes.subtasks[i] for i in np.flatnonzero(known.dynamic).tolist()}
+    moving = np.array([subtask in movers for subtask in sizes.subtasks])
+    everyone = np.ones(len(moving), np.bool_)
+    whole, *rest = totals(sizes, bounds, [everyone] if known.threshold is None or moving.all() else [everyone, moving])
+    curve, choices = rest[0] if rest else whole, None
+    if known.threshold is not None:
+        choices = choose(sizes.of(moving), curve, known.threshold.s_max, chosen_bounds)
+    periods = _compared(sizes, whole, chosen_bounds, choices, asked.seed)
+    t = known.threshold
+    return TimingAdvice(
+        from_ms=int(bounds[0]),
+        to_ms=int(bounds[-1]),
+        samples=len(sizes.time),
+        period_ms=int(bounds[1] - bounds[0]),
+        profile_periods=profiled,
+        in_sample=in_sample,
+        seed=asked.seed,
+        subtasks=_subtasks(sizes, known, moving),
+        s_min=None if t is None else t.s_min,
+        highest=None if t is None else t.highest,
+        alpha=None if t is None else t.alpha,
+        relaxation=None if t is None else t.relaxation,
+        s_max=None if t is None else t.s_max,
+        profiled=_best(known),
+        periods=periods,
+        ways=_ways(periods),
+        expected_random=whole.mean(int(chosen_bounds[0])),
+        curve=_drawn(curve),
+        notes=_notes(sizes, bounds, known, in_sample),
+    )
+
+
+def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
+    """Bounds of all whole periods (p + 1,), how many are profiled, and whether those are the ones chosen in too."""
+    first, last = int(sizes.time.min()), int(sizes.time.max())
+    period = round(asked.period_s * 1000) if 0.001 <= asked.period_s < 1e15 else 0
+    if period < 1:
+        raise UsageError(f"--period {asked.period_s:g}: seconds, at least 0.001")
+    count = (last - first) // period
+    spans = f"the samples span {(last - first) / 1000:,.3f} s"
+    if not count:
+        raise UsageError(f"{spans}, less than a period of {asked.period_s:g} s", "give a shorter --period")
+    if count > _MOST_PERIODS:
+        raise UsageError(f"{spans}, {count:,} periods of {asked.period_s:g} s", "give a longer --period")
+    if count * len(sizes.subtasks) > _MOST_SIZES:
+        raise UsageError(
+            f"{count:,} periods of {len(sizes.subtasks):,} subtasks are too many", "give a longer --period"
+        )
+    profiled = max(count // 2, 1) if asked.profile_periods is None else asked.profile_periods
+    if not 1 <= profiled <= count:
+        raise UsageError(f"--profile-periods {profiled}: 1 to {count}, the whole periods of the trace")
+    return first + period * np.arange(count + 1), profiled, profiled == count
+
+
+def _compared(
+    sizes: Sizes, whole: Polyline, bounds: Ints, choices: list[Choice] | None, seed: int
+) -> tuple[PeriodTiming, ...]:
+    """Every period's checkpoint, chosen in each way."""
+    dice = random.Random(seed)  # its random() gives the same numbers on every machine and in every version
+    period = int(bounds[1] - bounds[0])
+    moments = bounds[:-1] + np.array([int(dice.random() * period) for _ in bounds[1:]])
+    drawn = whole.at(moments)
+    phases = np.array([int(dice.random() * period) for _ in sizes.subtasks])
+    alone = np.zeros(len(bounds) - 1)
+    for which in blocks_of(len(phases), len(alone)):
+        owner = np.broadcast_to(which[:, None], (len(which), len(alone)))
+        alone += sizes.at(owner, bounds[:-1] + phases[which][:, None]).sum(axis=0)
+    best, least = whole.lowest(bounds)
+    chosen = [Choice(0, None, None, 0, (), False)] * len(alone) if choices is None else choices
+    taken = whole.at(np.array([c.time for c in chosen]))
+    return tuple(
+        PeriodTiming(
+            period=k,
+            from_ms=int(bounds[k]),
+            to_ms=int(bounds[k + 1]),
+            alert=c.alert,
+            fell=c.fell,
+            heard=c.heard,
+            reports=c.reports,
+            forced=c.forced,
+            time=None if choices is None else c.time,
+            bytes=None if choices is None else round(taken[k]),
+            oracle_time=int(best[k]),
+            oracle_bytes=round(least[k]),
+            random_time=int(moments[k]),
+            random_bytes=round(drawn[k]),
+            periodic_bytes=round(alone[k]),
+        )
+        for k, c in enumerate(chosen)
+    )
+
+
+def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
+    """The sums of each way, in the order aware, oracle, random, periodic."""
+    taken = {
+        "aware": [p.bytes for p in periods if p.bytes is not None],
+        "oracle": [p.oracle_bytes for p in periods],
+        "random": [p.random_bytes for p in periods],
+        "periodic": [p.periodic_bytes for p in periods],
+    }
+    sums = {name: sum(values) for name, values in taken.items()}
+    return tuple(
+        Way(
+            name=name,
+            bytes=sums[name],
+            average=sums[name] / len(values),
+            largest=max(values),
+            of_periodic=sums[name] / sums["periodic"] if sums["periodic"] else None,
+            over_oracle=sums[name] / sums["oracle"] if sums["oracle"] else None,
+        )
+        for name, values in taken.items()
+        if values
+    )
+
+
+def _subtasks(sizes: Sizes, known: Profile, moving: Flags) -> tuple[SubtaskState, ...]:
+    """Every subtask; of one without a sample in the profiled periods, what the rest of the trace shows."""
+    least, average = averages(sizes)
+    there = set(known.sizes.subtasks)
+    seen = np.array([subtask in there for subtask in sizes.subtasks])
+    least[seen], average[seen] = averages(known.sizes)
+    turns = np.bincount(sizes.owner[turning_points(sizes)], minlength=len(least))
+    counts = np.diff(sizes.start)
+    return tuple(
+        SubtaskState(
+            operator=subtask.operator,
+            subtask=subtask.subtask,
+            samples=int(counts[i]),
+            least=int(least[i]),
+            average=float(average[i]),
+            dynamic=bool(moving[i]),
+            turning_points=int(turns[i]),
+        )
+        for i, subtask in enumerate(sizes.subtasks)
+    )
+
+
+def _best(known: Profile) -> tuple[dict[str, Any], ...]:
+    if known.polyline is None or known.best is None:
+        return ()
+    rows = zip(known.best.tolist(), known.polyline.at(known.best).tolist(), strict=True)
+    return tuple({"time": time, "bytes": size} for time, size in rows)
+
+
+def _drawn(curve: Polyline) -> tuple[tuple[int, float], ...]:
+    """The lowest and the highest point of each stretch of a curve, in order."""
+    edges = np.unique(np.linspace(0, len(curve.time), _DRAWN // 2 + 1).astype(np.int64))
+    points = set()
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        points |= {low + int(np.argmin(curve.size[low:high])), low + int(np.argmax(curve.size[low:high]))}
+    return tuple((int(curve.time[i]), float(curve.size[i])) for i in sorted(points | {0, len(curve.time) - 1}))
+
+
+def _notes(sizes: Sizes, bounds: Ints, known: Profile, in_sample: bool) -> tuple[str, ...]:
+    notes = []
+    if known.threshold is None:
+        notes.append("no subtask's state falls below half of its average: when to checkpoint hardly matters")
+    elif in_sample:
+        notes.append("the periods that were profiled are those chosen in: the next ones may do worse")
+    rest = int(sizes.time.max()) - int(bounds[-1])
+    if rest:
+        notes.append(f"the last {rest / 1000:,.3f} s are no whole period and are left out")
+    return tuple(notes)

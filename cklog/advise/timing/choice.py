@@ -1,0 +1,165 @@
+"""When application-aware checkpointing takes its checkpoints (Meteor Shower, ICDE 2012, section III-C3).
+
+The controller asks the dynamic HAUs for their sizes when a period begins, and when an HAU tells at a turning point
+that its size fell by more than half since the one before. If the sum is at or below s_max, alert mode begins. Every
+HAU then tells its change rate (ICR), and again at each of its turning points. Once the rates sum up to more than
+nothing the total is about to rise: the checkpoint is taken, and alert mode ends until the next period. A period
+without such a moment ends in a checkpoint all the same.
+
+At s_max itself alert mode begins too, though the paper says "below": s_max is often the least sum of one of the
+profiled periods, which could not be met otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklog.advise.timing.state_sizes import Floats, Ints, Polyline, Sizes, rounded
+from cklog.advise.timing.turning_points import turning_points
+from cklog.model import Subtask
+
+_FIRST_REPORTS = 64
+"""Reports looked at before twice as many are: alert mode is short."""
+
+_SHOWN = 8
+"""Reports of a period that are kept."""
+
+_NOTHING = 1e-12
+"""Of the rates' magnitude: a sum of rates below that is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the controller knows at a moment of alert mode: the dynamic HAUs' total, and the sum of their ICRs.
+
+    `icr` in bytes per s; `by` are those whose reports came then, () when all were asked. Time in ms, size in bytes.
+    """
+
+    time: int
+    bytes: float
+    icr: float
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The checkpoint of a period: when, and why then.
+
+    `alert` : when alert mode began, None if never; `fell` : the HAU whose fall led to it, None if the period's begin
+    `heard` : moments at which HAUs told their rates, up to the choice
+    `reports` : the first few and the last of them; the last one's sum is positive unless `forced`
+    `forced` : at the end of the period, for no moment was better
+    """
+
+    time: int
+    alert: int | None
+    fell: str | None
+    heard: int
+    reports: tuple[Report, ...]
+    forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Turning points in order of time, then of subtask: `sample` in the sizes, `owner` and `time` (k,)."""
+
+    sample: Ints
+    owner: Ints
+    time: Ints
+
+
+def choose(sizes: Sizes, polyline: Polyline, s_max: float, bounds: Ints) -> list[Choice]:
+    """One choice for each period between `bounds` (p + 1,), for the sizes of dynamic HAUs and their sum."""
+    turn = turning_points(sizes)
+    fallen = turn[_fell(sizes, turn)]
+    fallen = fallen[np.argsort(sizes.time[fallen], kind="stable")]
+    asked = sizes.time[fallen]
+    within = (asked >= bounds[0]) & (asked < bounds[-1])
+    fallen = fallen[within]
+    fallen = fallen[polyline.at(asked[within]) <= s_max]
+    turn = turn[np.argsort(sizes.time[turn], kind="stable")]
+    turns = _Turns(turn, sizes.owner[turn], sizes.time[turn])
+    begun = polyline.at(bounds) <= s_max
+    first = np.searchsorted(sizes.time[fallen], bounds)
+    choices = []
+    for k, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        if begun[k]:
+            choices.append(_in_alert(sizes, polyline, turns, (start, end), None))
+        elif first[k] < first[k + 1]:
+            sample = int(fallen[first[k]])
+            fell = sizes.subtasks[int(sizes.owner[sample])]
+            choices.append(_in_alert(sizes, polyline, turns, (int(sizes.time[sample]), end), fell))
+        else:
+            choices.append(Choice(end, None, None, 0, (), forced=True))
+    return choices
+
+
+def _fell(sizes: Sizes, turn: Ints) -> Ints:
+    """Of the turning points those at which the size is below half of what it was at the one before."""
+    owner = sizes.owner[turn]
+    before = np.r_[0, turn[:-1]]
+    fresh = np.r_[True, owner[1:] != owner[:-1]][: len(turn)]
+    before = np.where(fresh, sizes.start[owner], before[: len(turn)])
+    return np.flatnonzero(2 * sizes.size[turn] < sizes.size[before])
+
+
+class _Alert:
+    """Alert mode from its first moment on: the ICRs as last told, and what was heard."""
+
+    def __init__(self, sizes: Sizes, polyline: Polyline, turns: _Turns, begin: int) -> None:
+        self._sizes, self._polyline, self._turns = sizes, polyline, turns
+        everyone = np.arange(len(sizes.subtasks))
+        self._icr = sizes.rates(everyone, np.full(len(everyone), begin))
+        self.rising = bool(self._icr.sum() > _NOTHING * np.abs(self._icr).sum())
+        self.heard = 1
+        self.reports = [self._report(begin, float(self._icr.sum()), ())]
+
+    def listen(self, low: int, high: int) -> None:
+        """Take in turning points [low, high), which hold all of a moment or none, until the total is about to rise."""
+        time = self._turns.time[low:high]
+        sums, magnitude = self._sums(low, high)
+        ends = np.flatnonzero(np.r_[time[1:] != time[:-1], True])  # the last report of each moment
+        starts = np.r_[0, ends[:-1] + 1]
+        rising = np.flatnonzero(sums[ends] > _NOTHING * magnitude)
+        self.rising = len(rising) > 0
+        count = int(rising[0]) + 1 if self.rising else len(ends)
+        for k in range(count):
+            if self.heard + k < _SHOWN or k == count - 1:
+                told = self._sizes.owner[self._turns.sample[low + starts[k] : low + ends[k] + 1]]
+                by = tuple(str(self._sizes.subtasks[i]) for i in told.tolist())
+                del self.reports[_SHOWN - 1 :]
+                self.reports.append(self._report(int(time[ends[k]]), float(sums[ends[k]]), by))
+        self.heard += count
+
+    def _sums(self, low: int, high: int) -> tuple[Floats, float]:
+        """The sum of the last told ICRs after each of the turning points, and what rounding is measured by."""
+        sample = self._turns.sample[low:high]
+        owner, told = self._sizes.owner[sample], self._sizes.rate[sample]
+        order = np.argsort(owner, kind="stable")
+        before = np.empty(len(told))
+        again = np.r_[False, owner[order][1:] == owner[order][:-1]]
+        before[order] = np.where(again, told[np.roll(order, 1)], self._icr[owner[order]])
+        sums = self._icr.sum() + np.cumsum(told - before)
+        magnitude = float(np.abs(self._icr).sum() + np.abs(told).sum())
+        self._icr[owner[order]] = told[order]  # of one owner's the last stays
+        return sums, magnitude
+
+    def _report(self, time: int, icr: float, by: tuple[str, ...]) -> Report:
+        size = float(self._polyline.at(np.array([time]))[0])
+        return Report(time, size, float(rounded(np.float64(icr * 1000))), by)
+
+
+def _in_alert(sizes: Sizes, polyline: Polyline, turns: _Turns, span: tuple[int, int], fell: Subtask | None) -> Choice:
+    """The choice when alert mode begins at the first moment of `span` and the period ends at the last."""
+    alert = _Alert(sizes, polyline, turns, span[0])
+    low, last = np.searchsorted(turns.time, [span[0] + 1, span[1]]).tolist()
+    step = _FIRST_REPORTS
+    while low < last and not alert.rising:
+        high = min(low + step, last)
+        high = int(np.searchsorted(turns.time, turns.time[high - 1], side="right"))
+        alert.listen(low, high)
+        low, step = high, 2 * step
+    time = alert.reports[-1].time if alert.rising else span[1]
+    return Choice(time, span[0], str(fell) if fell else None, alert.heard, tuple(alert.reports), not alert.rising)

@@ -1,0 +1,377 @@
+"""What of every chain can be restored, and what must be read for one checkpoint, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from cklog.chains.build import holds, microseconds, sizes
+from cklog.chains.findings import chain_findings
+from cklog.chains.flaws import place_at, place_of
+from cklog.chains.restorable import Chains, Link, chains_of
+from cklog.chains.source import ChainSource, Part
+from cklog.chains.ways import TOO_LARGE
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.pieces import UNFINISHED, UNSEEN, subject_of
+from cklog.model import Answer, Finding
+from cklog.model.verdict import answer
+from cklog.policies.delta_number import RESTORE
+
+Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]
+
+READ_LISTED = 100_000
+"""Pieces to read that are listed; of more, as many as there are is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainQuestion:
+    """What `chain` is asked: whose chains, which checkpoint, and how fast is read if no times are known (MB/s)."""
+
+    operator: str = ""
+    store: str | None = None
+    checkpoint: int | None = None
+    read_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """The link at which a way down fails: `checkpoint`, on which `needed_by` stands, with the place of its piece."""
+
+    checkpoint: int | None
+    needed_by: int | None
+    flaw: str
+    path: str | None
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRow:
+    """A chain of `checkpoints` stored ones, of which `unrestorable` cannot be restored.
+
+    `restorable` is the newest that can be; `because` why the newest cannot. To restore `checkpoint` (the one asked for,
+    else the newest that goes together with the other chains) `pieces` are read, `deltas` on a base among them, the
+    oldest of checkpoint `back_to`; `bytes` in all, in about `time_ms`, by `time_from`. None: it cannot be restored, or
+    it is not known.
+    """
+
+    operator: str
+    subtask: int
+    store: str
+    status: Status
+    checkpoints: int
+    unrestorable: int
+    oldest: int
+    newest: int
+    restorable: int | None
+    because: BrokenLink | None
+    checkpoint: int | None
+    pieces: int | None
+    deltas: int | None
+    back_to: int | None
+    bytes: int | None
+    time_ms: float | None
+    time_from: Literal["history", "read-rate"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """A checkpoint of all chains that are restored together (`subtask` None: of the run), None: there is none.
+
+    Chains of one subtask are read one after the other, subtasks side by side.
+    """
+
+    operator: str | None
+    subtask: int | None
+    chains: int
+    checkpoint: int | None
+    pieces: int
+    bytes: int | None
+    time_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """A piece to read for `restore`, in order within its chain."""
+
+    operator: str
+    subtask: int
+    store: str
+    restore: int
+    checkpoint: int
+    form: str
+    bytes: int | None
+    time_ms: float | None
+    path: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChainAnswer:
+    """The answer of `chain`: what is `restored_together` (run / subtask / job), and the chains.
+
+    Of the steps to `read`, `read_left_out` are not listed.
+    """
+
+    restored_together: str
+    asked: int | None
+    totals: dict[str, int]
+    together: tuple[Restore, ...]
+    chains: tuple[ChainRow, ...]
+    read: tuple[ReadStep, ...]
+    read_left_out: int
+    notes: tuple[str, ...] = ()
+
+
+def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False) -> Answer:
+    """Answer from the pieces of a run.
+
+    Raises
+    ------
+    NotFound : there are no chains, not of that operator or store, or none of them has the checkpoint asked for
+    """
+    if asked.read_rate is not None and not 0 < asked.read_rate < float("inf"):
+        raise UsageError(f"--read-rate {asked.read_rate}: megabytes a second, more than 0")
+    chains = chains_of(source.table)
+    wanted = _wanted(chains, asked)
+    told = _Told(chains, source, asked)
+    rows = [told.row(chain) for chain in wanted]
+    together = told.together(wanted, rows)
+    read, left_out = told.steps(wanted, rows)
+    found = ChainAnswer(
+        restored_together=source.unit or source.together,
+        asked=asked.checkpoint,
+        totals=_totals(rows),
+        together=together,
+        chains=tuple(rows),
+        read=read,
+        read_left_out=left_out,
+        notes=source.notes,
+    )
+    unreachable = [*told.unreachable(wanted)]
+    findings = [*source.findings, *chains.findings, *told.too_large(), *chain_findings(found, unreachable)]
+    nothing = all(row.checkpoint is None for row in together)
+    unseen = any(row.status == "unchecked chain" for row in rows)
+    lost = nothing or bool(unreachable)
+    return answer("chain", found, findings, source.inputs, strict=strict, unrecoverable=lost, indeterminate=unseen)
+
+
+def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
+    """The chains that are asked for."""
+    found = [i for i, name in enumerate(chains.names) if asked.operator in ("", name.operator, f"{name[0]}/{name[1]}")]
+    if not found:
+        operators = ", ".join(dict.fromkeys(name.operator for name in chains.names))
+        what = f"no operator or subtask {asked.operator}" if asked.operator else "there are no checkpoints"
+        raise NotFound(what, f"operators here: {operators}" if operators else "cklog inspect says what is here")
+    with_store = [i for i in found if asked.store in (None, chains.names[i].store)]
+    if not with_store:
+        stores = ", ".join(sorted({chains.names[i].store for i in found} - {""}))
+        raise NotFound(f"no store {asked.store}", f"stores here: {stores or 'none, checkpoints are stored as a whole'}")
+    number = asked.checkpoint
+    if number is not None and not any(chains.node(i, number) is not None for i in with_store):
+        newest = max(int(chains.version[chains.first[i + 1] - 1]) for i in with_store)
+        raise NotFound(f"no checkpoint {number}", f"the newest is {newest}")
+    return with_store
+
+
+class _Told:
+    """The numbers of each version of the chains, and rows made of them."""
+
+    def __init__(self, chains: Chains, source: ChainSource, asked: ChainQuestion) -> None:
+        self._chains, self._mode, self._asked, self._parts = chains, source.together, asked, source.parts
+        self._size, self._took = sizes(chains.table), microseconds(chains.table)
+        self._bytes = chains.ways.sums(self._size[chains.row])
+        self._micros = chains.ways.sums(self._took[chains.row])
+        self._newest = chains.newest_nodes
+        self._common = chains.common(self._mode)
+        self._stored = ~holds(chains.table["flaw"], UNFINISHED)[chains.row]
+        self._many = np.r_[0, np.cumsum(self._stored)]
+        self._lost = np.r_[0, np.cumsum(self._stored & ~chains.restorable)]
+        self._last = chains.last(self._stored)
+
+    def too_large(self) -> Iterator[Finding]:
+        """Sums of sizes or times that do not fit 63 bits."""
+        for what, sums in (("sizes", self._bytes), ("durations", self._micros)):
+            nodes = np.flatnonzero(sums == TOO_LARGE)
+            if len(nodes):
+                chain = int(np.searchsorted(self._chains.first, nodes[0], "right")) - 1
+                subject = subject_of(self._chains.names[chain], int(self._chains.version[nodes[0]]))
+                message = (
+                    f"the {what} of what {len(nodes)} checkpoints stand on do not fit 63 bits, {subject} among them"
+                )
+                yield Finding("sum-overflow", "warning", what, f"{message}; no sum is told")
+
+    def row(self, chain: int) -> ChainRow:
+        """What there is to say of one chain."""
+        chains = self._chains
+        start, end = int(chains.first[chain]), int(chains.first[chain + 1])
+        newest = int(self._last[chain]) if self._last[chain] >= 0 else end - 1
+        best = int(self._newest[chain])
+        link = chains.why_not(chain, int(chains.version[newest]))
+        target = self.target(chain)
+        node = None if target is None else chains.node(chain, target)
+        node = node if node is not None and chains.restorable[node] else None
+        pieces, deltas, back_to = (None, None, None) if node is None else self._reads(node)
+        time, time_from = (None, None) if node is None else self._time(self._micros[node], self._bytes[node])
+        return ChainRow(
+            *chains.names[chain],
+            status=self._status(start, end, newest, best),
+            checkpoints=int(self._many[end] - self._many[start]),
+            unrestorable=int(self._lost[end] - self._lost[start]),
+            oldest=int(chains.version[start]),
+            newest=int(chains.version[newest]),
+            restorable=None if best < 0 else int(chains.version[best]),
+            because=None if link is None else self._link(link),
+            checkpoint=None if node is None else target,
+            pieces=pieces,
+            deltas=deltas,
+            back_to=back_to,
+            bytes=None if node is None or self._bytes[node] < 0 else int(self._bytes[node]),
+            time_ms=time,
+            time_from=time_from,
+        )
+
+    def _reads(self, node: int) -> tuple[int, int, int]:
+        """How many pieces a version is read from, how many of them are deltas, and of which version the oldest is."""
+        chains = self._chains
+        if self._parts is None:
+            deltas = int(chains.ways.length[node])
+            return deltas + 1, deltas, int(chains.version[chains.ways.end[node]])
+        own, since = int(chains.version[node]), [part.since for part in self._parts(int(chains.row[node]))]
+        return len(since), sum(first < own for first in since), min([own, *since])
+
+    def target(self, chain: int) -> int | None:
+        """The version whose reading is told: the one asked for, else the newest that goes with the other chains."""
+        return self._common[chain] if self._asked.checkpoint is None else self._asked.checkpoint
+
+    def _status(self, start: int, end: int, newest: int, best: int) -> Status:
+        if self._chains.restorable[newest] or not self._stored[newest]:
+            return "intact chain"
+        if self._chains.flaw(int(self._chains.row[newest])) == UNSEEN:
+            return "unchecked chain"
+        rows = self._chains.row[start:end]
+        deltas = holds(self._chains.table["form"].take(pa.array(rows)), "delta") if best < 0 else np.zeros(1)
+        return "orphaned deltas" if deltas.any() else "broken chain"
+
+    def _time(self, micros: int, size: int) -> tuple[float | None, Literal["history", "read-rate"] | None]:
+        """About how long reading takes in ms: by what taking it took, else by the rate that was given."""
+        if micros >= 0:
+            return round(RESTORE * int(micros) / 1000, 3), "history"
+        if size >= 0 and self._asked.read_rate is not None:
+            return round(int(size) / self._asked.read_rate / 1000, 3), "read-rate"
+        return None, None
+
+    def _link(self, link: Link) -> BrokenLink:
+        place = () if link.row is None else place_at(self._chains.table, link.row)
+        path, offset = (place[0].path, place[0].offset) if place else (None, None)
+        return BrokenLink(link.version, link.needed_by, link.flaw, path, offset)
+
+    def together(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[Restore, ...]:
+        """What the chains that are restored together go back to, and what of those asked for that reads."""
+        groups: dict[tuple[str, int] | None, list[tuple[int, ChainRow]]] = {}
+        for chain, row in zip(wanted, rows, strict=True):
+            groups.setdefault(None if self._mode == "run" else (row.operator, row.subtask), []).append((chain, row))
+        found = []
+        for owner, members in groups.items():
+            holding = members if owner is None else [(c, r) for c, r in members if self._holds(c)]
+            if holding or self._asked.checkpoint is None:
+                version = self.target(members[0][0])
+                whole = version is not None and all(r.checkpoint is not None for _, r in holding)
+                found.append(_restore(owner, [r for _, r in holding or members], version if whole else None))
+        return tuple(found)
+
+    def _holds(self, chain: int) -> bool:
+        """Whether the chain has the version that its subtask goes back to: variables come and go."""
+        target = self.target(chain)
+        return target is not None and self._chains.node(chain, target) is not None
+
+    def unreachable(self, wanted: Sequence[int]) -> Iterator[tuple[str, BrokenLink]]:
+        """Chains that cannot restore the checkpoint asked for, and where their way down fails."""
+        number = self._asked.checkpoint
+        if number is None:
+            return
+        for chain in wanted:
+            link = self._chains.why_not(chain, number) if self._mode == "run" or self._holds(chain) else None
+            if link is not None:
+                yield str(self._chains.names[chain]), self._link(link)
+
+    def steps(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[tuple[ReadStep, ...], int]:
+        """The pieces to read, chain by chain, and how many more there are."""
+        pieces: list[int] = []
+        whose: list[ChainRow] = []
+        count = 0
+        for chain, row in zip(wanted, rows, strict=True):
+            if row.checkpoint is None or row.pieces is None:
+                continue
+            count += row.pieces
+            if count <= READ_LISTED:
+                read = self._chains.reading(chain, row.checkpoint)
+                pieces += read
+                whose += [row] * len(read)
+        told = self._chains.table.take(pa.array(pieces, pa.int64())).drop_columns(["operator", "store"]).to_pylist()
+        each = zip(whose, pieces, told, strict=True)
+        if self._parts is None:
+            found = [self._step(*one) for one in each]
+        else:
+            found = [self._file(row, part) for row, piece, _ in each for part in self._parts(piece)]
+        return tuple(found), count - len(found)
+
+    def _file(self, row: ChainRow, part: Part) -> ReadStep:
+        restored = row.checkpoint or 0
+        form = "delta" if part.since < restored else "base"
+        time = self._time(-1, part.bytes)[0]
+        owner = (row.operator, row.subtask, row.store)
+        return ReadStep(*owner, restored, part.since, form, part.bytes, time, part.path, None)
+
+    def _step(self, row: ChainRow, piece: int, told: dict[str, Any]) -> ReadStep:
+        size = int(self._size[piece])
+        micros = int(self._took[piece]) if row.time_from == "history" else -1
+        place = place_of(told["path"], told.get("offset"))
+        return ReadStep(
+            row.operator,
+            row.subtask,
+            row.store,
+            restore=row.checkpoint or 0,
+            checkpoint=told["version"],
+            form=told["form"],
+            bytes=size if size >= 0 else None,
+            time_ms=self._time(micros, size)[0],
+            path=place[0].path if place else "",
+            offset=place[0].offset if place else None,
+        )
+
+
+def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: int | None) -> Restore:
+    """The sums over chains that are restored together; not known where one of them is not."""
+    read = rows if version is not None else ()
+    sizes_known = [row.bytes for row in read if row.bytes is not None]
+    by_subtask: dict[tuple[str, int], list[float | None]] = {}
+    for row in read:
+        by_subtask.setdefault((row.operator, row.subtask), []).append(row.time_ms)
+    times = [sum(part for part in parts if part is not None) for parts in by_subtask.values() if None not in parts]
+    operator, subtask = owner or (None, None)
+    return Restore(
+        operator,
+        subtask,
+        chains=len(rows),
+        checkpoint=version,
+        pieces=sum(row.pieces or 0 for row in read),
+        bytes=sum(sizes_known) if read and len(sizes_known) == len(read) else None,
+        time_ms=round(max(times), 3) if read and len(times) == len(by_subtask) else None,
+    )
+
+
+def _totals(rows: Sequence[ChainRow]) -> dict[str, int]:
+    status = [row.status for row in rows]
+    return {
+        "chains": len(rows),
+        "intact": status.count("intact chain"),
+        "broken": status.count("broken chain"),
+        "orphaned": status.count("orphaned deltas"),
+        "unchecked": status.count("unchecked chain"),
+        "checkpoints": sum(row.checkpoints for row in rows),
+        "unrestorable": sum(row.unrestorable for row in rows),
+    }

@@ -1,0 +1,140 @@
+"""What is wrong with the pieces of chains by themselves: impossible parents and sizes, pieces that disagree."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.inputs.pieces import subject_of
+from cklog.model import Finding, Severity, Where
+
+_TOLD = 40
+"""Findings of one kind: the first ones; the last says how many more chains there are."""
+
+_LONGEST = 8
+"""Checkpoints of a cycle that are named."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """p pieces sorted by (chain, version).
+
+    `table` has them in this order, `order` their rows as they were given; `chain`, `version`, `node` (numbered
+    versions) and `delta` of each, shape (p,); `heads` the first piece of each node.
+    """
+
+    table: pa.Table
+    order: Ints
+    names: list[tuple[str, int, str]]
+    chain: Ints
+    version: Ints
+    node: Ints
+    heads: Ints
+    delta: NDArray[np.bool_]
+
+
+def place_of(path: str, offset: int | None = None) -> tuple[Where, ...]:
+    """A piece's path as a place: with its offset, which may stand behind it.
+
+    >>> place_of("checkpoints/a.jsonl:120"), place_of("")
+    ((Where(path='checkpoints/a.jsonl', offset=120),), ())
+    """
+    if path and offset is not None:
+        return (Where(path, offset),)
+    before, colon, digits = path.rpartition(":")
+    if colon and digits.isascii() and digits.isdigit() and len(digits) < 19 and posixpath.basename(before):
+        return (Where(before, int(digits)),)
+    return (Where(path),) if path else ()
+
+
+def place_at(table: pa.Table, row: int) -> tuple[Where, ...]:
+    """The place of a piece: its path, with the offset from the column `offset` if there is one."""
+    offset = table["offset"][row].as_py() if "offset" in table.column_names else None
+    return place_of(table["path"][row].as_py(), offset)
+
+
+def bad_parents(pieces: Pieces, rows: Ints, parent: Ints) -> Iterator[Finding]:
+    """Deltas that name a parent which is not older than they are: `rows`; `parent` of each piece."""
+    stands = _Stands(pieces, parent)
+
+    def told(row: int, count: int) -> str:
+        name = pieces.names[pieces.chain[row]]
+        cycle = stands.cycle(row)
+        lead = f"{subject_of(name, int(pieces.version[row]))} is a delta on {parent[row]}, which is not older"
+        more = f"; {count - 1} more deltas of this chain too" if count > 1 else ""
+        ring = f": {' on '.join(map(str, cycle))} is a cycle" if cycle else ""
+        return f"{lead}{ring}; such a link is not followed{more}"
+
+    return _findings(pieces, rows, "bad-parent", "error", told)
+
+
+class _Stands:
+    """What each version says that it stands on, looked up one by one."""
+
+    def __init__(self, pieces: Pieces, parent: Ints) -> None:
+        self._pieces, self._parent = pieces, parent
+
+    def cycle(self, row: int) -> list[int]:
+        """The versions from a row's own along its parents back to itself; [] if they do not lead there soon."""
+        own, way = int(self._pieces.version[row]), [int(self._pieces.version[row])]
+        while len(way) < _LONGEST:
+            way.append(int(self._parent[row]))
+            if way[-1] == own:
+                return way
+            found = self._delta(int(self._pieces.chain[row]), way[-1])
+            if found is None:
+                return []
+            row = found
+        return []
+
+    def _delta(self, chain: int, version: int) -> int | None:
+        """The first piece of a version if it is a delta."""
+        start, end = np.searchsorted(self._pieces.chain, [chain, chain + 1]).tolist()
+        at = start + int(np.searchsorted(self._pieces.version[start:end], version))
+        there = at < end and self._pieces.version[at] == version and self._pieces.delta[at]
+        return at if there else None
+
+
+def bad_sizes(pieces: Pieces, largest: int) -> Iterator[Finding]:
+    """Sizes and durations that cannot be: negative, no number, or above `largest` (bytes, µs). They are not used."""
+    size = pc.fill_null(pieces.table["bytes"], 0).to_numpy()
+    took = pc.fill_null(pieces.table["duration_ms"], 0.0).to_numpy()
+    sized, timed = (size >= 0) & (size <= largest), (took >= 0) & (1000 * took <= largest)
+
+    def told(row: int, count: int) -> str:
+        what = f"{size[row]} bytes" if not sized[row] else f"a duration of {took[row]:g} ms"
+        subject = subject_of(pieces.names[pieces.chain[row]], int(pieces.version[row]))
+        more = f"; {count - 1} more pieces of this chain too" if count > 1 else ""
+        return f"{subject} says that it has {what}, which is not believed{more}"
+
+    return _findings(pieces, np.flatnonzero(~(sized & timed)), "bad-size", "warning", told)
+
+
+def conflicts(pieces: Pieces, rows: Ints) -> Iterator[Finding]:
+    """Pieces of one version and form that say different things."""
+
+    def told(row: int, count: int) -> str:
+        subject = subject_of(pieces.names[pieces.chain[row]], int(pieces.version[row]))
+        form = "delta" if pieces.delta[row] else "base"
+        return f"{count} pieces of this chain, among them the {form} {subject}, disagree; none of them is used"
+
+    return _findings(pieces, rows, "conflicting-piece", "error", told)
+
+
+def _findings(
+    pieces: Pieces, rows: Ints, id: str, severity: Severity, told: Callable[[int, int], str]
+) -> Iterator[Finding]:
+    """One finding for each chain that some of the rows are of, up to a limit."""
+    chains, first, counts = np.unique(pieces.chain[rows], return_index=True, return_counts=True)
+    for chain, row, count in list(zip(chains.tolist(), rows[first].tolist(), counts.tolist(), strict=True))[:_TOLD]:
+        yield Finding(id, severity, subject_of(pieces.names[chain]), told(row, count), place_at(pieces.table, row))
+    if len(chains) > _TOLD:
+        message = f"the same in {len(chains) - _TOLD} more chains"
+        yield Finding(id, severity, f"{len(chains) - _TOLD} more chains", message)

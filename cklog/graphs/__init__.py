@@ -1,0 +1,1 @@
+"""Checkpoint graphs to look at: chosen, shown, exported; Z-cycles."""

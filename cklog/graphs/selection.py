@@ -1,0 +1,160 @@
+"""Which part of a large history a graph shows: chosen on arrays, before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.errors import UsageError
+from cklog.history.arrays import History
+from cklog.lines.checkpoint_sets import owners
+from cklog.lines.search import row_named
+from cklog.zigzag.message_edges import MessageEdges, message_edges
+
+Kind = Literal["checkpoint", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a format is asked to hold."""
+
+    nodes: int
+    edges: int
+
+
+LIMITS: Mapping[str, Limits] = {
+    "svg": Limits(2_000, 4_000),  # more is no picture; of many arrows only those that count are drawn
+    "mermaid": Limits(500, 500),  # `maxEdges`, above which viewers refuse to draw, and documents cannot raise it
+}
+ANY_LIMITS = Limits(200_000, 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQuestion:
+    """What `graph` is asked beside the line.
+
+    `last` checkpoints of every subtask; or what happened `around` one, as ("op/sub", checkpoint), in that many
+    `steps`; neither: everything. `form` is the format, which limits how much can be shown.
+    """
+
+    kind: Kind = "checkpoint"
+    last: int | None = None
+    around: tuple[str, int] | None = None
+    steps: int = 1
+    form: str = "table"
+
+    def __post_init__(self) -> None:
+        if self.last is not None and self.around is not None:
+            raise UsageError("--last and --around choose different parts of the history", "give one of them")
+        if self.last is not None and self.last < 1:
+            raise UsageError(f"--last {self.last}: at least one checkpoint")
+        if self.steps < 1:
+            raise UsageError(f"--steps {self.steps}: at least one step")
+        if self.kind == "rollback" and self.form == "svg":
+            message = "--kind rollback --format svg: the space-time diagram has checkpoints and intervals in one"
+            raise UsageError(message, "leave --kind out, or take dot or mermaid")
+
+    @property
+    def limits(self) -> Limits:
+        """The most nodes and edges for the format."""
+        return LIMITS.get(self.form, ANY_LIMITS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """Checkpoints `low` to `high` of each subtask (indices, inclusive), shape (n,); none where `high < low`.
+
+    `row` is the row of the checkpoint that was asked for, -1 for none. Then only messages are shown that were sent
+    or received in one of `intervals`, a bool per row.
+    """
+
+    low: Ints
+    high: Ints
+    row: int = -1
+    intervals: NDArray[np.bool_] | None = None
+
+    def holds(self, subtask: Ints, index: Ints) -> NDArray[np.bool_]:
+        """Whether checkpoint `index` of `subtask` is in it; both of one shape."""
+        found: NDArray[np.bool_] = (self.low[subtask] <= index) & (index <= self.high[subtask])
+        return found
+
+    def shows(self, history: History, edges: MessageEdges) -> NDArray[np.bool_]:
+        """Whether messages touch the intervals that are looked at."""
+        if self.intervals is None:
+            return np.ones(len(edges.channel), np.bool_)
+        return touching(history, edges, self.intervals)
+
+
+def touching(history: History, edges: MessageEdges, intervals: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether messages were sent or received in one of `intervals`, a bool per row of `history`."""
+    received = intervals[history.first[history.dst[edges.channel]] + np.maximum(edges.receive, 0)]
+    sent = intervals[history.first[history.src[edges.channel]] + edges.send]
+    found: NDArray[np.bool_] = sent | (received & (edges.receive >= 0))
+    return found
+
+
+def select(history: History, asked: GraphQuestion) -> Selection:
+    """Choose what to show.
+
+    Raises
+    ------
+    NotFound : there is no such checkpoint to look around
+    UsageError : it is more than the format can hold; says how to ask for less
+    """
+    found = Selection(np.zeros(len(history.subtasks), np.int64), history.newest)
+    if asked.last is not None:
+        found = Selection(np.maximum(found.high - history.survivor - asked.last + 1, 0), found.high)
+    if asked.around is not None:
+        found = _around(history, row_named(history, "--around", *asked.around), asked.steps)
+    nodes = int(np.maximum(found.high - found.low + 1, 0).sum())
+    if nodes > asked.limits.nodes:
+        raise too_much(nodes, "checkpoints", asked.limits.nodes, history, asked)
+    return found
+
+
+def too_much(count: int, what: str, limit: int, history: History, asked: GraphQuestion) -> UsageError:
+    """The refusal, and how to ask for less."""
+    longest = int(history.newest.max(initial=0)) + 1
+    last = (asked.last or longest) * limit // count - 1
+    ways = [f"--last {last} shows the last checkpoints of every subtask"] if last > 0 else []
+    if asked.around is not None:
+        ways = [f"--steps {asked.steps - 1}" if asked.steps > 1 else "--format csv lists them"]
+    else:
+        ways.append("--around OP/SUB=CKPT shows the neighbours of one checkpoint")
+    return UsageError(f"{count} {what} are more than --format {asked.form} can show ({limit})", "; ".join(ways))
+
+
+def _around(history: History, row: int, steps: int) -> Selection:
+    """All that happened in the intervals before and after a checkpoint, and where it was sent and received.
+
+    Every further step takes what happened before and after each checkpoint found so far.
+    """
+    first, count = history.first, int(history.first[-1])
+    owner = owners(history)
+    near, intervals = np.zeros((2, count), np.bool_)
+    near[row] = True
+    for _ in range(steps):
+        intervals = near | np.r_[near[1:] & (np.diff(owner) == 0), False]
+        subtasks = np.zeros(len(history.subtasks), np.bool_)
+        subtasks[owner[intervals]] = True
+        edges = message_edges(history, np.flatnonzero(subtasks[history.src] | subtasks[history.dst]))
+        touched = np.flatnonzero(touching(history, edges, intervals))
+        src, dst = history.src[edges.channel[touched]], history.dst[edges.channel[touched]]
+        send, receive = edges.send[touched], edges.receive[touched]
+        for subtask, interval in ((src, send), (dst, receive)):  # with the checkpoints at both its ends
+            near[first[subtask] + np.maximum(interval, 0)] = True
+            near[first[subtask] + np.minimum(interval + 1, history.newest[subtask])] = True
+        near |= np.r_[False, intervals[:-1] & (np.diff(owner) == 0)] | intervals
+    rows = np.flatnonzero(near)
+    low, high = np.zeros((2, len(history.subtasks)), np.int64)
+    high -= 1
+    subtask, start = np.unique(owner[rows], return_index=True)
+    end = np.r_[start[1:], len(rows)] - 1
+    low[subtask] = rows[start] - first[subtask]
+    high[subtask] = rows[end] - first[subtask]
+    return Selection(low, high, row, intervals)

@@ -1,0 +1,171 @@
+"""What stands for what in a space-time diagram: boxes, arrows and marks, in the picture and in its legend alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cklog.graphs.graph import Edge, Node, Unreceived
+from cklog.render.svg import Attributes, element, number, text_of
+
+INK, MUTED, PAPER = "#1f2328", "#59636e", "#ffffff"
+LINE, PAST, USELESS = "#1a7f37", "#8c959f", "#cf222e"
+SMALL = 11.0
+"""The size of numbers in boxes and on arrows."""
+
+_BOX_HEIGHT = 22.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowStyle:
+    """How an arrow is drawn, and what the legend says of it; `name` is its head's, `text` its label's color."""
+
+    name: str
+    color: str
+    legend: str
+    width: float = 1.4
+    dash: str | None = None
+    text: str = MUTED
+
+
+MESSAGE = ArrowStyle("message", MUTED, "messages")
+ORPHAN = ArrowStyle(
+    "orphan", USELESS, "orphan messages: received, but the line undoes their sending", 1.8, text=USELESS
+)
+IMPLIED = ArrowStyle(
+    "implied", "#e5909a", "orphan messages that force no rollback which others do not force", text="#a8545f"
+)
+IN_FLIGHT = ArrowStyle("flight", "#0969da", "in flight across the line: replayed from the log", 1.4, "6 4", "#0969da")
+NOT_RECEIVED = ArrowStyle("nowhere", "#afb8c1", "sent, and received by no checkpoint", 1.2, "3 4")
+ARROWS = (MESSAGE, ORPHAN, IMPLIED, IN_FLIGHT, NOT_RECEIVED)
+
+
+def arrow_style(row: Edge | Unreceived) -> ArrowStyle:
+    """The style of messages; an arrow that arrives nowhere but is in flight is drawn like all in flight."""
+    if row.in_flight:
+        return IN_FLIGHT
+    if isinstance(row, Unreceived):
+        return NOT_RECEIVED
+    if row.orphan:
+        return IMPLIED if row.dominated else ORPHAN
+    return MESSAGE
+
+
+def definitions() -> str:
+    """Arrow heads."""
+    heads = [
+        element(
+            "marker",
+            element("path", d="M0 0 8 3.5 0 7Z", fill=style.color),
+            id=f"cklog-{style.name}",
+            markerWidth=8,
+            markerHeight=7,
+            refX=8,
+            refY=3.5,
+            orient="auto",
+            markerUnits="userSpaceOnUse",
+        )
+        for style in ARROWS
+    ]
+    return element("defs", *heads)
+
+
+def arrow(style: ArrowStyle, path: str, told: str = "") -> str:
+    """An arrow along a path, with what is said when it is pointed at."""
+    return element(
+        "path",
+        *([element("title", text_of(told))] if told else []),
+        d=path,
+        fill="none",
+        stroke=style.color,
+        stroke_width=style.width,
+        stroke_dasharray=style.dash,
+        marker_end=f"url(#cklog-{style.name})",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BoxStyle:
+    """What a box says by its looks."""
+
+    on_line: bool = False
+    rolled_past: bool = False
+    useless: bool = False
+    state: str = "stored"
+    asked: bool = False
+
+
+def box_style(node: Node) -> BoxStyle:
+    """The looks of a node."""
+    return BoxStyle(node.on_line, node.rolled_past, node.useless, node.state, node.asked)
+
+
+def box(style: BoxStyle, x: float, y: float, width: float, label: str, told: str = "") -> str:
+    """A box around (x, y) with its number."""
+    left, top, right, bottom = x - width / 2, y - _BOX_HEIGHT / 2, x + width / 2, y + _BOX_HEIGHT / 2
+    shape: Attributes = {"x": left, "y": top, "width": width, "height": _BOX_HEIGHT, "rx": 2.0}
+    color = LINE if style.on_line else PAST if style.rolled_past else INK
+    fill = "#d2f4d9" if style.on_line else "#f6f8fa" if style.rolled_past else PAPER
+    parts = [element("title", text_of(told))] if told else []
+    if style.asked:
+        ring: Attributes = {"x": left - 5, "y": top - 5, "width": width + 10, "height": _BOX_HEIGHT + 10, "rx": 5.0}
+        parts.append(element("rect", **ring, fill=PAPER, stroke="#bf8700", stroke_width=2.5))
+    dash = "3 2" if style.state == "current" else None
+    line: Attributes = {"stroke": color, "stroke_width": 2.5 if style.on_line else 1.3, "stroke_dasharray": dash}
+    parts.append(element("rect", **shape, fill=fill, **line))
+    if style.rolled_past:
+        parts.append(element("path", d=_hatching(left, top, right), stroke=PAST, stroke_width=0.8, stroke_opacity=0.7))
+    if style.useless:
+        cross = f"M{number(left)} {number(top)} {number(right)} {number(bottom)}"
+        cross += f"M{number(right)} {number(top)} {number(left)} {number(bottom)}"
+        parts.append(element("path", d=cross, stroke=USELESS, stroke_width=1.5))
+    parts.append(centred(label, x, y, SMALL, INK, bold=style.on_line, halo=style.rolled_past or style.useless))
+    return element("g", *parts)
+
+
+def _hatching(left: float, top: float, right: float) -> str:
+    """Slanting lines over a box; lines, because not every viewer draws patterns."""
+    found, x = [], left + 5.0
+    while x < right + _BOX_HEIGHT - 3:
+        up, down = min(x, right - 1), max(x - _BOX_HEIGHT, left + 1)
+        found.append(f"M{number(up)} {number(top + x - up)} {number(down)} {number(top + x - down)}")
+        x += 7.0
+    return "".join(found)
+
+
+def centred(label: str, x: float, y: float, size: float, color: str, bold: bool = False, halo: bool = False) -> str:
+    """A text around (x, y); with a halo it can be read on anything."""
+    shape: Attributes = {"x": x, "y": y + size * 0.36, "font_size": size, "text_anchor": "middle"}
+    weight = "bold" if bold else None
+    under = element(
+        "text",
+        text_of(label),
+        **shape,
+        font_weight=weight,
+        fill=PAPER,
+        stroke=PAPER,
+        stroke_width=4.0,
+        stroke_linejoin="round",
+    )
+    return (under if halo else "") + element("text", text_of(label), **shape, font_weight=weight, fill=color)
+
+
+def failure_mark(x: float, y: float) -> str:
+    """A bolt that ends a subtask's line."""
+    points = [(2, -14), (-6, 2), (-1, 2), (-3, 14), (7, -4), (1, -4), (6, -14)]
+    told = " ".join(f"{number(x + a)},{number(y + b)}" for a, b in points)
+    return element("polygon", points=told, fill=USELESS, stroke=PAPER, stroke_width=1)
+
+
+def line_stroke(points: str) -> str:
+    """The recovery line through these points."""
+    return element(
+        "polyline",
+        element("title", "recovery line"),
+        points=points,
+        fill="none",
+        stroke=LINE,
+        stroke_width=5,
+        stroke_opacity=0.55,
+        stroke_linejoin="round",
+        stroke_linecap="round",
+    )

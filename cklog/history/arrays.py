@@ -1,0 +1,120 @@
+"""The checkpoints of a run as arrays: the input of every graph analysis.
+
+`History` is what the algorithms see: no files, no Arrow. `cklog.history.records` builds it from checkpoint records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.model import Subtask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """Usable checkpoints of n subtasks with watermarks on c channels.
+
+    Subtask i has checkpoints 0 … newest[i] (0 = initial state); checkpoint x of it is row `first[i] + x` of
+    `label` and `time`. Channel k runs from subtask `src[k]` to `dst[k]`; the watermark that checkpoint x of its
+    sender holds is `sent[sent_at[k] + x]`, of its receiver `received[received_at[k] + x]`. Watermarks are
+    exclusive (next sequence number) and do not decrease along x.
+
+    `survivor[i]`: the last row of subtask i is not a stored checkpoint but its current state (the virtual
+    checkpoint X_i + 1 of `algorithms`): it was not lost in the failure and counts as its newest.
+
+    Attributes
+    ----------
+    subtasks : n names, sorted
+    channels : c names, sorted
+    src, dst : subtask index, shape (c,)
+    first : shape (n + 1,)
+    label : checkpoint number of each row; -1 for the current state, shape (first[n],)
+    time : milliseconds, -1 if not known, shape (first[n],)
+    sent_at, received_at : shape (c + 1,)
+    sent, received : next sequence numbers, shapes (sent_at[c],) and (received_at[c],)
+    survivor : shape (n,), bool
+    """
+
+    subtasks: tuple[Subtask, ...]
+    channels: tuple[str, ...]
+    src: Ints
+    dst: Ints
+    first: Ints
+    label: Ints
+    time: Ints
+    sent_at: Ints
+    received_at: Ints
+    sent: Ints
+    received: Ints
+    survivor: NDArray[np.bool_]
+
+    @property
+    def newest(self) -> Ints:
+        """Index of the newest checkpoint per subtask (the current state for survivors), shape (n,)."""
+        newest: Ints = np.diff(self.first) - 1
+        return newest
+
+    def sent_of(self, line: Ints) -> Ints:
+        """Watermark of every channel's sender at `line` (checkpoint index per subtask), shape (c,)."""
+        found: Ints = self.sent[self.sent_at[:-1] + line[self.src]]
+        return found
+
+    def received_of(self, line: Ints) -> Ints:
+        """Watermark of every channel's receiver at `line`, shape (c,)."""
+        found: Ints = self.received[self.received_at[:-1] + line[self.dst]]
+        return found
+
+    def label_of(self, line: Ints) -> Ints:
+        """Checkpoint numbers of `line`, shape (n,)."""
+        found: Ints = self.label[self.first[:-1] + line]
+        return found
+
+
+def history_of(
+    checkpoints: dict[str, list[int]],
+    sent: dict[str, list[int]],
+    received: dict[str, list[int]],
+    survivors: frozenset[str] = frozenset(),
+) -> History:
+    """A small history written by hand, for examples and tests.
+
+    `checkpoints` maps "op/sub" to the labels of its stored checkpoints (initial state not listed); `sent` and
+    `received` map "a/0->b/0" to the watermark at the initial state, at each stored checkpoint and, for a
+    survivor, at its current state.
+
+    >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
+    >>> h.newest.tolist(), h.sent_of(h.newest).tolist(), h.received_of(h.newest).tolist()
+    ([1, 1], [2], [7])
+    """
+    names = sorted(checkpoints, key=_subtask)
+    index = {name: i for i, name in enumerate(names)}
+    labels = [[0, *checkpoints[n], *([-1] if n in survivors else [])] for n in names]
+    channels = sorted(sent)
+    ends = [c.partition("#")[0].split("->") for c in channels]
+    return History(
+        subtasks=tuple(_subtask(n) for n in names),
+        channels=tuple(channels),
+        src=np.array([index[a] for a, _ in ends], np.int64),
+        dst=np.array([index[b] for _, b in ends], np.int64),
+        first=_starts([len(row) for row in labels]),
+        label=np.array([x for row in labels for x in row], np.int64),
+        time=np.full(sum(map(len, labels)), -1, np.int64),
+        sent_at=_starts([len(sent[c]) for c in channels]),
+        received_at=_starts([len(received[c]) for c in channels]),
+        sent=np.array([v for c in channels for v in sent[c]], np.int64),
+        received=np.array([v for c in channels for v in received[c]], np.int64),
+        survivor=np.array([n in survivors for n in names], np.bool_),
+    )
+
+
+def _subtask(name: str) -> Subtask:
+    operator, _, number = name.rpartition("/")
+    return Subtask(operator, int(number))
+
+
+def _starts(lengths: list[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Raw events (send, receive, checkpoint) turned into checkpoint records."""

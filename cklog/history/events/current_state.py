@@ -1,0 +1,98 @@
+"""What subtasks that did not fail hold now: their current state counts as their newest (virtual) checkpoint.
+
+The evidence is a record of kind `volatile` in `checkpoints/`, or the subtask's own `events/`, if nothing of them can
+be missing: a receive that was lost would let a survivor keep running with an orphan message.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.engine import Reduce
+from cklog.history.events.losses import in_doubt
+from cklog.history.records import Records
+from cklog.history.watermarks import Current
+from cklog.model import Finding, Subtask
+
+COLUMNS = ("event", "operator", "subtask", "channel", "seq", "time", "_path")
+PARTIAL = pa.schema(
+    [
+        pa.field("operator", pa.string()),
+        pa.field("subtask", pa.int64()),
+        pa.field("event", pa.string()),
+        pa.field("channel", pa.string()),
+        pa.field("_path", pa.string()),
+        pa.field("next", pa.int64()),
+    ]
+)
+REDUCE = Reduce(keys=("operator", "subtask", "event", "channel", "_path"), aggregates={"next": "max"})
+
+
+def highest(batch: pa.RecordBatch, as_of: int | None = None) -> pa.RecordBatch:
+    """Next sequence number per subtask, kind of event, channel and file; events after `as_of` (ms) do not count."""
+    table = pa.Table.from_batches([batch])
+    if as_of is not None:
+        table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
+    table = table.set_column(table.column_names.index("subtask"), "subtask", pc.fill_null(table["subtask"], 0))
+    grouped = table.group_by(list(REDUCE.keys), use_threads=False).aggregate([("seq", "max")])
+    grouped = grouped.append_column("next", pc.add(grouped["seq_max"], 1)).select(PARTIAL.names)
+    return grouped.cast(PARTIAL).combine_chunks().to_batches()[0] if len(grouped) else _empty()
+
+
+def kernel(as_of: int | None) -> functools.partial[pa.RecordBatch]:
+    """`highest` as a kernel that a worker can unpickle."""
+    return functools.partial(highest, as_of=as_of)
+
+
+def current_of(
+    table: pa.Table, survivors: Iterable[Subtask], findings: Sequence[Finding]
+) -> tuple[Current, frozenset[Subtask]]:
+    """Watermarks of survivors out of reduced events, and the survivors whose events are there and whole.
+
+    `findings` say what is wrong with the files.
+    """
+    wanted = set(survivors)
+    current, seen = Current(), set()
+    writers: dict[str, set[Subtask]] = {}
+    for row in table.to_pylist():
+        subtask = Subtask(row["operator"], row["subtask"])
+        writers.setdefault(row["_path"], set()).add(subtask)
+        if subtask not in wanted:
+            continue
+        seen.add(subtask)
+        side = {"send": current.sent, "receive": current.received}.get(row["event"])
+        if side is not None and row["channel"] is not None and row["next"] is not None:
+            side[row["channel"]] = max(row["next"], side.get(row["channel"], 0))
+    doubtful = in_doubt({path: frozenset(mine) for path, mine in writers.items()}, findings)
+    return current, frozenset() if doubtful is None else frozenset(seen - doubtful)
+
+
+def volatile_subtasks(records: Records) -> frozenset[Subtask]:
+    """Subtasks whose newest record is of kind volatile; what has been stored since then tells nothing of now."""
+    kinds = records.table["kind"]
+    if pa.types.is_dictionary(kinds.type):
+        kinds = kinds.cast(pa.string())
+    mask = pc.fill_null(pc.equal(kinds, "volatile"), False).to_numpy(zero_copy_only=False)
+    mask = mask & np.append(np.diff(records.subtask) != 0, True)[: len(mask)]
+    return frozenset(records.subtasks[i] for i in np.unique(records.subtask[mask]).tolist())
+
+
+def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
+    """That nothing is known of what some survivors hold."""
+    if not bound:
+        return []
+    names = ", ".join(map(str, bound[:5])) + (f" and {len(bound) - 5} more" if len(bound) > 5 else "")
+    message = (
+        f"nothing tells what {names} hold now: no record of kind volatile and no events/ of theirs that are whole. "
+        "The line shown treats them as failed too; it is safe, and the true one may be newer"
+    )
+    return [Finding("no-current-state", "error", str(bound[0]), message)]
+
+
+def _empty() -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in PARTIAL], schema=PARTIAL)

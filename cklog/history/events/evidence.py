@@ -1,0 +1,150 @@
+"""Raw events read as evidence: checkpoint records made of them, and what else they tell (two scans, seldom four)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.arrays.types import Ints
+from cklog.engine import Kernel, Reduce
+from cklog.history.deliveries import Deliveries
+from cklog.history.events import kernels as events
+from cklog.history.events.batch import SIDES
+from cklog.history.events.channels import examined, suspects
+from cklog.history.events.losses import losses
+from cklog.history.events.order import Order, order_of, unusable
+from cklog.history.events.records import Ports, checkpoint_table, current_of, ports_of, usable_of, with_records
+from cklog.history.watermarks import Current
+from cklog.model import Finding, InputUsed, Subtask
+
+
+class Scan(Protocol):
+    """Reads `events/`: (columns, kernel, partial, reduce) → table, what is wrong with the files, and which they are."""
+
+    def __call__(
+        self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
+    ) -> tuple[pa.Table, list[Finding], list[InputUsed]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvents:
+    """What raw events tell; `table` holds a checkpoint record for each checkpoint that may be used."""
+
+    order: Order
+    ports: Ports
+    deliveries: Deliveries
+    current: Mapping[Subtask, Current]
+    table: pa.Table
+
+    @property
+    def subtasks(self) -> tuple[Subtask, ...]:
+        """Those with events."""
+        return self.order.places.subtasks
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Those that an event names."""
+        return self.ports.names
+
+    def current_of(self, survivors: Iterable[Subtask]) -> tuple[Current, frozenset[Subtask]]:
+        """What survivors hold now, and the survivors whose events tell it."""
+        found = {s: self.current[s] for s in survivors if s in self.current}
+        sent = {name: n for state in found.values() for name, n in state.sent.items()}
+        received = {name: n for state in found.values() for name, n in state.received.items()}
+        return Current(sent, received), frozenset(found)
+
+    def known_sent(self, channels: Sequence[str]) -> Ints:
+        """How far each channel is known to have been sent, by its sends or its receives; shape (channels,)."""
+        known = dict.fromkeys(self.ports.names, 0)
+        for k, value in zip(self.ports.channel.tolist(), self.ports.now().tolist(), strict=True):
+            known[self.ports.names[k]] = max(known[self.ports.names[k]], value)
+        return np.array([known.get(name, 0) for name in channels], np.int64)
+
+
+def read_events(
+    scan: Scan, as_of: int | None, sources: Collection[str], channels: Iterable[str], metadata: pa.Table | None
+) -> tuple[RawEvents, list[Finding], list[InputUsed]]:
+    """Read raw events.
+
+    Parameters
+    ----------
+    as_of : milliseconds; what happened later does not count
+    sources : operators that receive nothing
+    channels : channels that exist although no event may name them
+    metadata : records of `checkpoints/` that hold no watermarks; None if there is no such place
+    """
+    survey, findings, inputs = scan(events.SURVEY_COLUMNS, events.survey(as_of), events.SURVEY, events.SURVEY_REDUCE)
+    order = order_of(survey, findings, as_of)
+    places = order.places
+    rows, more, _ = scan(places.columns(), events.by_interval(places), events.INTERVALS, events.INTERVALS_REDUCE)
+    used = pc.is_in(rows["side"], value_set=pa.array(SIDES))
+    strange = _strange(rows.filter(pc.invert(used)))
+    intervals = rows.filter(used)
+    found = [*findings, *more, *order.findings, *strange]
+
+    def numbers(subtasks: frozenset[Subtask]) -> pa.Table:
+        return scan(places.columns(), events.lsns(places, subtasks), events.LSNS, events.LSNS_REDUCE)[0]
+
+    lost = losses(order, intervals, found, numbers)
+    ports = ports_of(order, intervals, lost.trimmed, channels)
+    deliveries, told = Deliveries(), _unlogged(ports)
+    suspected = suspects(order, ports, intervals, lost)
+    if suspected:
+        runs = scan(places.columns(), events.runs(places, suspected), events.RUNS, events.RUNS_REDUCE)[0]
+        deliveries, wrong = examined(order, ports, lost, runs, suspected)
+        told += wrong
+    table = checkpoint_table(order, ports, usable_of(order, lost, sources))
+    current = current_of(order, ports, lost)
+    if metadata is not None:
+        silent = None if lost.damaged else Current()
+        table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
+        told += left_out
+    raw = RawEvents(order, ports, deliveries, current, table)
+    return raw, [*_widest(findings + more), *order.findings, *strange, *lost.findings, *told], inputs
+
+
+def _widest(findings: list[Finding]) -> list[Finding]:
+    """Without findings of which another scan, which read other fields, has found more places."""
+    return [
+        f
+        for f in findings
+        if not any(f.id == g.id and f.subject == g.subject and set(f.where) < set(g.where) for g in findings)
+    ]
+
+
+def _strange(rows: pa.Table) -> list[Finding]:
+    """Events that cannot be used: of a channel that is not their subtask's, or of no channel or number."""
+    found = []
+    for side, told in (
+        (events.FOREIGN, "sends or receives are not of a channel of their subtask"),
+        (events.INCOMPLETE, "sends or receives name no channel or no sequence number"),
+    ):
+        mine = rows.filter(pc.equal(rows["side"], side))
+        if len(mine):
+            places = zip(mine["path"].to_pylist(), mine["least"].to_pylist(), strict=True)
+            names = sorted(name for name in mine["channel"].to_pylist() if name is not None)
+            subject = names[0] if names else "events/"
+            found.append(unusable(side, subject, pc.sum(mine["rows"]).as_py(), told, sorted(places)))
+    return found
+
+
+def _unlogged(ports: Ports) -> list[Finding]:
+    """Channels of which more was received than the sender's log, which a crash cuts short, tells the sending of."""
+    sent, received = np.zeros((2, len(ports.names)), np.int64)
+    now = ports.now()
+    sent[ports.channel[ports.side == 0]] = now[ports.side == 0]
+    received[ports.channel[ports.side == 1]] = now[ports.side == 1]
+    over = np.flatnonzero(received > sent).tolist()
+    if not over:
+        return []
+    k = over[0]
+    message = (
+        f"{len(over)} channels: messages were received that no event tells the sending of, on {ports.names[k]} "
+        f"{sent[k]} to {received[k] - 1}; they count as sent after the last checkpoint of their sender"
+    )
+    return [Finding("unlogged-sends", "info", ports.names[k], message)]

@@ -1,0 +1,189 @@
+"""The local order of each subtask's raw events, and where in it the subtask took its checkpoints.
+
+Events are in the order of their `lsn` where every event of the subtask has one; else in that of the log: files by
+name (numbers in names by value), then by offset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.columns import codes
+from cklog.arrays.types import Ints
+from cklog.history.events.batch import Places, place
+from cklog.history.events.kernels import FOREIGN, INCOMPLETE
+from cklog.model import Finding, Subtask, Where
+
+_LEAST = np.iinfo(np.int64).min
+
+UNUSABLE = {FOREIGN: "foreign-channel", INCOMPLETE: "incomplete-event"}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Where every subtask took its checkpoints, by subtask and local order.
+
+    Attributes
+    ----------
+    places : the same for kernels
+    taken : a row per checkpoint event: operator, subtask, checkpoint, time, `_path`, `_offset`
+    owner : subtask of each row, shape (checkpoints,)
+    every : places of all checkpoint events of subtasks with numbers, whenever they were taken, by subtask
+    writers : subtasks with events in a file, by path
+    heard : subtasks with an event by the moment asked for
+    counted : events by kind
+    """
+
+    places: Places
+    taken: pa.Table
+    owner: Ints
+    every: Mapping[int, Ints]
+    writers: Mapping[str, frozenset[int]]
+    heard: frozenset[Subtask]
+    counted: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+
+def order_of(survey: pa.Table, findings: Iterable[Finding], as_of: int | None) -> Order:
+    """The order of the events that `survey` (`cklog.history.events.kernels.SURVEY`) tells of.
+
+    Parameters
+    ----------
+    findings : what is wrong with the files; they may name files in which nothing is intact
+    as_of : milliseconds; checkpoints taken later, or at no known time, are left out
+    """
+    counts, single = survey.filter(pc.is_null(survey["offset"])), survey.filter(pc.is_valid(survey["offset"]))
+    subtasks = tuple(sorted(set(_subtasks(survey))))
+    index = {subtask: i for i, subtask in enumerate(subtasks)}
+    writer = np.array([index[s] for s in _subtasks(counts)], np.int64)
+    events = np.bincount(writer, counts["events"].to_numpy(), len(subtasks))
+    numbered = np.bincount(writer, counts["numbered"].to_numpy(), len(subtasks))
+    paths = {*survey["path"].to_pylist(), *(where.path for f in findings for where in f.where)}
+    rank = {path: i for i, path in enumerate(sorted(paths, key=by_number))}
+    whole = single.filter(pc.is_valid(single["checkpoint"]))
+    owner = np.array([index[s] for s in _subtasks(whole)], np.int64)
+    position = _positions(whole, owner, numbered == events, rank)
+    taken = _sorted(whole, owner, position)
+    owner, position, whole = owner[taken], position[taken], whole.take(pa.array(taken))
+    every = {i: position[owner == i] for i in np.flatnonzero((numbered == events) & (events > 0)).tolist()}
+    if as_of is not None:
+        timely = pc.fill_null(pc.less_equal(whole["time"], as_of), False)
+        kept = timely.to_numpy(zero_copy_only=False)
+        owner, position, whole = owner[kept], position[kept], whole.filter(timely)
+    start = np.searchsorted(owner, np.arange(len(subtasks) + 1)).astype(np.int64)
+    by_event = counts.group_by("event", use_threads=False).aggregate([("events", "sum")]).to_pylist()
+    heard = counts.filter(pc.greater(counts["timely"], 0))
+    found = [
+        *_mixed(subtasks, events, numbered),
+        *_incomplete(single.filter(pc.is_null(single["checkpoint"]))),
+        *_backwards(subtasks, owner, position, whole),
+    ]
+    return Order(
+        Places(subtasks, start, position, numbered == events, rank, as_of),
+        whole.select(["operator", "subtask", "checkpoint", "time", "path", "offset"]),
+        owner,
+        every,
+        _writers(counts, writer),
+        frozenset(_subtasks(heard)),
+        {row["event"]: row["events_sum"] for row in sorted(by_event, key=lambda row: row["event"])},
+        tuple(found),
+    )
+
+
+def by_number(path: str) -> tuple[list[tuple[str, int]], str]:
+    """Sort key by which `log-10` comes after `log-2`.
+
+    >>> sorted(["log-10", "log-2", "log"], key=by_number)
+    ['log', 'log-2', 'log-10']
+    """
+    parts = re.split(r"([0-9]+)", path)
+    return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)], path
+
+
+def _subtasks(table: pa.Table) -> list[Subtask]:
+    pairs = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+    return [Subtask(operator, number) for operator, number in pairs]
+
+
+def _positions(whole: pa.Table, owner: Ints, numbered: NDArray[np.bool_], rank: Mapping[str, int]) -> Ints:
+    code, paths = codes(whole["path"])
+    ranks = np.array([rank[path] for path in paths] or [0], np.int64)
+    in_files = place(ranks[code], whole["offset"].to_numpy())
+    found: Ints = np.where(numbered[owner], pc.fill_null(whole["lsn"], 0).to_numpy(), in_files)
+    return found
+
+
+def _sorted(whole: pa.Table, owner: Ints, position: Ints) -> Ints:
+    """Rows by subtask and place; of a checkpoint told twice with one number (`lsn`) only the first."""
+    path, _ = codes(whole["path"])
+    checkpoint = whole["checkpoint"].to_numpy()
+    order = np.lexsort((whole["offset"].to_numpy(), path, checkpoint, position, owner))
+    again = np.ones(len(order), np.bool_)
+    again[:1] = False
+    for column in (owner, position, checkpoint):
+        again[1:] &= np.diff(column[order]) == 0
+    found: Ints = order[~again]
+    return found
+
+
+def _writers(counts: pa.Table, writer: Ints) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for path, i in zip(counts["path"].to_pylist(), writer.tolist(), strict=True):
+        found.setdefault(path, set()).add(i)
+    return {path: frozenset(found[path]) for path in sorted(found)}
+
+
+def _mixed(subtasks: tuple[Subtask, ...], events: Ints, numbered: Ints) -> list[Finding]:
+    rows = np.flatnonzero((numbered > 0) & (numbered < events)).tolist()
+    return [
+        Finding(
+            "mixed-local-order",
+            "warning",
+            str(subtasks[i]),
+            f"{subtasks[i]}: {int(events[i] - numbered[i])} of {int(events[i])} events have no lsn: "
+            "taken in the order of its log",
+        )
+        for i in rows
+    ]
+
+
+def _incomplete(rows: pa.Table) -> list[Finding]:
+    if not len(rows):
+        return []
+    places = zip(rows["path"].to_pylist(), rows["offset"].to_pylist(), strict=True)
+    return [unusable(INCOMPLETE, "events/", len(rows), "checkpoint events without a checkpoint number", places)]
+
+
+def unusable(what: str, subject: str, count: int, told: str, places: Iterable[tuple[str, int]]) -> Finding:
+    """Events that say too little, or what cannot be; of their `places` (file, offset) each file's first is told."""
+    first = dict(sorted(places, reverse=True))
+    path, offset = min(first.items())
+    message = f"{subject}: {count} {told}; not used. The first is at {offset} of {path}"
+    where = tuple(Where(path, first[path]) for path in sorted(first))
+    return Finding(UNUSABLE[what], "error", subject, message, where)
+
+
+def _backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken: pa.Table) -> list[Finding]:
+    """Subtasks whose checkpoints are not in the order of their numbers, or of their times; the first place of each."""
+    number = taken["checkpoint"].to_numpy()
+    time = pc.fill_null(taken["time"], _LEAST).to_numpy()
+    same = owner[1:] == owner[:-1]
+    falls = same & ((number[1:] < number[:-1]) | (position[1:] == position[:-1]))
+    early = same & ~falls & (time[1:] < time[:-1]) & (time[1:] != _LEAST)
+    found = []
+    for flags, told in ((falls, "out of order"), (early, "at an earlier time")):
+        rows = np.flatnonzero(flags)
+        _, first = np.unique(owner[rows], return_index=True)
+        for r in rows[first].tolist():
+            who = str(subtasks[owner[r]])
+            message = f"{who}: checkpoint {number[r + 1]} follows {number[r]} in the local order, {told}"
+            places = tuple(Where(taken["path"][k].as_py(), taken["offset"][k].as_py()) for k in (r, r + 1))
+            found.append(Finding("order-backwards", "error" if flags is falls else "warning", who, message, places))
+    return found

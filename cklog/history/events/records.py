@@ -1,0 +1,214 @@
+"""Raw events as checkpoint records: the watermarks that each checkpoint event stands for.
+
+Whatever follows from checkpoint records follows from these in the same way. A checkpoint has sent and received what
+its subtask did before it in its local order; watermarks are one more than the highest number by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.columns import codes
+from cklog.arrays.types import Ints
+from cklog.errors import CorruptInput
+from cklog.history.events.losses import Losses
+from cklog.history.events.order import Order
+from cklog.history.records import records_of
+from cklog.history.watermarks import MOST_WATERMARKS, Current
+from cklog.inputs.tables import WITH_PLACES
+from cklog.model import Finding, Subtask
+
+_PLACE = ("_path", "_offset")
+_WATERMARKS = WITH_PLACES.field("sent").type
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Both ends of all channels that events tell of, as far as the subtask there has events.
+
+    Port p is side `side[p]` (0 send, 1 receive) of channel `names[channel[p]]`. Its watermark at checkpoint event x
+    of its subtask `owner[p]` is `value[at[p] + x]`, and now `value[at[p + 1] - 1]`.
+    """
+
+    names: tuple[str, ...]
+    channel: Ints
+    side: Ints
+    owner: Ints
+    at: Ints
+    value: Ints
+
+    def now(self) -> Ints:
+        """The watermark of each port at the end of the log, shape (ports,)."""
+        return self.value[self.at[1:] - 1]
+
+
+def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], channels: Iterable[str] = ()) -> Ports:
+    """Watermarks of every port.
+
+    Parameters
+    ----------
+    intervals : `cklog.history.events.kernels.INTERVALS`, of sends and receives
+    channels : channels that exist although no event may name them
+    trimmed : subtasks whose log begins late, shape (n,). A port of theirs was at the first number known before
+        that; a receiver of which none is known, at all that has been sent
+
+    Notes
+    -----
+    Sends are numbered in the sender's order. Where they are not (`order-backwards`), a checkpoint has sent no more
+    than all numbers below those that follow it: the line may get older by that.
+    """
+    names = tuple(sorted({*intervals["channel"].unique().to_pylist(), *channels}))
+    ends = np.array([order.places.ends(name) for name in names], np.int64).reshape(-1)
+    there = np.flatnonzero(ends >= 0)
+    owner, side = ends[there], there & 1
+    lengths = np.diff(order.places.start)[owner] + 1
+    if lengths.sum() > MOST_WATERMARKS:
+        message = f"{len(there)} ends of channels with up to {lengths.max()} checkpoints: their watermarks do not fit"
+        raise CorruptInput(message, "analyse a part of the history: move old events out of a copy")
+    at = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    value, bound = np.zeros(int(at[-1]), np.int64), np.full(int(at[-1]), _NONE)
+    port = np.searchsorted(there, port_keys(names, intervals))
+    cell = at[port] + intervals["interval"].to_numpy()
+    value[cell], bound[cell] = intervals["next"].to_numpy(), intervals["least"].to_numpy()
+    least = np.full(len(there), _NONE)
+    np.minimum.at(least, port, intervals["least"].to_numpy())
+    late = trimmed[owner]
+    value[at[:-1]] = np.maximum(value[at[:-1]], np.where(late & (least < _NONE), least, 0))
+    for p in range(len(there)):
+        part = slice(at[p], at[p + 1])
+        np.maximum.accumulate(value[part], out=value[part])
+        if not side[p]:
+            later = np.minimum.accumulate(bound[part][::-1])[::-1]
+            value[part][:-1] = np.minimum(value[part][:-1], later[1:])
+    found = Ports(names, there >> 1, side, owner, at, value)
+    for p in np.flatnonzero(late & (least == _NONE) & (side == 1)).tolist():
+        sender = np.searchsorted(there, there[p] - 1)
+        value[at[p] : at[p + 1]] = found.now()[sender] if there[sender] == there[p] - 1 else 0
+    return found
+
+
+def port_keys(names: Sequence[str], intervals: pa.Table) -> Ints:
+    """2 * channel + side of each row, for channels numbered as in `names`, which are in order."""
+    code, mine = codes(intervals["channel"])
+    received = pc.equal(intervals["side"], "receive").to_numpy(zero_copy_only=False)
+    index = {name: k for k, name in enumerate(names)}
+    found: Ints = 2 * np.array([index[name] for name in mine] or [0], np.int64)[code] + received
+    return found
+
+
+_NONE = np.iinfo(np.int64).max
+
+
+def checkpoint_table(order: Order, ports: Ports, usable: NDArray[np.bool_]) -> pa.Table:
+    """A record for each usable checkpoint event, as `WITH_PLACES`.
+
+    Parameters
+    ----------
+    usable : which rows of `order.taken` may be used, shape (checkpoints,)
+    """
+    maps = [_maps(order, ports, side, usable) for side in (0, 1)]
+    taken = order.taken.filter(pa.array(usable))
+    none = {field.name: pa.nulls(len(taken), field.type) for field in WITH_PLACES}
+    columns = none | {name: taken[name] for name in ("operator", "subtask", "checkpoint", "time")}
+    columns |= {"sent": maps[0], "received": maps[1], "_path": taken["path"], "_offset": taken["offset"]}
+    return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names)
+
+
+def _maps(order: Order, ports: Ports, side: int, usable: NDArray[np.bool_]) -> pa.MapArray:
+    """The watermarks of one side, as a map from channel for each usable checkpoint."""
+    start = order.places.start
+    mine = np.flatnonzero(ports.side == side)
+    mine = mine[np.argsort(ports.owner[mine], kind="stable")]
+    bounds = np.searchsorted(ports.owner[mine], np.arange(len(start)))
+    keys, items, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for i in range(len(start) - 1):
+        held = mine[bounds[i] : bounds[i + 1]]
+        kept = np.flatnonzero(usable[start[i] : start[i + 1]])
+        keys.append(np.tile(ports.channel[held], len(kept)))
+        items.append(ports.value[(ports.at[held] + kept[:, None]).ravel()])
+        sizes.append(np.full(len(kept), len(held)))
+    offsets = np.r_[0, np.cumsum(np.concatenate(sizes))].astype(np.int32)
+    names = pa.array(ports.names, pa.string())
+    coded = pa.DictionaryArray.from_arrays(pa.array(np.concatenate(keys).astype(np.int32)), names)
+    return pa.MapArray.from_arrays(pa.array(offsets), coded, pa.array(np.concatenate(items)))
+
+
+def usable_of(order: Order, lost: Losses, sources: Collection[str]) -> NDArray[np.bool_]:
+    """Checkpoint events whose watermarks are known: no event before is missing, or none can have been a receive."""
+    n = np.diff(order.places.start)
+    before = order.places.position < np.repeat(lost.first, n)
+    source = np.array([subtask.operator in sources for subtask in order.places.subtasks] or [False])
+    found: NDArray[np.bool_] = before | np.repeat(source[: len(n)], n)
+    return found
+
+
+def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, Current]:
+    """What each subtask holds now that has been heard of and of whose events none can be missing."""
+    found = {}
+    now = ports.now()
+    for i, subtask in enumerate(order.places.subtasks):
+        if subtask in order.heard and not lost.doubtful[i]:
+            current = found[subtask] = Current()
+            for p in np.flatnonzero(ports.owner == i).tolist():
+                side = current.received if ports.side[p] else current.sent
+                side[ports.names[ports.channel[p]]] = int(now[p])
+    return found
+
+
+def with_records(
+    table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], Current | None]
+) -> tuple[pa.Table, list[Finding]]:
+    """Checkpoints of events with what `checkpoints/` says of them besides watermarks.
+
+    A checkpoint that `checkpoints/` does not know may never have been stored, and one without an event has no place:
+    neither is used. Initial states need no event; a record of kind volatile stands for what its subtask holds `now`
+    (None: not known).
+    """
+    records = records_of(metadata)
+    who = [records.subtasks[i] for i in records.subtask.tolist()]
+    row = {(*subtask, n): r for r, (subtask, n) in enumerate(zip(who, records.number.tolist(), strict=True))}
+    keys = list(zip(*(table[name].to_pylist() for name in ("operator", "subtask", "checkpoint")), strict=True))
+    placed = [k for k, key in enumerate(keys) if key in row]
+    taken = table.take(_indices(placed))
+    lent = _lent(records.table.take(_indices(row[keys[k]] for k in placed)), taken["sent"], taken["received"])
+    for name, column in (("time", pc.coalesce(lent["time"], taken["time"])), *((n, taken[n]) for n in _PLACE)):
+        lent = lent.set_column(WITH_PLACES.get_field_index(name), name, column.cast(WITH_PLACES.field(name).type))
+    parts = [lent]
+    volatile = pc.fill_null(pc.equal(records.table["kind"].cast(pa.string()), "volatile"), False).to_pylist()
+    unplaced = []
+    for key in sorted(set(row) - set(keys)):
+        state = Current() if key[2] == 0 else now(who[row[key]]) if volatile[row[key]] else None
+        if state is not None:
+            marks = ([sorted(side.items())] for side in (state.sent, state.received))
+            parts.append(_lent(records.table.slice(row[key], 1), *(pa.array(m, _WATERMARKS) for m in marks)))
+        elif not volatile[row[key]]:
+            unplaced.append(key)
+    found = _left_out("unplaced-checkpoint", unplaced, "have no checkpoint event in events/")
+    unrecorded = sorted(set(keys) - set(row))
+    found += _left_out("unrecorded-checkpoint", unrecorded, "are not in checkpoints/ and may never have been stored")
+    return pa.concat_tables(parts), [*records.findings, *found]
+
+
+def _indices(rows: Iterable[int]) -> pa.Array:
+    return pa.array(list(rows), pa.int64())
+
+
+def _lent(records: pa.Table, sent: Any, received: Any) -> pa.Table:
+    """Records with watermarks, one entry per record each."""
+    columns = {name: records[name] for name in records.column_names} | {"sent": sent, "received": received}
+    return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names).cast(WITH_PLACES)
+
+
+def _left_out(id: str, keys: list[tuple[str, int, int]], told: str) -> list[Finding]:
+    if not keys:
+        return []
+    first = f"{keys[0][0]}/{keys[0][1]}={keys[0][2]}"
+    message = f"{len(keys)} checkpoints {told}, {first} among them; they are not used"
+    return [Finding(id, "warning", first, message)]

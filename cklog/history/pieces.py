@@ -1,0 +1,159 @@
+"""Checkpoint records as pieces of chains: one for each record, or one for each variable that it lists.
+
+A record that lists variables can be restored if every one of them can; what it says of itself as a whole does not
+count then. The time that it took is shared out among its variables by their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.chains.build import holds
+from cklog.history.records import Records
+from cklog.history.variables import FORMS, NoVariables, Variable, variables_of
+from cklog.inputs.pieces import UNFINISHED
+
+Mask = NDArray[np.bool_]
+
+_MAYBE_LOST = "names no parent, and a record before it may be lost"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordPieces:
+    """Rows of `cklog.inputs.pieces.PIECES` with their offsets, and the row of the records that each is of."""
+
+    table: pa.Table
+    record: Ints
+
+
+def record_pieces(records: Records, lost: bool, flaws: pa.Array | None = None) -> RecordPieces:
+    """The pieces of all records, incomplete ones with a flaw.
+
+    Parameters
+    ----------
+    lost : records may be missing, so that a delta without a parent may stand on one of them
+    flaws : what else is wrong with the state of each record, null for nothing
+    """
+    table = _by_record(records, flaws)
+    record = np.arange(len(table))
+    listed = np.flatnonzero(_true(pc.is_valid(records.table["variables"])))
+    if len(listed):
+        table, record = _by_variable(table, listed, records.table["variables"].take(listed).to_pylist())
+    unnamed = holds(table["form"], "delta") & _true(pc.is_null(table["parent"]))
+    if unnamed.any():
+        table = _on_the_one_before(table, unnamed, record, records, lost)
+    return RecordPieces(table, record)
+
+
+def _on_the_one_before(table: pa.Table, unnamed: Mask, record: Ints, records: Records, lost: bool) -> pa.Table:
+    """Deltas that name no parent stand on the record before theirs, whether that has the variable or not."""
+    has_before = np.diff(records.subtask, prepend=-1) == 0
+    before = pa.array(np.r_[0, records.number[:-1]], mask=~has_before)
+    parent = pc.if_else(pa.array(unnamed), before.take(pa.array(record)), table["parent"])
+    table = table.set_column(table.column_names.index("parent"), "parent", parent)
+    if not lost:
+        return table
+    after_gap = ~has_before | (np.diff(records.number, prepend=-1) != 1)
+    doubtful = unnamed & after_gap[record]
+    return _with_flaw(table, doubtful, pa.array([_MAYBE_LOST] * int(doubtful.sum()), pa.string()))
+
+
+def _by_record(records: Records, flaws: pa.Array | None) -> pa.Table:
+    """One piece for each record."""
+    found, n = records.table, len(records.table)
+    unfinished = holds(found["status"], "incomplete") | holds(found["kind"], "volatile")
+    path, offset = _places(found)
+    return pa.table(
+        {
+            "operator": found["operator"],
+            "subtask": pc.fill_null(found["subtask"], 0),
+            "store": _coded(np.zeros(n), [""]),
+            "version": found["checkpoint"],
+            "form": _coded(holds(found["form"], "delta"), FORMS),
+            "parent": found["parent"],
+            "bytes": found["bytes"],
+            "duration_ms": found["duration_ms"],
+            "path": path,
+            "flaw": pc.if_else(pa.array(unfinished), UNFINISHED, pa.nulls(n, pa.string()) if flaws is None else flaws),
+            "offset": offset,
+        }
+    )
+
+
+def _places(found: pa.Table) -> tuple[Any, Any]:
+    """Where the state of each record is, if the record says so, else where the record itself is."""
+    n = len(found)
+    placed = "_path" in found.column_names
+    path = found["_path"] if placed else _coded(np.zeros(n), [""])
+    offset = found["_offset"] if placed else pa.nulls(n, pa.int64())
+    uri = found["uri"]
+    if uri.null_count == n:
+        return path, offset
+    told = pc.is_valid(uri)
+    return pc.coalesce(uri.cast(pa.string()), path.cast(pa.string())), pc.if_else(told, None, offset)
+
+
+def _by_variable(table: pa.Table, listed: Ints, texts: list[str]) -> tuple[pa.Table, Ints]:
+    """Pieces of variables in place of those of the records that list some; and the record of each piece."""
+    owners: list[int] = []
+    entries: list[Variable] = []
+    wrong: dict[int, str] = {}
+    for row, text in zip(listed.tolist(), texts, strict=True):
+        try:
+            found = variables_of(text)
+        except NoVariables as reason:
+            wrong[row] = f"does not say what its variables are: {reason}"
+            continue
+        owners += [row] * len(found)
+        entries += found
+    if wrong:
+        table = _with_flaw(table, np.isin(np.arange(len(table)), [*wrong]), pa.array([*wrong.values()]))
+    owner = np.array(owners, np.int64)
+    whole = np.setdiff1d(np.arange(len(table)), owner)
+    parts = table.take(owner)
+    stored = pa.array([entry.bytes for entry in entries], pa.int64())
+    for name, column in (
+        ("store", pa.array([entry.name for entry in entries], pa.string()).dictionary_encode()),
+        ("form", _coded(np.array([entry.form == "delta" for entry in entries]), FORMS)),
+        ("parent", pa.array([entry.parent for entry in entries], pa.int64())),
+        ("bytes", stored),
+        ("duration_ms", _shared(parts["duration_ms"], owner, stored)),
+    ):
+        parts = parts.set_column(parts.column_names.index(name), name, column)
+    return pa.concat_tables([table.take(whole), parts]), np.r_[whole, owner]
+
+
+def _shared(took: pa.ChunkedArray, owner: Ints, stored: pa.Array) -> pa.Array:
+    """The time that each record took, by the sizes of its variables; not known where one of those is not."""
+    size = pc.fill_null(stored.cast(pa.float64(), safe=False), np.nan).to_numpy()
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    counts = np.diff(np.r_[starts, len(owner)])
+    total = np.repeat(np.add.reduceat(size, starts), counts) if len(size) else size
+    part = np.divide(size, total, out=1 / np.repeat(counts, counts), where=total != 0)
+    alone = np.repeat(counts == 1, counts)
+    return pa.array(pc.fill_null(took, np.nan).to_numpy() * np.where(alone, 1.0, part), from_pandas=True)
+
+
+def _with_flaw(table: pa.Table, which: Mask, flaws: pa.Array) -> pa.Table:
+    """The pieces with these flaws, in their order, for some of them; what has one keeps it."""
+    at = table.column_names.index("flaw")
+    stated = table["flaw"].combine_chunks()
+    found = pc.coalesce(stated, pc.replace_with_mask(stated, pa.array(which), flaws))
+    return table.set_column(at, "flaw", found)
+
+
+def _coded(code: Any, words: Sequence[str]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), pa.array(words))
+
+
+def _true(column: pa.ChunkedArray) -> Mask:
+    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return found

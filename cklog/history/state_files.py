@@ -1,0 +1,84 @@
+"""Whether the state files that checkpoint records name are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.history.records import Records
+from cklog.model import Finding, Where
+
+Mask = NDArray[np.bool_]
+
+_TOLD = 40
+"""Missing files that are told one by one."""
+
+_GONE = "its state file is not there"
+
+Looked = Callable[[str], bool | None]
+"""Whether a file is there; None: its place is not below PATH, so nobody looked."""
+
+
+def is_gone(parser: Any, uri: str | None) -> bool:
+    """Whether the state file that a record names is known not to be there."""
+    return uri is not None and hasattr(parser, "is_stored") and parser.is_stored(uri) is False
+
+
+def gone_states(records: Records, parser: Any) -> tuple[Mask, Mask]:
+    """Records whose state file is gone, and those whose file lies where nobody looked; shape (rows,) each.
+
+    A parser that can look has a method `is_stored`, of a URI; it is asked once for each.
+    """
+    uris = records.table["uri"]
+    none = np.zeros(len(uris), np.bool_)
+    if uris.null_count == len(uris) or not hasattr(parser, "is_stored"):
+        return none, none
+    plain = uris.cast(pa.string()).combine_chunks().dictionary_encode()
+    looked: Looked = parser.is_stored
+    there = pa.array([looked(uri) for uri in plain.dictionary.to_pylist()], pa.bool_()).take(plain.indices)
+    gone = pc.fill_null(pc.invert(there), False)
+    unseen = pc.and_(pc.is_valid(uris), pc.is_null(there))
+    return np.asarray(gone), np.asarray(unseen)
+
+
+def as_flaws(gone: Mask) -> pa.Array | None:
+    """A flaw for each record whose state file is gone, null for the others; None if there is no such record."""
+    return pc.if_else(pa.array(gone), _GONE, pa.nulls(len(gone), pa.string())) if gone.any() else None
+
+
+def state_flaws(records: Records, parser: Any) -> tuple[pa.Array | None, list[Finding]]:
+    """A flaw for each record whose state file is gone (`as_flaws`), with findings on each, and on what was not seen."""
+    gone, unseen = gone_states(records, parser)
+    findings = _missing(records, np.flatnonzero(gone))
+    if unseen.any():
+        count, first = int(unseen.sum()), records.table["uri"][int(unseen.argmax())].as_py()
+        message = f"{count} state files lie outside PATH and were not looked at, {first} among them"
+        findings.append(Finding("unchecked-input", "warning", "state files", message))
+    return as_flaws(gone), findings
+
+
+def newer_without_state(records: Records, gone: Mask, label: Ints) -> list[Finding]:
+    """A finding for each record whose state file is gone and that is newer than its subtask's in a line, `label` (n,).
+
+    Older ones may have been deleted on purpose.
+    """
+    return _missing(records, np.flatnonzero(gone & (records.number > label[records.subtask])))
+
+
+def _missing(records: Records, rows: Ints) -> list[Finding]:
+    found = []
+    for row in rows[:_TOLD].tolist():
+        subject = f"{records.subtasks[records.subtask[row]]}={records.number[row]}"
+        uri = records.table["uri"][row].as_py()
+        message = f"checkpoint {subject}: its state file {uri} is not there"
+        found.append(Finding("missing-state-file", "error", subject, message, (Where(uri),)))
+    if len(rows) > _TOLD:
+        message = f"{len(rows) - _TOLD} more state files are not there"
+        found.append(Finding("missing-state-file", "error", "state files", message))
+    return found

@@ -1,0 +1,218 @@
+"""What a crash and its recovery do to the results of a non-distributed system: the answer of `cklog impact`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.engine import Engine
+from cklog.errors import UsageError
+from cklog.impact.checkpoint import Image, StoredCheckpoints, read_images
+from cklog.impact.crash import Outage, outage
+from cklog.impact.dataflow import Dataflow, aligned, dataflow
+from cklog.impact.elements import Elements
+from cklog.impact.logs import Asked, ChannelLogs, Logged, settled
+from cklog.impact.model import RECOVERIES, ClassSupport, Impact, Moment, OutputImpact, RecoveryClass
+from cklog.impact.output import Recovery, converged, output_impact
+from cklog.impact.support import Pieces, supported
+from cklog.impact.system import SystemLog, read_system
+from cklog.impact.tasks import Logbook, logbook, recovery_tasks
+from cklog.inputs.tables import Tables
+from cklog.model import Answer, Finding
+from cklog.model.names import parse_channel
+from cklog.model.verdict import answer
+
+UNKNOWN_CHECKPOINT = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactQuestion:
+    """`crash`, `restart` in ms, None: as logged. `recovery` "": the strongest class that the evidence supports.
+
+    `checkpoint` in ms, `UNKNOWN_CHECKPOINT`: only its period is known, None: as logged.
+    """
+
+    crash: int | None = None
+    restart: int | None = None
+    recovery: RecoveryClass | str = ""
+    checkpoint: int | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """All that was read once."""
+
+    flow: Dataflow
+    outage: Outage
+    book: Logbook
+    images: StoredCheckpoints
+    manifest: Mapping[str, Any]
+    asked: ImpactQuestion
+
+    def image(self, recovery: RecoveryClass) -> Image | None:
+        """The checkpoint that a recovery class goes back to: with states the newest whole one, else the newest."""
+        asked = self.asked.checkpoint
+        if recovery == "gap" or asked == UNKNOWN_CHECKPOINT:
+            return None
+        until = asked if isinstance(asked, int) else self.outage.crash.most
+        with_states = recovery in ("rollback", "precise")
+        found = self.images.newest(until, [o.name for o in self.flow.operators.values() if o.stateful and with_states])
+        return found if found is None or asked is None or found.time == asked else None
+
+
+def impact_answer(
+    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: ImpactQuestion
+) -> Answer:
+    """Phases, trust and guarantees of every output, and the recovery tasks.
+
+    Raises
+    ------
+    NotFound : nothing tells of a crash, or of the dataflow
+    UsageError : no such recovery class, or times that contradict each other
+    """
+    if asked.recovery and asked.recovery not in RECOVERIES:
+        raise UsageError(f"--recovery {asked.recovery}: not one of {', '.join(RECOVERIES)}")
+    flow, findings = dataflow(tables.manifest)
+    log = read_system(tables, engine_for, split_bytes)
+    images = read_images(tables, engine_for, split_bytes, flow)
+    findings += [*log.findings, *images.findings]
+    inputs = [*images.inputs, *log.inputs]
+    found = outage(log, tables.manifest, asked.crash, asked.restart, images.times)
+    if found is None:
+        return answer("impact", None, findings, inputs, strict=strict, indeterminate=True)
+    book = logbook(found.before)
+    evidence = _Evidence(aligned(flow, book.starts), found, book, images, tables.manifest, asked)
+    logs = ChannelLogs(tables, engine_for, split_bytes, _taken(images))
+    result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
+    findings += [*found.findings, *logs.findings, *_unsupported(result, asked), *_unknown(result)]
+    return answer(
+        "impact",
+        result,
+        findings,
+        [*inputs, *logs.inputs],
+        strict=strict,
+        indeterminate=_indeterminate(result, log),
+    )
+
+
+def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The elements that checkpoints have: they came before them."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for image in images.images:
+        for name, number in image.positions.items():
+            if image.time is not None:
+                found.setdefault(name, []).append((image.time, number))
+    return {name: tuple(sorted(pairs)) for name, pairs in found.items()}
+
+
+def _first_asked(found: Outage) -> Asked:
+    moments = {found.crash.least, found.crash.most}
+    return Asked(moments if found.restart is None else moments | {found.restart})
+
+
+def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
+    """The answer for one state of knowledge about the elements of the sources."""
+    found, flow, gone = evidence.outage, evidence.flow, evidence.book.removed
+    images = {recovery: evidence.image(recovery) for recovery in RECOVERIES}
+    pieces = Pieces(images, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
+    wanted = [name for name in flow.outputs if (flow.operators[name].query or name) not in gone]
+    outputs = tuple(_output(evidence, name, pieces) for name in wanted)
+    strongest: RecoveryClass = max((output.recovery for output in outputs), key=RECOVERIES.index, default="gap")
+    checkpoint = _checkpoint(evidence, strongest, pieces)
+    at = checkpoint.least if checkpoint is not None and checkpoint.exact else None
+    return Impact(
+        crash=found.crash,
+        restart=found.restart,
+        checkpoint=checkpoint,
+        outputs=outputs,
+        tasks=recovery_tasks(flow, found, evidence.book, images[strongest], at, elements, outputs),
+        notes=tuple(f"query {name} was removed before the crash: it does not come back" for name in sorted(gone)),
+    )
+
+
+def _output(evidence: _Evidence, name: str, pieces: Pieces) -> OutputImpact:
+    flow, elements = evidence.flow, pieces.elements
+    stateless = converged(flow, name, elements, _recovery(evidence, "stateless-rollback", pieces))
+    classes = supported(flow, name, pieces, stateless.kind)
+    chosen: Any = evidence.asked.recovery or _strongest(classes)
+    return output_impact(flow, name, elements, _recovery(evidence, chosen, pieces), classes)
+
+
+def _recovery(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Recovery:
+    found = evidence.outage
+    return Recovery(recovery, found.crash, found.restart, _checkpoint(evidence, recovery, pieces))
+
+
+def _strongest(classes: tuple[ClassSupport, ...]) -> RecoveryClass:
+    return [support.recovery for support in classes if not support.missing][-1]
+
+
+def _checkpoint(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Moment | None:
+    """When the checkpoint was: by the first element to send again, by its record, or within a period."""
+    asked, crash = evidence.asked.checkpoint, evidence.outage.crash
+    image, elements = pieces.images[recovery], pieces.elements
+    if recovery == "gap":
+        return None
+    if isinstance(asked, int):
+        return Moment(asked, asked, "--checkpoint")
+    if image is not None and image.time is not None:
+        logged = {name: e for name, e in elements.items() if isinstance(e, Logged) and name in image.positions}
+        times = [e.time_of(image.positions[name]) for name, e in logged.items()]
+        known = [time for time in times if time is not None]
+        time = min(known) if known and len(known) == len(elements) else image.time
+        return Moment(time, time, f"checkpoint {image.number}")
+    period = evidence.manifest.get("checkpoint_interval_ms")
+    if isinstance(period, int) and not isinstance(period, bool) and period > 0:
+        return Moment(crash.least - period, crash.most, "checkpoint_interval_ms in job.json")
+    boots = [event.time for event in evidence.outage.before if event.event == "boot" and event.time is not None]
+    return Moment(min(boots[0], crash.least), crash.most, "boot") if boots else None
+
+
+def _retained(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The first element that is kept of each source, where the manifest says so."""
+    found: dict[str, int] = {}
+    for row in manifest.get("channels", []):
+        channel = parse_channel(row["channel"])
+        if channel is not None and row.get("first_retained") is not None:
+            name = channel.sender.operator
+            found[name] = max(found.get(name, 0), row["first_retained"])
+    return found
+
+
+def _unsupported(result: Impact, asked: ImpactQuestion) -> list[Finding]:
+    """What a recovery class that was asked for lacks."""
+    if not asked.recovery:
+        return []
+    found = []
+    for output in result.outputs:
+        support = next(c for c in output.classes if c.recovery == output.recovery)
+        if support.missing:
+            message = (
+                f"{output.output}: {output.recovery} recovery lacks {'; '.join(support.missing)}; the phases are those "
+                "that it would have"
+            )
+            found.append(Finding("missing-piece", "error", output.output, message))
+    return found
+
+
+def _unknown(result: Impact) -> list[Finding]:
+    """A checkpoint that is known within bounds only, where the answer rests on it."""
+    at = result.checkpoint
+    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
+    if not replays or at is None or at.exact:
+        return []
+    message = (
+        f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are "
+        "bounds"
+    )
+    return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
+
+
+def _indeterminate(result: Impact, log: SystemLog) -> bool:
+    """Whether the answer is a bound, because evidence is missing."""
+    at = result.checkpoint
+    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
+    unknown = any(output.convergence == "unknown" for output in result.outputs)
+    inexact = replays and (at is None or not at.exact)
+    return not result.crash.exact or inexact or unknown or log.damaged

@@ -1,0 +1,140 @@
+"""When the system crashed and when it was back: as asked, as the manifest says, or by boots in the system log.
+
+A boot with no shutdown before the next one is a crash (paper, section 3.2, System State); nobody logs its time. It
+lies between the last sign of life and that next boot, and these bounds are what the answer then rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.errors import NotFound, UsageError
+from cklog.impact.model import Moment
+from cklog.impact.system import Event, SystemLog
+from cklog.model import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A crash and its restart (None: not yet, as far as the log goes).
+
+    `before` are the system log's events of the run that crashed, from its boot on; `undated`: the log cannot tell
+    when, and the times asked for are all that there is.
+    """
+
+    crash: Moment
+    restart: int | None
+    before: tuple[Event, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def outage(
+    log: SystemLog, manifest: Mapping[str, Any], crash: int | None, restart: int | None, signs: tuple[int, ...]
+) -> Outage | None:
+    """Find the crash; None if times contradict each other or are missing, so that there is no answer.
+
+    Parameters
+    ----------
+    crash, restart : ms, as asked for; they overrule everything
+    signs : other signs of life in ms, such as times of checkpoints
+
+    Raises
+    ------
+    NotFound : nothing tells of a crash
+    UsageError : the restart asked for is not after the crash
+    """
+    if crash is None and any(f.id in ("clock-backwards", "no-times") for f in log.findings):
+        return None
+    stated = manifest.get("failure_time")
+    stated = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
+    found = _outage(log, stated, crash, restart, signs)
+    if restart is not None and restart <= found.crash.least:
+        raise UsageError(f"--restart {restart}: not after the crash at {found.crash.least}")
+    return found
+
+
+def _outage(
+    log: SystemLog, stated: int | None, crash: int | None, restart: int | None, signs: tuple[int, ...]
+) -> Outage:
+    """By what was asked for, by boots, by the manifest's `stated` time."""
+    if crash is not None:
+        return _at(log, Moment(crash, crash, "--crash"), restart)
+    runs = [run for run in _crashed_runs(log.events) if run.next is not None]
+    if runs:
+        return _found(runs[-1], stated, restart, signs, _others(runs))
+    if stated is not None:
+        return _at(log, Moment(stated, stated, "job.json"), restart)
+    raise NotFound(
+        "no crash: no boot without a shutdown before the next one, and no failure_time in job.json",
+        "say when with --crash TIME, and --restart TIME if it is back",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Events from a boot without a shutdown to before the next boot, `next`."""
+
+    events: tuple[Event, ...]
+    next: Event | None
+
+
+def _crashed_runs(events: tuple[Event, ...]) -> list[_Run]:
+    boots = [i for i, event in enumerate(events) if event.event == "boot"]
+    found = []
+    for start, end in zip(boots, [*boots[1:], None][: len(boots)], strict=True):
+        run = events[start:end]
+        if not any(event.event == "shutdown" for event in run):
+            found.append(_Run(run, None if end is None else events[end]))
+    return found
+
+
+def _at(log: SystemLog, crash: Moment, restart: int | None) -> Outage:
+    """A crash whose time is given: the run that it ended is the last one booted by then."""
+    dated = [(i, e) for i, e in enumerate(log.events) if e.event == "boot" and e.time is not None]
+    before = [i for i, e in dated if (e.time or 0) <= crash.least]
+    later = [(i, e) for i, e in dated if (e.time or 0) > crash.least]
+    backwards = any(f.id == "clock-backwards" for f in log.findings)
+    if restart is None and later and not backwards:
+        restart = later[0][1].time
+    end = later[0][0] if later else None
+    return Outage(crash, restart, log.events[before[-1] : end] if before else (), _not_back(restart))
+
+
+def _others(runs: list[_Run]) -> tuple[Finding, ...]:
+    """Crashes before the last one."""
+    if len(runs) < 2:
+        return ()
+    times = ", ".join(str(run.events[0].time) for run in runs[:-1])
+    message = f"{len(runs)} runs crashed; this is the last one. For those booted at {times} ms say --crash"
+    return (Finding("several-crashes", "info", "system/", message, tuple(run.events[0].where for run in runs)),)
+
+
+def _found(
+    run: _Run, stated: int | None, restart: int | None, signs: tuple[int, ...], findings: tuple[Finding, ...]
+) -> Outage:
+    """A crash that the system log tells of."""
+    assert run.next is not None
+    assert run.next.time is not None
+    assert run.events[0].time is not None
+    again = run.next.time if restart is None else restart
+    if stated is not None and run.events[0].time <= stated <= run.next.time:
+        return Outage(Moment(stated, stated, "job.json"), again, run.events, findings)
+    times = [e.time for e in run.events if e.time is not None]
+    last = max([*times, *(t for t in signs if run.events[0].time <= t < run.next.time)])
+    crash = Moment(last, run.next.time, "system log")
+    message = (
+        f"the crash itself is not logged: it lies between the last sign of life at {crash.least} ms and the boot at "
+        f"{crash.most} ms; say --crash, or failure_time in job.json"
+    )
+    where = (run.events[-1].where, run.next.where)
+    unknown = Finding("crash-time-unknown", "warning", "system/", message, where)
+    return Outage(crash, again, run.events, (*findings, unknown))
+
+
+def _not_back(restart: int | None) -> tuple[Finding, ...]:
+    if restart is not None:
+        return ()
+    message = "no restart is logged or asked for: phases that end with it, or begin with it, have no end yet"
+    return (Finding("not-restarted", "warning", "system/", message),)

@@ -1,0 +1,308 @@
+"""The elements of a source as a logged channel lists them, read by scans that bring back a few rows.
+
+A question about a moment that no scan has looked at is answered by a bound and remembered; after the next scan, which
+looks at all moments asked for so far, the answer is the log's. `settled` repeats that until nothing new is asked for:
+once more than windows stand in a row.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.engine import Engine, Reduce
+from cklog.engine.merge import merge
+from cklog.impact.elements import Elements
+from cklog.impact.model import Count
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.tables import Tables
+from cklog.model import Finding, InputUsed
+from cklog.model.names import parse_channel
+
+_COLUMNS = ("channel", "seq", "time")
+_PARTIAL = pa.schema(
+    [
+        pa.field("channel", pa.string()),
+        pa.field("part", pa.int64()),
+        pa.field("elements", pa.int64()),
+        pa.field("first_time", pa.int64()),
+        pa.field("last_time", pa.int64()),
+        pa.field("first", pa.int64()),
+        pa.field("last", pa.int64()),
+        pa.field("untimed", pa.int64()),
+    ]
+)
+_REDUCE = Reduce(
+    ("channel", "part"),
+    {
+        "elements": "sum",
+        "first_time": "min",
+        "last_time": "max",
+        "first": "min",
+        "last": "max",
+        "untimed": "sum",
+    },
+)
+"""Part i ≥ 0: the elements between two moments; part -1 - i: element number i of those asked for."""
+
+_ROUNDS, _FURTHEST = 64, 1 << 62
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Elements between two moments: times and numbers (`seq`) of the first and the last."""
+
+    elements: int
+    first_time: int
+    last_time: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Asked:
+    """Moments and numbers of elements that somebody asked for."""
+
+    moments: set[int] = field(default_factory=set)
+    numbers: set[int] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.moments) + len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Elements of a logged channel (`cklog.impact.elements.Elements`); `beside` answers what the log cannot.
+
+    `moments` rise; part i of `parts` lies before moment i, the last one behind all; None: nothing logged there.
+    `times` of elements by number. `taken` : elements below a number came before a moment, (moment, number): a
+    checkpoint has them, and the log need not.
+    """
+
+    moments: tuple[int, ...]
+    parts: tuple[Part | None, ...]
+    times: dict[int, int]
+    asked: Asked
+    beside: Elements
+    taken: tuple[tuple[int, int], ...] = ()
+
+    def span(self) -> Part | None:
+        """All of it as one part."""
+        found = _there(self.parts)
+        if not found:
+            return None
+        return Part(
+            sum(p.elements for p in found),
+            min(p.first_time for p in found),
+            max(p.last_time for p in found),
+            min(p.first for p in found),
+            max(p.last for p in found),
+        )
+
+    def _place(self, moment: int) -> int | None:
+        """Index of the part behind a moment, None if no scan has looked there."""
+        moment = _within(moment)
+        self.asked.moments.add(moment)
+        at = int(np.searchsorted(np.array(self.moments, np.int64), moment))
+        return at + 1 if at < len(self.moments) and self.moments[at] == moment else None
+
+    def count(self, start: int, end: int | None) -> Count:
+        if end is not None and end <= start:
+            return Count(0, 0)
+        other = self.beside.count(start, end)
+        low, high = self._place(start), len(self.parts) if end is None else self._place(end)
+        if low is None or high is None:
+            return other
+        before, here, behind = (_there(p) for p in (self.parts[:low], self.parts[low:high], self.parts[high:]))
+        found = sum(part.elements for part in here)
+        if not behind:
+            return _both(Count(found, None), other)
+        wanted = behind[0].first - self._next_number(before, here or behind, start)  # dense numbers: holes count too
+        return _both(Count(min(found, wanted), max(found, wanted)), other)
+
+    def last_before(self, moment: int) -> int | None:
+        before, behind = self._around(moment)
+        if behind and self._joined(before, behind, moment) and (before or behind[0].first == 0):
+            return before[-1].last_time if before else None
+        return self.beside.last_before(moment)
+
+    def first_from(self, moment: int) -> int | None:
+        before, behind = self._around(moment)
+        known = behind and self._joined(before, behind, moment)
+        return behind[0].first_time if known else self.beside.first_from(moment)
+
+    def number(self, moment: int) -> int | None:
+        before, behind = self._around(moment)
+        return behind[0].first if behind and self._joined(before, behind, moment) else self.beside.number(moment)
+
+    def _next_number(self, before: list[Part], behind: list[Part], moment: int) -> int:
+        """The number of the first element from a moment on, a bound from below where the log lacks it.
+
+        What a log no longer keeps came before its first element.
+        """
+        if before:
+            return before[-1].last + 1
+        if behind[0].first_time <= moment:
+            return behind[0].first
+        return max((number for time, number in self.taken if moment >= time), default=0)
+
+    def _joined(self, before: list[Part], behind: list[Part], moment: int) -> bool:
+        """Whether no element is missing between the two."""
+        return behind[0].first == self._next_number(before, behind, moment)
+
+    def _around(self, moment: int) -> tuple[list[Part], list[Part]]:
+        """What is logged before a moment and from it on; nothing, if no scan has looked there."""
+        at = self._place(moment)
+        return ([], []) if at is None else (_there(self.parts[:at]), _there(self.parts[at:]))
+
+    def time_of(self, number: int) -> int | None:
+        number = _within(number)
+        self.asked.numbers.add(number)
+        return self.times[number] if number in self.times else self.beside.time_of(number)
+
+
+def _within(number: int) -> int:
+    """A moment or number that fits 64 bits whatever a damaged log says."""
+    return min(max(number, -_FURTHEST), _FURTHEST)
+
+
+def _there(parts: Iterable[Part | None]) -> list[Part]:
+    return [part for part in parts if part is not None]
+
+
+def _both(one: Count, other: Count) -> Count:
+    """What two bounds leave; where they contradict each other, the first."""
+    most = other.most if one.most is None else one.most if other.most is None else min(one.most, other.most)
+    least = max(one.least, other.least)
+    return one if most is not None and least > most else Count(least, most)
+
+
+@dataclass(slots=True)
+class ChannelLogs:
+    """The logs of sources' channels: each scan looks at more moments than the one before.
+
+    `taken` : what checkpoints have of each source, see `Logged`
+    """
+
+    tables: Tables
+    engine_for: Callable[[int], Engine]
+    split_bytes: int
+    taken: Mapping[str, tuple[tuple[int, int], ...]]
+    findings: list[Finding] = field(default_factory=list)
+    inputs: list[InputUsed] = field(default_factory=list)
+
+    def read(self, asked: Asked, periods: Mapping[str, Elements]) -> dict[str, Elements]:
+        """The elements of each source: as logged, or as `periods` (by source) say."""
+        if not self.tables.has("channels"):
+            self.findings = list(self.tables.findings("channels"))
+            return dict(periods)
+        moments, numbers = tuple(sorted(asked.moments)), tuple(sorted(asked.numbers))
+        kernel = functools.partial(_parts, moments, numbers)
+        scan = self.tables.scan("channels", _COLUMNS, kernel, _PARTIAL, _REDUCE, self.split_bytes)
+        scanned = self.engine_for(self.tables.bytes_of("channels")).run(scan)
+        self.findings = [*self.tables.findings("channels"), *damage_findings(scanned.damage)]
+        self.inputs = list(self.tables.inputs("channels", dict(scanned.records)))
+        rows = sorted(scanned.table.to_pylist(), key=lambda r: (r["channel"], r["part"]))
+        return {name: self._of_source(name, rows, moments, numbers, asked, given) for name, given in periods.items()}
+
+    def _of_source(
+        self,
+        source: str,
+        rows: list[dict[str, int]],
+        moments: tuple[int, ...],
+        numbers: tuple[int, ...],
+        asked: Asked,
+        beside: Elements,
+    ) -> Elements:
+        """From the channel to the first operator, by name, that has logged anything of a source."""
+        mine = [row for row in rows if _ends(str(row["channel"]))[0] == source]
+        if not mine:
+            return beside
+        first = _ends(str(mine[0]["channel"]))
+        mine = [row for row in mine if _ends(str(row["channel"])) == first]
+        channels = len({row["channel"] for row in mine})
+        if channels > 1:
+            message = f"{source} sends to {first[1]} on {channels} channels; the logs of parallel channels are not used"
+            self.findings.append(Finding("parallel-source", "warning", source, message))
+            return beside
+        untimed = sum(row["untimed"] for row in mine)
+        parts = {row["part"]: row for row in mine}
+        timed = tuple(_part(parts.get(i)) for i in range(len(moments) + 1))
+        if untimed or not _rises(timed):
+            why = f"{untimed} have no time" if untimed else "their times do not rise with their numbers"
+            message = f"{mine[0]['channel']}: the logged elements are not used: {why}"
+            self.findings.append(Finding("unordered-elements", "error", source, message))
+            return beside
+        times = {n: parts[-1 - i]["first_time"] for i, n in enumerate(numbers) if -1 - i in parts}
+        return Logged(moments, timed, times, asked, beside, self.taken.get(source, ()))
+
+
+def settled(
+    logs: ChannelLogs, asked: Asked, periods: Mapping[str, Elements], find: Callable[[dict[str, Elements]], Found]
+) -> Found:
+    """What `find` says of the sources' elements when the logs have answered all that it asks for."""
+    for _ in range(_ROUNDS):
+        known = len(asked)
+        found = find(logs.read(asked, periods))
+        if len(asked) == known or not logs.tables.has("channels"):
+            break
+    return found
+
+
+def _ends(channel: str) -> tuple[str, str]:
+    """The operators at the ends of a channel, empty if it has no such name."""
+    found = parse_channel(channel)
+    return ("", "") if found is None else (found.sender.operator, found.receiver.operator)
+
+
+def _part(row: dict[str, int] | None) -> Part | None:
+    if row is None or not row["elements"]:
+        return None
+    return Part(row["elements"], row["first_time"], row["last_time"], row["first"], row["last"])
+
+
+def _rises(parts: Iterable[Part | None]) -> bool:
+    found = _there(parts)
+    return all(a.last < b.first for a, b in pairwise(found))
+
+
+def _parts(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Count a batch's elements between moments, and find those of given numbers."""
+    time = pc.fill_null(batch["time"], 0).to_numpy(zero_copy_only=False)
+    timed = pc.is_valid(batch["time"]).to_numpy(zero_copy_only=False)
+    seq = batch["seq"].to_numpy(zero_copy_only=False)
+    part = np.searchsorted(np.array(moments, np.int64), time, side="right")
+    rows = np.arange(len(seq))
+    if numbers:
+        place = np.searchsorted(np.array(numbers, np.int64), seq)
+        named = np.flatnonzero(np.append(np.array(numbers, np.int64), -1)[place] == seq)
+        rows, part = np.r_[rows, named], np.r_[part, -1 - place[named]]
+    column = batch["channel"]
+    table = pa.table(
+        {
+            "channel": (column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column).take(rows),
+            "part": part.astype(np.int64),
+            "elements": timed[rows].astype(np.int64),
+            "first_time": pa.array(time[rows], mask=~timed[rows]),
+            "last_time": pa.array(time[rows], mask=~timed[rows]),
+            "first": seq[rows],
+            "last": seq[rows],
+            "untimed": (~timed[rows]).astype(np.int64),
+        },
+        schema=_PARTIAL,
+    )
+    found = merge([table], _REDUCE)
+    return pa.RecordBatch.from_arrays([_whole(found[name]) for name in _PARTIAL.names], schema=_PARTIAL)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

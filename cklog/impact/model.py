@@ -1,0 +1,212 @@
+"""What a failure and its recovery do to the results of a query: windows, operators, phases, trust.
+
+Words of Brand, Grawunder and Appelrath, "A Modular Approach for Non-Distributed Crash Recovery for Streaming
+Systems" (BTW 2017), sections 3 to 5. Times are application time in integer milliseconds, ranges are half-open.
+
+A window operator yields a result for each of its input elements: at time t over the elements in [s, t], with
+s = start(t) of `Window`. Filters, maps and unions pass elements on one by one; a join pairs an element at t with
+those of the other side in that side's window at t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cklog.model.trust import Trust
+
+OperatorClass = Literal["arbitrary", "deterministic", "convergent-capable", "repeatable"]
+CLASSES: tuple[OperatorClass, ...] = ("arbitrary", "deterministic", "convergent-capable", "repeatable")
+
+RecoveryClass = Literal["gap", "stateless-rollback", "rollback", "precise"]
+RECOVERIES: tuple[RecoveryClass, ...] = ("gap", "stateless-rollback", "rollback", "precise")
+"""Recovery techniques, each of which needs more evidence than the one before."""
+
+ConvergenceKind = Literal["none", "finite", "unknown", "infinite"]
+KINDS: tuple[ConvergenceKind, ...] = ("none", "finite", "unknown", "infinite")
+"""Of two inputs the later one here is what their operator is left with."""
+
+
+Guarantee = Literal["at-most-once", "at-least-once", "exactly-once", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`size` and `slide` in ms (kind time) or elements (kind count); windows start at `start` + n · slide.
+
+    `start` None: at the first element after a start from an empty state. `system`: by the clock of the machine.
+    """
+
+    kind: Literal["time", "count"]
+    size: int
+    slide: int
+    start: int | None = None
+    system: bool = False
+
+    def first_without(self, last: int, start: int) -> int:
+        """The first time (or element) whose window holds nothing at or before `last`; windows align with `start`.
+
+        >>> Window("time", 60_000, 10).first_without(359_990, 0), Window("count", 2, 2).first_without(4, 0)
+        (419990, 6)
+        """
+        return start + self.slide * ((last + self.size - self.slide - start) // self.slide + 1)
+
+    def next_start(self, at: int, start: int) -> int:
+        """The first time at or after `at` at which a window starts.
+
+        >>> Window("time", 2000, 2000).next_start(5000, 0)
+        6000
+        """
+        return start + self.slide * -((start - at) // self.slide)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator with its inputs in order; `windows` one per input (join), one, or none (stateless).
+
+    `stated` is the class that the manifest gives, None: derived (`operator_class`).
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()
+    stated: OperatorClass | None = None
+    query: str = ""
+    drops: bool = False
+    delivery: Literal["plain", "transactional", "deduplicates"] = "plain"
+
+    @property
+    def joins(self) -> bool:
+        """Whether it pairs elements of its inputs."""
+        return self.kind == "join"
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it keeps anything from one element to the next."""
+        return bool(self.windows) or (self.stated is not None and self.stated != "repeatable")
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """An operator's class and why it is that one."""
+
+    operator: str
+    recovery: OperatorClass
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many results, between two bounds; `most` None: nothing bounds it."""
+
+    least: int
+    most: int | None
+
+    def __add__(self, other: Count) -> Count:
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Count(self.least + other.least, most)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is one number."""
+        return self.least == self.most
+
+
+NOTHING = Count(0, 0)
+UNKNOWN = Count(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time between two bounds, inclusive, and where it was found."""
+
+    least: int
+    most: int
+    source: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is one time."""
+        return self.least == self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Results at application times [from_, to) and what became of them; `to` None: no end is known.
+
+    offline: missing. convergence: wrong, `kind` says whether it ends; under a join some are missing instead.
+    duplicate: sent twice. Where checkpoint or crash are only known within bounds the span is the widest.
+    """
+
+    phase: Literal["offline", "convergence", "duplicate"]
+    from_: int
+    to: int | None
+    results: Count
+    kind: ConvergenceKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrustSpan:
+    """Results sent after the restart for application times [from_, to), and their trust."""
+
+    trust: Trust
+    from_: int
+    to: int | None
+    results: Count
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSupport:
+    """Whether the evidence supports a recovery class for an output, and the pieces that are missing."""
+
+    recovery: RecoveryClass
+    guarantee: Guarantee
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputImpact:
+    """What a query's output suffered under one recovery class.
+
+    `first_right` is the time of the first result after the convergence phase, None: none, or not known.
+    """
+
+    output: str
+    query: str
+    recovery: RecoveryClass
+    supported: bool
+    guarantee: Guarantee
+    convergence: ConvergenceKind
+    first_right: int | None
+    missing: Count
+    wrong: Count
+    doubled: Count
+    in_doubt: Count
+    phases: tuple[Phase, ...]
+    trust: tuple[TrustSpan, ...]
+    operators: tuple[Classified, ...]
+    classes: tuple[ClassSupport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One step of the recovery: what is done to whom, `with_` which logged values, by name."""
+
+    step: int
+    task: str
+    subject: str
+    with_: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """The answer of `cklog impact` (JSON schema cklog.impact/1)."""
+
+    crash: Moment
+    restart: int | None
+    checkpoint: Moment | None
+    outputs: tuple[OutputImpact, ...]
+    tasks: tuple[Task, ...]
+    notes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)

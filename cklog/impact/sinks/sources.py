@@ -1,0 +1,69 @@
+"""What sources are read again after a restart, and whether it is still there, by the Kafka logs if they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.impact.sinks.guarantees import all_hold
+from cklog.impact.sinks.impact import Again, Piece
+from cklog.inputs.partitions import Partition, Range
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.kafka_logs import Bindings
+from cklog.model import SourceOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Kafka logs beside a run, and which partition each source is; the group of `bindings` is the job's own."""
+
+    logs: PartitionLogs
+    bindings: Bindings
+
+    def partition(self, source: str) -> Partition | None:
+        """The log of a source, None if it is not here."""
+        name = self.bindings.source(source)
+        known = any(folder.name == name for folder in self.logs.layout.folders)
+        return self.logs.partitions([name])[name] if known else None
+
+    def committed(self, source: str) -> int | None:
+        """What the job's group has committed of a source."""
+        name, group = self.bindings.source(source), self.bindings.group
+        found = [c.offset for c in self.logs.commits[0] if group and c.group == group and c.name == name]
+        return found[0] if found else None
+
+    def holds(self, log: Partition, start: int) -> bool:
+        """Whether a log has everything from an offset on, after its broker's restart too."""
+        count = self.logs.counts([Range(log.folder.topic, log.folder.partition, start)])[0]
+        return not (count.missing or count.beyond or count.cut or log.gaps)
+
+
+def read_again(source: SourceOffset, reached: Iterable[Any], logs: Logs | None) -> Again:
+    """From where a source resumes to where the crashed job had come, at least and at the most.
+
+    Parameters
+    ----------
+    reached : offsets to which it is known to have come; those that are no offsets tell nothing
+    """
+    start = offset_of(0 if source.offset is None else source.offset)
+    log = None if logs is None else logs.partition(source.source)
+    found = [offset_of(value) for value in (*reached, None if logs is None else logs.committed(source.source))]
+    known = max((value for value in found if value is not None and (start is None or value > start)), default=None)
+    most = None if log is None else max(log.log_end, known or 0, start or 0)
+    kept = None if logs is None or log is None or start is None else logs.holds(log, start)
+    return Again(source.source, f"{source.operator}/{source.subtask}", source.offset, known, most, kept)
+
+
+def offset_of(value: Any) -> int | None:
+    """An offset that counts records; None: it is something else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def input_piece(again: Sequence[Again]) -> Piece:
+    """Whether all sources still hold what is read again."""
+    if not again:
+        return Piece("input", None, "no-source-offsets")
+    holds = all_hold(row.kept for row in again)
+    some = tuple(dict.fromkeys(row.source for row in again if row.kept is holds)) if holds is not True else ()
+    return Piece("input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some)

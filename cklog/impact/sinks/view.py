@@ -1,0 +1,218 @@
+"""The impact on sinks of a distributed run as sentences and rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
+from cklog.impact.sinks.only_guarantees import Guarantees
+from cklog.model import Answer
+from cklog.render.view import Section, View, section
+
+WHY: Mapping[str, str] = {
+    "in-flight": "planned and not committed: it is run again, with its stored range",
+    "by-batch-number": "it is run again, and a sink that has its number drops it",
+    "not-run-again": "no commit, and a restart does not run it: what it had not finished never comes",
+    "input-file-missing": "input files are gone, and a restart takes them for empty",
+    "sink-log-has-it": "the sink's log has the batch already",
+    "sink-log-lacks-it": "it is run again, and only the files of the second run will be in the sink's log",
+    "left-files": "it is run again, and the first run has left files that no log lists",
+    "no-left-files": "it is run again, and the first run has left no file",
+    "done-again": "committed batches are planned afresh, perhaps with other boundaries",
+    "sink-log-skips": "the sink skips every batch that its log has: its log must lose them too, on a copy",
+    "sink-log-lost": "the sink's log lacks the batch, so readers miss what it listed",
+    "sink-skips-new": "the sink's log is ahead: what these batches read now is skipped",
+    "read-again": "read again from the checkpoint on",
+    "committed-later": "a newer checkpoint has committed, or may have committed, what comes again",
+    "committed-by-restore": "pending in the checkpoint: the restore commits it",
+    "rolled-back": "taken after the checkpoint of the line, and put out",
+    "taken-since": "what was taken after the checkpoint is not known",
+    "in-its-queue": "its output queue has the results already: the replay filter drops them",
+    "gone-from-log": "in flight, and gone from the channel's log",
+    "no-log": "in flight, and no log of the channel is here",
+    "below-log-start": "committed before the log's start: auto.offset.reset decides",
+    "behind-commit": "behind the committed offset: processed without a commit, or never",
+    "cut-off": "a restarting broker cuts the log before them",
+    "offsets-used-again": "committed beyond the restarted log's end: new records get these offsets",
+}
+"""Why an interval's results are doubled or missing."""
+
+PIECES: Mapping[str, str] = {
+    "input-kept": "all that is read again is still there",
+    "input-unknown": "whether what is read again of {names} is there (--kafka FOLDER tells of topics, --map of files)",
+    "input-gone": "what is read again of {names}: it is no longer there",
+    "input-files-missing": "input files of the batch in flight: {names}",
+    "no-source-offsets": "where the sources go on: no offset of theirs is known",
+    "channels-kept": "the messages in flight are in the channels' logs",
+    "channels-gone": "messages in flight that the logs have lost: {names}",
+    "channels-unlogged": "a log of the messages in flight: {names}",
+    "state-loads": "every state store can load its version",
+    "state-unknown": "whether the state can be loaded",
+    "no-state": "there is no state",
+    "initial-state": "it begins with the initial state",
+    "snapshot-whole": "the snapshot is whole",
+    "line-stored": "the line is made of stored checkpoints",
+    "committed-offsets": "the committed offset is the state",
+    "log-of-results": "the sink's log of results",
+    "broken-log-of-results": "a sink's log that has every batch and none beyond",
+    "log-not-trimmed": "a sink's log without the batches that come again: trim it, on a copy",
+    "no-left-files": "no file lies in the sink's folder that its log does not list",
+    "unlisted-files": "a folder without files that the sink's log does not list: {names}",
+    "drops-batch-numbers": "the sink drops a batch number that it has",
+    "unknown-sink": "what the sink is: a log, transactions or keys by which results are dropped that it has",
+    "no-committer": "a sink with transactions, or keys by which results are overwritten: it has no committer",
+    "unread-committer": "what the sink's committer holds: cklog reads Kafka's only",
+    "transactions": "the sink's transactions",
+    "committed-since": "a newer checkpoint: its transactions are visible and come again ({names})",
+    "uncommitted-seen": "readers of committed records (isolation.level)",
+    "transactional": "the sink is transactional (job.json)",
+    "deduplicates": "the sink drops what it has (job.json)",
+    "replay-filter": "the replay filter of the eventual checkpoint",
+    "nothing-again": "nothing comes to it again",
+    "delivery-not-stated": "a sink with transactions or keys: job.json states no delivery for it",
+    "unknown-consumer": "what the consumer does with a record that comes again",
+}
+"""Evidence for a guarantee, or, where it is missing, what it would take."""
+
+NOTES: Mapping[str, str] = {
+    "going-back": "Going back removes offsets and commits, on a copy: see cklog recovery-line.",
+    "sinks-not-named": "This metadata names no operators: what is told of any sink goes for each of the job's.",
+    "sinks-by-name": "Sinks are known by their operators' names and transactions; one of an older kind is not known.",
+    "reach-unknown": (
+        "How far the job had come behind its checkpoint is in no file here: --against SNAPSHOT or --kafka FOLDER "
+        "with --group gives bounds."
+    ),
+    "no-sinks": "No operator is known to be a sink: each feeds another one. kind in job.json can say which is.",
+    "no-groups": "No group's committed offsets are here.",
+}
+
+_MOST = 40
+"""Rows of a section that are shown; all of them are in the JSON."""
+_FATES: Mapping[str, str] = {
+    "missing": "missing",
+    "may-be-missing": "may be missing",
+    "doubled": "doubled",
+    "may-be-doubled": "may be doubled",
+    "skipped": "skipped by the sink, which has it",
+    "once": "written again and seen once",
+}
+_NAMED = 3
+
+
+def sink_impact_view(answer: Answer) -> View:
+    """Interval by interval, then what can be kept."""
+    found: SinkImpact = answer.result
+    sections = [
+        _cut("Results", [_interval(row) for row in found.intervals], _INTERVAL),
+        _cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),
+        _cut("Read again", [_again(row) for row in found.again], _AGAIN),
+        _cut("Transactions", [_transaction(row) for row in found.transactions], _TRANSACTION),
+        _cut("Named", [(row.sink, row.why, name) for row in found.intervals for name in row.names], _NAMES),
+    ]
+    notes = tuple(NOTES[note] for note in found.notes)
+    return View(_headline(answer), tuple(s for s in sections if s.rows), notes)
+
+
+def guarantee_view(answer: Answer) -> View:
+    """What can be kept, sink by sink."""
+    found: Guarantees = answer.result
+    told = dict.fromkeys(
+        f"{row.sink}{f' ({row.readers})' if row.readers else ''}: {_kept(row)}" for row in found.guarantees
+    )
+    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    headline = f"{'; '.join([*told][:_NAMED])}{more}." if told else "No sink or output is known."
+    return View(headline, (_cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),))
+
+
+def _kept(row: Guarantee) -> str:
+    return f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
+
+
+_INTERVAL = ("sink", "readers", "results", "of", "from", "to", "at most", "count", "why")
+_GUARANTEE = ("sink", "readers", "can be kept", "at best", "next", "which needs")
+_AGAIN = ("source", "reader", "from", "to", "at most", "there")
+_TRANSACTION = ("sink", "transaction", "producer", "checkpoint", "becomes", "log", "from", "to", "records")
+_NAMES = ("sink", "why", "name")
+
+
+def _cut(title: str, rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> Section:
+    note = f"and {len(rows) - _MOST} more rows: --json has them all" if len(rows) > _MOST else ""
+    return section(title, columns, rows[:_MOST], note)
+
+
+def _headline(answer: Answer) -> str:
+    found: SinkImpact = answer.result
+    lead = "As the files are now, a restart fails; once they are repaired: " if found.fails else ""
+    if not found.line:
+        return "There is nothing that a restart could begin from, so nothing can be said of its results."
+    told = [_of_fate(found.intervals, fate) for fate in _FATES]
+    said = "; ".join(text for text in told if text)
+    return f"{lead}{said[:1].upper()}{said[1:]}." if said else f"{lead}No result is known to be doubled or missing."
+
+
+def _of_fate(intervals: Sequence[OutputInterval], fate: str) -> str:
+    """What shares a fate: a few spans, and how many more."""
+    spans = list(dict.fromkeys(_span(row) for row in intervals if row.fate == fate))
+    if not spans:
+        return ""
+    more = f" and {len(spans) - _NAMED} more" if len(spans) > _NAMED else ""
+    return f"{_FATES[fate]}: {', '.join(spans[:_NAMED])}{more}"
+
+
+def _span(row: OutputInterval) -> str:
+    """An interval and whose results it is about.
+
+    >>> _span(OutputInterval("out", "of all files", "may-be-doubled", "batch", 6, 7, 7, 1, "left-files"))
+    'batch 6 of out (of all files)'
+    """
+    whose = f"{row.sink} ({row.readers})" if row.readers else row.sink
+    if row.of == "batch":
+        return f"batch {row.from_} of {whose}" if row.to == row.from_ + 1 else _batches(row, whose)
+    if row.of == "transaction":
+        return f"{row.count} transaction{'' if row.count == 1 else 's'} of {whose}"
+    end = row.to if row.to is not None else row.most
+    bound = "on" if end is None else f"to {_cell(end)}"
+    return f"{whose} of {row.of} from {_cell(row.from_)} {bound}"
+
+
+def _batches(row: OutputInterval, whose: str) -> str:
+    return f"batches {row.from_} to {row.to - 1} of {whose}"
+
+
+def _interval(row: OutputInterval) -> tuple[Any, ...]:
+    cells = [_cell(value) for value in (row.from_, row.to, row.most, row.count)]
+    return row.sink, row.readers or "-", row.fate.replace("-", " "), row.of, *cells, WHY[row.why]
+
+
+def _guarantee(row: Guarantee) -> tuple[Any, ...]:
+    needs = "; ".join(_piece(piece) for piece in row.missing)
+    best = "-" if row.at_best == row.guarantee else row.at_best
+    return row.sink, row.readers or "-", row.guarantee, best, row.next or "-", needs or "-"
+
+
+def _piece(piece: Piece) -> str:
+    more = f" and {len(piece.names) - _NAMED} more" if len(piece.names) > _NAMED else ""
+    return PIECES.get(piece.because, piece.because).format(names=", ".join(piece.names[:_NAMED]) + more)
+
+
+def _again(row: Again) -> tuple[Any, ...]:
+    start = "its start" if row.from_ is None else _cell(row.from_)
+    return row.source, row.reader, start, _cell(row.to), _cell(row.most), _there(row.kept)
+
+
+def _there(kept: bool | None) -> str:
+    return {True: "yes", False: "NO", None: "not known"}[kept]
+
+
+def _transaction(row: Transaction) -> tuple[Any, ...]:
+    numbers = [_cell(value) for value in (row.from_, row.to, row.records)]
+    checkpoint = _cell(row.checkpoint)
+    return row.sink, row.transaction, row.producer or "-", checkpoint, row.fate, row.log or "-", *numbers
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return "-"
+    return value if isinstance(value, int | str) else json.dumps(value)

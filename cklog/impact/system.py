@@ -1,0 +1,172 @@
+"""The rare events of a system log: boots and shutdowns, queries, connections, window starts; the last element sent.
+
+    boot, shutdown                         time
+    source-connected, source-disconnected  operator   (sink-… likewise)
+    query-installed, query-removed         query
+    query-state                            query, state
+    window-start                           operator, ts: a time that its windows align with
+    element-sent                           operator (the output), ts, equal: so many equal elements went before it
+
+The paper's system log (section 3.2) with the watermark of precise recovery (section 5) in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.engine import Engine
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.tables import Tables
+from cklog.model import Finding, InputUsed, Where
+from cklog.model.verdict import DAMAGE
+
+RARE = (
+    "boot",
+    "shutdown",
+    "source-connected",
+    "source-disconnected",
+    "sink-connected",
+    "sink-disconnected",
+    "query-installed",
+    "query-removed",
+    "query-state",
+    "window-start",
+)
+SENT = "element-sent"
+
+_COLUMNS = ("event", "operator", "query", "state", "ts", "equal", "seq", "time", "_path", "_offset")
+_KEPT = pa.schema(
+    [
+        pa.field("event", pa.string()),
+        pa.field("operator", pa.string()),
+        pa.field("query", pa.string()),
+        pa.field("state", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("equal", pa.int64()),
+        pa.field("seq", pa.int64()),
+        pa.field("time", pa.int64()),
+        pa.field("_path", pa.string()),
+        pa.field("_offset", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A system-log event; `name` is what it is about: an operator or a query."""
+
+    event: str
+    name: str
+    time: int | None
+    where: Where
+    state: str = ""
+    ts: int | None = None
+    equal: int | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemLog:
+    """Events in the order in which they were logged; `damaged`: some may be missing."""
+
+    events: tuple[Event, ...]
+    damaged: bool
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+
+    def between(self, start: int, end: int | None) -> tuple[Event, ...]:
+        """The events from one place in the order to before another; None: to the end."""
+        return self.events[start:end]
+
+
+def read_system(tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int) -> SystemLog:
+    """Scan the system log for what a recovery starts from."""
+    findings = list(tables.findings("system"))
+    if not tables.has("system"):
+        return SystemLog((), False, tuple(findings), ())
+    scan = tables.scan("system", _COLUMNS, _kernel, _KEPT, None, split_bytes)
+    scanned = engine_for(tables.bytes_of("system")).run(scan)
+    findings += damage_findings(scanned.damage)
+    damaged = any(f.id in DAMAGE and f.severity == "error" for f in findings)
+    events, backwards = _ordered([_event(row) for row in scanned.table.to_pylist()])
+    return SystemLog(events, damaged, (*findings, *backwards), tuple(tables.inputs("system", dict(scanned.records))))
+
+
+def _kernel(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rare events, and of elements sent between two of them only each operator's last."""
+    columns = {name: _plain(batch[name]) for name in _COLUMNS}
+    rare = pc.is_in(columns["event"], value_set=pa.array(RARE)).to_numpy(zero_copy_only=False)
+    sent = pc.fill_null(pc.equal(columns["event"], SENT), False).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(sent)
+    kept = np.flatnonzero(rare)
+    if len(rows):
+        names = pc.fill_null(columns["operator"], "").dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        key = np.cumsum(rare)[rows] * (int(names.max()) + 1) + names[rows]
+        _, last = np.unique(key[::-1], return_index=True)
+        kept = np.sort(np.r_[kept, rows[::-1][last]])
+    return pa.RecordBatch.from_arrays([columns[name].take(pa.array(kept)) for name in _COLUMNS], schema=_KEPT)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def _event(row: dict[str, object]) -> Event:
+    about_query = str(row["event"]).startswith("query-")
+    name = row["query"] if about_query else row["operator"]
+    return Event(
+        event=str(row["event"]),
+        name=str(name or ""),
+        time=_integer(row["time"]),
+        where=Where(str(row["_path"]), _integer(row["_offset"])),
+        state=str(row["state"] or ""),
+        ts=_integer(row["ts"]),
+        equal=_integer(row["equal"]),
+        seq=_integer(row["seq"]),
+    )
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _ordered(events: Sequence[Event]) -> tuple[tuple[Event, ...], list[Finding]]:
+    """Events as they were logged: of one file as they stand there; of several by time, where each has one."""
+    by_place = sorted(events, key=lambda e: (e.where.path, e.where.offset or 0))
+    findings = [*_backwards(by_place), *_without_times(by_place)]
+    files = {e.where.path for e in events}
+    if len(files) > 1 and all(e.time is not None for e in events):
+        by_place.sort(key=lambda e: e.time or 0)  # stable: the order within a file stays where times are equal
+    return tuple(by_place), findings
+
+
+def _backwards(events: Sequence[Event]) -> list[Finding]:
+    """Clocks that run backwards within a file."""
+    found: list[Finding] = []
+    latest: dict[str, Event] = {}
+    for event in events:
+        before = latest.get(event.where.path)
+        if event.time is None:
+            continue
+        if before is not None and before.time is not None and event.time < before.time:
+            message = (
+                f"the clock runs backwards: {event.event} at {event.time} ms is logged after {before.event} at "
+                f"{before.time} ms; times of crash and restart cannot be taken from here"
+            )
+            found.append(Finding("clock-backwards", "error", event.where.path, message, (event.where,)))
+        latest[event.where.path] = event
+    return found
+
+
+def _without_times(events: Sequence[Event]) -> list[Finding]:
+    """Boots and shutdowns that nobody can place in time."""
+    untimed = [e for e in events if e.event in ("boot", "shutdown") and e.time is None]
+    if not untimed:
+        return []
+    message = f"{len(untimed)} boots or shutdowns have no time; crash and restart cannot be placed by them"
+    return [Finding("no-times", "error", untimed[0].where.path, message, tuple(e.where for e in untimed))]

@@ -1,0 +1,292 @@
+"""Partitions of a replicated log (Kafka) as values: what a parser finds on disk, and what the analyses say of it.
+
+Offsets are the *next* ones wherever something ends: log end, high watermark, recovery point, committed offsets.
+A broker that was not stopped cleanly checks the segments from its recovery point on when it starts, and cuts the
+log at the first batch that is not whole: `restart_end` is where the log will end then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import Finding, InputUsed
+
+COMMITS = pa.schema(
+    [
+        pa.field("at", pa.int64(), nullable=False),
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int64(), nullable=False),
+        pa.field("offset", pa.int64()),
+        pa.field("time", pa.int64()),
+        pa.field("leader_epoch", pa.int64()),
+        pa.field("producer", pa.int64(), nullable=False),
+        pa.field("transactional", pa.bool_(), nullable=False),
+    ]
+)
+"""A group's committed offset, as a record of the log of commits; `at` is that record's own offset. `offset` null: the
+commit was deleted or has expired. `producer` -1: none."""
+
+Fate = Literal["commit", "abort", "open"]
+
+
+class SegmentFile(NamedTuple):
+    """A segment of a log: its path, the offset it begins at by its name, its bytes."""
+
+    path: str
+    base: int
+    size: int
+
+
+class ProducerState(NamedTuple):
+    """A producer as a snapshot has it; `open_from`: first offset of its open transaction, None if it has none."""
+
+    producer: int
+    epoch: int
+    last_sequence: int
+    last_offset: int
+    time: int
+    open_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSnapshot:
+    """The producers of a partition as of `offset` (exclusive)."""
+
+    path: str
+    offset: int
+    producers: tuple[ProducerState, ...]
+
+
+class AbortedSpan(NamedTuple):
+    """A transaction that an index of aborted ones lists: `last` is the offset of its marker."""
+
+    producer: int
+    first: int
+    last: int
+    stable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One partition's folder and what the broker's own files say of it; None: they do not say.
+
+    `clean`: the broker was stopped cleanly, so that it will not check its logs. `compacted`: the broker has compacted
+    it; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted` segments wait for their
+    deletion and still hold data.
+    """
+
+    topic: str
+    partition: int
+    path: str
+    segments: tuple[SegmentFile, ...]
+    clean: bool | None
+    log_start: int | None = None
+    high_watermark: int | None = None
+    recovery_point: int | None = None
+    compacted: bool | None = None
+    epochs: tuple[tuple[int, int], ...] = ()
+    snapshot: ProducerSnapshot | None = None
+    aborted: tuple[AbortedSpan, ...] = ()
+    deleted: tuple[SegmentFile, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def data_folder(self) -> str:
+        """The broker's data folder that holds it; "." is PATH."""
+        return self.path.rpartition("/")[0] or "."
+
+    @property
+    def internal(self) -> bool:
+        """Whether the broker itself keeps its state in this topic."""
+        return self.topic.startswith("__")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Every partition below PATH, sorted by topic and number; `commit_folders`: those of the log of commits.
+
+    One of `inputs` is a data folder (`Folder.data_folder`), its records not yet counted.
+    """
+
+    folders: tuple[Folder, ...]
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+    commit_folders: tuple[Folder, ...] = ()
+
+
+class Logs(Protocol):
+    """A parser of partitions."""
+
+    name: str
+
+    def partitions(self) -> Layout: ...
+
+    def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+        """Splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
+
+    def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+        """Splits whose table is `COMMITS`."""
+
+    def coordinator(self, group: str, partitions: int) -> int:
+        """The partition of the log of commits that a group's commits belong into."""
+
+    def offsets(self, path: str, at: int) -> list[int] | None:
+        """The offsets of the records of the batch at byte `at`; None if it does not decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A producer's transaction: from its first offset to before `end`, which is behind its marker.
+
+    `end` None: it is open. In `doubt`: bytes that cannot be read lie inside it, and may have held its marker.
+    """
+
+    producer: int
+    first: int
+    end: int | None
+    fate: Fate
+    records: int
+    bytes: int
+    time: int | None
+    doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """Those of a partition: committed ones only counted (or in doubt), the others one by one, by first offset."""
+
+    committed: int
+    aborted: tuple[Transaction, ...]
+    open: tuple[Transaction, ...]
+    doubtful: tuple[Transaction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a restarting broker cuts a log: at byte `at` of `path`, because of `why`.
+
+    Behind it lie `batches` whole batches with `records` records that the cut deletes, up to before offset `end`.
+    """
+
+    path: str
+    at: int
+    why: str
+    batches: int
+    records: int
+    bytes: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets [start, end) between two segments that no segment holds; `path` is the later one."""
+
+    start: int
+    end: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition, read. Counts are of everything on disk that is whole, also behind a cut.
+
+    `last_stable` and `transactions` are of the log as it will end after a restart: the first offset of the first open
+    transaction, or `restart_end`; what a reader of committed data can reach.
+    """
+
+    folder: Folder
+    log_start: int
+    log_end: int
+    restart_end: int
+    last_stable: int
+    batches: int
+    records: int
+    control: int
+    bytes: int
+    first_time: int | None
+    last_time: int | None
+    transactions: Transactions
+    cut: Cut | None
+    gaps: tuple[Gap, ...]
+    damage: tuple[Damage, ...]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def data(self) -> int:
+        """Records that are no control records."""
+        return self.records - self.control
+
+
+class Range(NamedTuple):
+    """Offsets [start, end) of a partition; `end` None: to where the log will end after a restart."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCount:
+    """What a range of offsets holds, up to where the log will end after a restart.
+
+    Records: `data` of committed transactions or of none, `control` markers, `aborted`, and of `open` transactions.
+    `bytes` of the batches that are touched. `exact` False: an edge batch did not decode, and counts whole.
+    Offsets of the range: `missing` below the log's start, `beyond` the log's end after a restart, `unstable` behind the
+    last stable offset, which no reader of committed data gets. `cut` records lie beyond the restarted log's end and are
+    on disk now. `starts_in`: the fate of a transaction, aborted or open, that the range begins in the middle of.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    data: int
+    control: int
+    aborted: int
+    open: int
+    bytes: int
+    exact: bool
+    missing: int
+    beyond: int
+    unstable: int
+    cut: int
+    starts_in: Fate | None
+
+    @property
+    def records(self) -> int:
+        return self.data + self.control + self.aborted + self.open
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A group's committed offset: the next record to read. `at` is its record in `log`, the log of commits.
+
+    `pending`: an offset that an open transaction would commit. `misplaced`: that log is not the group's own.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    time: int | None
+    log: str
+    at: int
+    pending: int | None = None
+    misplaced: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"

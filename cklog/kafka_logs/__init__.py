@@ -1,0 +1,1 @@
+"""What the partitions of a Kafka folder hold: read once, counted exactly."""

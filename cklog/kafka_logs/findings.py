@@ -1,0 +1,250 @@
+"""What somebody in an incident must know of a broker's partitions and groups, as findings.
+
+The sentences say what the broker or a consumer will do, and what to do before it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from cklog.inputs.partitions import Commit, Gap, Partition, RangeCount, Transaction
+from cklog.kafka_logs.state import CUTTING, trusted
+from cklog.model import Finding, Where
+from cklog.model.wording import many, utc
+
+
+def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
+    """Everything about partitions but their damaged bytes, which `cklog.inputs.damage.damage_findings` tells."""
+    found: list[Finding] = []
+    for p in partitions:
+        for tell in (_cut, _unchecked, _ends_early, _begins_late, _gaps, _holes, _open, _doubtful, _index):
+            found += tell(p)
+    return found
+
+
+def _cut(p: Partition) -> Iterator[Finding]:
+    """A restart will delete what can still be read."""
+    cut = p.cut
+    if cut is None or not cut.batches:
+        return
+    held = f"{many(cut.batches, 'whole batch')} with {many(cut.records, 'record')}, up to offset {cut.end}"
+    message = (
+        f"{p.name}: copy its folder BEFORE the broker is restarted: it will cut everything from offset {p.restart_end} "
+        f"on ({cut.path} at byte {cut.at}: {cut.why}). Behind that lie {held}, which can be salvaged from the copy only"
+    )
+    if cut.end < p.log_start:
+        message = (
+            f"{p.name}: copy its folder BEFORE the broker is restarted: it will delete every segment and begin anew at "
+            f"{p.log_start}, since {cut.why}. The segments hold {held}; is its log-start-offset-checkpoint right?"
+        )
+    if p.folder.internal:
+        message += "; they are the broker's own state, and groups or transactions fall back without them"
+    yield Finding("restart-cuts-log", "error", p.name, message, (Where(cut.path, cut.at),))
+
+
+def _unchecked(p: Partition) -> Iterator[Finding]:
+    """Damage where a starting broker does not look."""
+    names = {segment.path for segment in p.folder.segments[: trusted(p.folder)]}
+    places = [Where(item.path, item.offset) for item in p.damage if item.id in CUTTING and item.path in names]
+    if places:
+        why = "it was stopped cleanly" if p.folder.clean else f"its recovery point is {p.folder.recovery_point}"
+        message = (
+            f"{p.name}: a restarting broker will not see the damage in {places[0].path} ({why}); a consumer that gets "
+            "there fails: let it seek behind, or take the partition from another replica"
+        )
+        yield Finding("unchecked-damage", "error", p.name, message, tuple(places))
+
+
+def _ends_early(p: Partition) -> Iterator[Finding]:
+    """The broker had told consumers, or noted as flushed, more than the log will hold."""
+    known = {"high watermark": p.folder.high_watermark, "recovery point": p.folder.recovery_point}
+    over = {name: offset for name, offset in known.items() if offset is not None and offset > p.restart_end}
+    if not over:
+        return
+    said = " and ".join(f"its {name} was {offset}" for name, offset in over.items())
+    message = (
+        f"{p.name}: the log will end at offset {p.restart_end}, but {said}: acknowledged records are gone here. If "
+        "there is another replica, let it lead; else expect consumers beyond the end"
+    )
+    yield Finding("log-ends-early", "error", p.name, message, (Where(p.folder.segments[-1].path),))
+
+
+def _begins_late(p: Partition) -> Iterator[Finding]:
+    """Segments are missing at the log's start."""
+    first, start = p.folder.segments[0], p.folder.log_start
+    if start is not None and first.base > start:
+        message = (
+            f"{p.name}: the log should begin at offset {start}, its first segment begins at {first.base}: retention "
+            "deleted the rest within a minute before the crash, or segments are missing"
+        )
+        yield Finding("missing-segment", "warning", p.name, message, (Where(first.path),))
+
+
+def _gaps(p: Partition) -> Iterator[Finding]:
+    """Offsets between segments that no segment holds."""
+    if not p.gaps:
+        return
+    first = p.gaps[0]
+    places = tuple(Where(gap.path) for gap in p.gaps)
+    if p.folder.compacted is False:
+        message = f"{p.name}: {_spans(p.gaps)} in no segment, and the broker does not compact this log: look for them"
+        yield Finding("missing-segment", "warning", p.name, message, places)
+        return
+    message = (
+        f"{p.name}: {_spans(p.gaps)} in no segment (the first before {first.path}), which is normal where compaction "
+        "took everything"
+    )
+    yield Finding("offset-gap", "info", p.name, message, places)
+
+
+def _holes(p: Partition) -> Iterator[Finding]:
+    """Offsets inside segments that no record has: compaction leaves such, and so does a wrong base offset."""
+    if p.damage or p.folder.compacted or not p.records:
+        return
+    missing = p.log_end - p.folder.segments[0].base - sum(gap.end - gap.start for gap in p.gaps) - p.records
+    if missing <= 0:
+        return
+    known = p.folder.compacted is False
+    why = "the broker does not compact this log, so" if known else "compaction does that, or"
+    message = (
+        f"{p.name}: {many(missing, 'offset')} inside segments {_have(missing)} no record: {why} a base offset is "
+        f"wrong, which no checksum covers; the log's end, {p.restart_end}, may be wrong with it"
+    )
+    yield Finding("offset-gap", "warning" if known else "info", p.name, message, (Where(p.folder.path or "."),))
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _spans(gaps: tuple[Gap, ...]) -> str:
+    offsets = sum(gap.end - gap.start for gap in gaps)
+    return f"{many(offsets, 'offset')} from {gaps[0].start} to {gaps[-1].end} {'is' if offsets == 1 else 'are'}"
+
+
+def _open(p: Partition) -> Iterator[Finding]:
+    """Transactions that hold back readers of committed data."""
+    found = p.transactions.open
+    if not found:
+        return
+    first = found[0]
+    others = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    message = (
+        f"{p.name}: a transaction of producer {first.producer} is open since offset {first.first} ({utc(first.time)}, "
+        f"{many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
+        f"{p.restart_end} until its producer comes back or the broker times it out"
+    )
+    yield Finding("open-transaction", "warning", p.name, message, (Where(p.folder.path or "."),))
+
+
+def _doubtful(p: Partition) -> Iterator[Finding]:
+    """Transactions that damage may have hidden the end of."""
+    found = p.transactions.doubtful
+    if found:
+        message = (
+            f"{p.name}: {many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
+            f"marker: {_told(found)}; whether they were committed cannot be proven from this log"
+        )
+        yield Finding("transaction-in-doubt", "warning", p.name, message, (Where(p.folder.path or "."),))
+
+
+def _index(p: Partition) -> Iterator[Finding]:
+    """Aborts that the broker had indexed and that the log has no marker of."""
+    seen = {(t.producer, (t.end or 0) - 1) for t in p.transactions.aborted}
+    gone = [span for span in p.folder.aborted if (span.producer, span.last) not in seen and span.last < p.restart_end]
+    within = [span for span in gone if span.first >= p.log_start]
+    if within:
+        span = within[0]
+        message = (
+            f"{p.name}: the broker's index knows of {many(len(within), 'aborted transaction')} that the log does not "
+            f"show, the first of producer {span.producer} at offsets {span.first} to {span.last}: take it for aborted"
+        )
+        yield Finding("abort-not-in-log", "warning", p.name, message, (Where(p.folder.path or "."),))
+
+
+def _told(found: Iterable[Transaction]) -> str:
+    """The first few of some transactions.
+
+    >>> _told([Transaction(7, 4, None, "open", 1, 1, None)])
+    'producer 7 from offset 4'
+    """
+    rows = [f"producer {t.producer} from offset {t.first}" for t in found]
+    return ", ".join(rows[:3]) + (", …" if len(rows) > 3 else "")
+
+
+def commit_findings(commits: Iterable[Commit], partitions: Mapping[str, Partition]) -> list[Finding]:
+    """Committed offsets at which a group cannot resume, or that may not be what they seem."""
+    found: list[Finding] = []
+    elsewhere: dict[str, list[str]] = {}
+    for commit in commits:
+        found += _suspect(commit)
+        p = partitions.get(commit.name)
+        if p is None:
+            elsewhere.setdefault(commit.group, []).append(commit.name)
+        else:
+            found += _out_of_range(commit, p)
+    for group, names in sorted(elsewhere.items()):
+        message = f"group {group}: its partitions {', '.join(names[:5])}{', …' if len(names) > 5 else ''} are not here"
+        found.append(Finding("partition-elsewhere", "info", f"group {group}", message))
+    return found
+
+
+def _out_of_range(commit: Commit, p: Partition) -> Iterator[Finding]:
+    subject = f"group {commit.group}"
+    if commit.offset > p.restart_end:
+        message = (
+            f"{subject} has committed offset {commit.offset} of {p.name}, whose log will end at {p.restart_end}: it "
+            "would fall back to auto.offset.reset, and read everything again or skip what is written next. Reset it to "
+            f"{p.restart_end} before it starts"
+        )
+        yield Finding("committed-beyond-log-end", "error", subject, message, (Where(p.folder.path or "."),))
+    elif commit.offset < p.log_start:
+        gone = p.log_start - commit.offset
+        message = (
+            f"{subject} would resume {p.name} at offset {commit.offset}, but the log begins at {p.log_start}: "
+            f"{gone} {'offset is' if gone == 1 else 'offsets are'} gone, and auto.offset.reset decides where it goes on"
+        )
+        yield Finding("retention-hole", "error", subject, message, (Where(p.folder.path or "."),))
+
+
+def _suspect(commit: Commit) -> Iterator[Finding]:
+    subject = f"group {commit.group}"
+    if commit.pending is not None:
+        message = (
+            f"{subject}: offset {commit.pending} of {commit.name} waits in an open transaction; until that is "
+            f"committed, {commit.offset} holds, and the records between are read again"
+        )
+        yield Finding("pending-commit", "warning", subject, message)
+    if commit.misplaced:
+        message = (
+            f"{subject}: its commits are in {commit.log}, where a broker does not look for them: the number of "
+            "partitions of that topic was changed, or the folder was renamed"
+        )
+        yield Finding("misplaced-commit", "warning", subject, message)
+
+
+def range_findings(subject: str, count: RangeCount) -> list[Finding]:
+    """What stands against reading a range of offsets, told of `subject` (a channel, a source, a group)."""
+    return list(_of_range(subject, count))
+
+
+def _of_range(subject: str, c: RangeCount) -> Iterator[Finding]:
+    name = f"{c.topic}-{c.partition}"
+    where = (Where(name),)
+    if c.missing:
+        message = f"{subject}: {many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
+        yield Finding("retention-hole", "error", subject, message, where)
+    if c.beyond:
+        salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
+        message = f"{subject}: {many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
+        yield Finding("beyond-log-end", "error", subject, message, where)
+    if c.open:
+        message = (
+            f"{subject}: {many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
+            f"{many(c.unstable, 'offset')} before the end"
+        )
+        yield Finding("open-transaction", "warning", subject, message, where)
+    if c.starts_in:
+        word = {"abort": "an aborted", "open": "an open"}.get(c.starts_in, "a")
+        message = f"{subject}: offset {c.start} of {name} is in the middle of {word} transaction"
+        yield Finding("starts-in-transaction", "info", subject, message, where)

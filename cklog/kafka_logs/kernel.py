@@ -1,0 +1,190 @@
+"""Kernel for record batches: what a segment holds, as a few rows for any number of batches.
+
+Batches that are in no transaction become one row as long as their bytes touch. The batches of a producer's transaction
+become one row, whoever wrote in between. Bytes that hold no whole batch part the rows on their two sides, so that every
+row lies on one side of any damage.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.engine import Reduce
+
+Ints = NDArray[np.int64]
+
+COLUMNS = (
+    "at",
+    "bytes",
+    "base",
+    "last",
+    "records",
+    "base_time",
+    "max_time",
+    "producer",
+    "transactional",
+    "control",
+    "marker",
+    "_path",
+)
+"""Columns of `cklog.inputs.record_batches.BATCHES` that the kernel reads."""
+
+KINDS = ("plain", "transaction", "commit", "abort", "control")
+_PLAIN, _TRANSACTION, _COMMIT, _ABORT, _CONTROL = range(len(KINDS))
+
+RUNS = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        *(pa.field(name, pa.int64()) for name in ("kind", "producer", "start", "end")),
+        *(pa.field(name, pa.int64()) for name in ("first", "next", "batches", "records", "bytes")),
+        *(pa.field(name, pa.int64()) for name in ("first_time", "last_time")),
+    ]
+)
+"""Batches of one `kind` (its place in `KINDS`) in bytes [start, end) of a segment, their offsets in [first, next)."""
+
+REDUCE = Reduce(
+    ("path", "kind", "producer"),
+    {
+        "first": "min",
+        "next": "max",
+        "batches": "sum",
+        "records": "sum",
+        "bytes": "sum",
+        "first_time": "min",
+        "last_time": "max",
+    },
+    ("start", "end"),
+)
+
+
+class Run(NamedTuple):
+    """A row of `RUNS`."""
+
+    path: str
+    kind: int
+    producer: int
+    start: int
+    end: int
+    first: int
+    next: int
+    batches: int
+    records: int
+    bytes: int
+    first_time: int | None
+    last_time: int | None
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is of a transaction, and no marker."""
+        return self.kind == _TRANSACTION
+
+    @property
+    def ends(self) -> str | None:
+        """How it ends its producer's transaction: commit or abort, None if it does not."""
+        return KINDS[self.kind] if self.kind in (_COMMIT, _ABORT) else None
+
+    @property
+    def is_control(self) -> bool:
+        """Whether no reader of the topic ever gets its records."""
+        return self.kind in (_COMMIT, _ABORT, _CONTROL)
+
+
+def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of one Arrow batch of headers, in the order of a split."""
+    if not batch.num_rows:
+        return pa.RecordBatch.from_pylist([], schema=RUNS)
+    at, size, base, last = (_integers(batch, name) for name in ("at", "bytes", "base", "last"))
+    kind, producer = classes(batch)
+    keys = (_turns(kind, producer), producer, kind, _stretches(at, size))
+    order = np.lexsort(keys)
+    starts = np.flatnonzero(_changes([key[order] for key in keys]))
+    low, high, total = (_fold(ufunc, order, starts) for ufunc in (np.minimum, np.maximum, np.add))
+    begun, ended = _times(batch)
+    columns = [
+        kind[order][starts],
+        producer[order][starts],
+        low(at),
+        high(at + size),
+        low(base),
+        high(last + 1),
+        total(np.ones(len(at), np.int64)),
+        total(_integers(batch, "records")),
+        total(size),
+    ]
+    first_time, last_time = low(begun), high(ended)
+    times = [pa.array(first_time, mask=first_time == _NEVER), pa.array(last_time, mask=last_time < 0)]
+    path = pa.array([batch.column("_path")[0].as_py()] * len(starts), pa.string())
+    return pa.RecordBatch.from_arrays([path, *map(pa.array, columns), *times], schema=RUNS)
+
+
+def rows_of(table: pa.Table) -> list[Run]:
+    """A reduced table as rows, in the order of paths and bytes."""
+    columns = [table[name].to_pylist() for name in RUNS.names]
+    return sorted(map(Run._make, zip(*columns, strict=True)), key=lambda run: (run.path, run.start, run.kind))
+
+
+def classes(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
+    """What each batch is (its place in `KINDS`), and whose; -1 where the producer does not matter.
+
+    Needs the columns producer, transactional, control and marker.
+    """
+    control = pc.fill_null(batch["control"], False).to_numpy(zero_copy_only=False)
+    transactional = pc.fill_null(batch["transactional"], False).to_numpy(zero_copy_only=False)
+    said = batch["marker"]
+    commit, abort = (pc.fill_null(pc.equal(said, word), False).to_numpy(zero_copy_only=False) for word in KINDS[2:4])
+    conditions = [control & commit, control & abort, control, transactional]
+    kind = np.select(conditions, [_COMMIT, _ABORT, _CONTROL, _TRANSACTION], _PLAIN).astype(np.int64)
+    producer = pc.fill_null(batch["producer"], -1).to_numpy(zero_copy_only=False)
+    return kind, np.where((kind == _PLAIN) | (kind == _CONTROL), -1, producer)
+
+
+def _integers(batch: pa.RecordBatch, name: str) -> Ints:
+    found: Ints = batch[name].to_numpy(zero_copy_only=False)
+    return found
+
+
+def _stretches(at: Ints, size: Ints) -> Ints:
+    """A number per row that grows where bytes are passed over, shape (n,)."""
+    return np.concatenate([[0], np.cumsum(at[1:] != at[:-1] + size[:-1])])
+
+
+def _turns(kind: Ints, producer: Ints) -> Ints:
+    """A number per row that is equal for the batches of a producer between two of its markers, shape (n,)."""
+    turn = np.zeros(len(kind), np.int64)
+    if not kind.any():
+        return turn
+    order = np.lexsort((producer,))  # stable: in log order within a producer
+    turn[order] = np.cumsum((kind[order] == _COMMIT) | (kind[order] == _ABORT))
+    turn[(kind == _PLAIN) | (kind == _CONTROL)] = 0
+    return turn
+
+
+def _changes(keys: list[Ints]) -> NDArray[np.bool_]:
+    """True at the first row of each stretch of equal keys."""
+    first = np.ones(len(keys[0]), np.bool_)
+    first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return first
+
+
+def _fold(ufunc: Any, order: Ints, starts: Ints) -> Any:
+    """Fold a column by group; `order` sorts the rows by group, which begin at `starts`."""
+    return lambda column: ufunc.reduceat(column[order], starts)
+
+
+_NEVER = np.int64(2**63 - 1)
+
+
+def _times(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
+    """First and last timestamp per batch; `_NEVER` and -1 where there is none.
+
+    A batch of a compacted log may hold the time when its tombstones go in place of its first timestamp.
+    """
+    last = pc.fill_null(batch["max_time"], -1).to_numpy(zero_copy_only=False)
+    first = pc.fill_null(batch["base_time"], -1).to_numpy(zero_copy_only=False)
+    first = np.where((first < 0) | (first > last), last, first)
+    return np.where(first < 0, _NEVER, first), last

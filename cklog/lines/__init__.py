@@ -1,0 +1,1 @@
+"""Recovery lines: found, explained, proved, replayed from."""

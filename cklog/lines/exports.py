@@ -1,0 +1,264 @@
+"""Offsets in the words of the tools that will use them: exactly what each accepts, or nothing.
+
+Each format's rules were read off its tool: Kafka 3.9, kcat 1.7, the Kafka connectors of Flink 4.0 and of Spark 4.
+What a tool would misread is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cklog.errors import UsageError
+from cklog.lines.resume_offsets import Resume, bounded, committed, planned
+from cklog.model import Answer, RecoveryLine
+from cklog.render.text import visible
+
+_GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
+
+
+def exports(operator: str = "", topic: str = "", rollback: bool = False) -> dict[str, Callable[[Answer], str]]:
+    """Each format by name: a function from an answer of `replay` to text.
+
+    Parameters
+    ----------
+    operator, topic : choose among several readers and topics; with `rollback`, `operator` names the consumer group
+    rollback : instead of where the line resumes, what is committed in Kafka now, so that the plan can be undone
+
+    Raises
+    ------
+    UsageError : (the functions) an offset that the tool would misread, or readers that disagree; says which
+    """
+
+    def bound(form: Callable[[list[Resume]], str]) -> Callable[[Answer], str]:
+        rows = committed if rollback else planned
+        return lambda answer: form(rows(answer.result, operator, topic))
+
+    told = {name: bound(form) for name, form in _FORMATS.items()}
+    if rollback:
+        told["kafka-delete-records"] = _not_undone
+        told["csv"] = bound(_committed_csv)
+    else:
+        told["csv"] = lambda answer: _csv(answer.result)
+    return told
+
+
+def steps(form: str) -> tuple[str, ...]:
+    """What to do with an export, in order, and what its tool will not say; empty for a format that is for people."""
+    return _STEPS.get(form, ())
+
+
+def _csv(line: RecoveryLine) -> str:
+    """Every range and offset, with a header: for people and spreadsheets, not for a Kafka tool."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["kind", "name", "from", "to", "messages", "bytes", "retained"])
+    for c in line.channels:
+        held = "" if c.retained is None else str(c.retained).lower()
+        writer.writerow(["channel", _told(c.channel), c.replay_from, c.replay_to, c.messages, c.bytes, held])
+    for s in line.sources:
+        writer.writerow(["source", _told(s.source), _json(s.offset), _json(s.replay_to), "", "", ""])
+    return out.getvalue()
+
+
+def _told(name: str) -> str:
+    """A name on one line, and not as a formula: a spreadsheet would run it."""
+    told = visible(name)
+    return f"'{told}" if told[:1] in ("=", "+", "-", "@") else told
+
+
+def _json(offset: Any) -> Any:
+    if offset is None or isinstance(offset, int | str):
+        return offset
+    return json.dumps(offset, sort_keys=True)
+
+
+def _committed_csv(rows: list[Resume]) -> str:
+    """What is committed, with a header, for people."""
+    return "topic,partition,offset\n" + _three_columns(rows, "csv")
+
+
+def _kafka_csv(rows: list[Resume]) -> str:
+    """`kafka-consumer-groups.sh --reset-offsets --from-file`: topic,partition,offset for one --group.
+
+    No header, no comment, no blank line: the tool fails on them. Of two rows for a partition the last would win.
+    """
+    return _three_columns(rows, "kafka-csv")
+
+
+def _streams_csv(rows: list[Resume]) -> str:
+    """`kafka-streams-application-reset.sh --from-file`: lines cut at each comma, three parts, no quotes, no spaces."""
+    return _three_columns(rows, "streams-csv")
+
+
+def _three_columns(rows: list[Resume], form: str) -> str:
+    return "".join(f"{r.topic},{r.partition},{offset}\n" for r, offset in _numeric(rows, form))
+
+
+def _to_offset(rows: list[Resume]) -> str:
+    """One `kafka-consumer-groups.sh` command a partition: --to-offset takes one number for all that --topic names.
+
+    $MODE is --execute or, if not set, --dry-run.
+    """
+    to = ("--to-earliest" if row.offset is None else f"--to-offset {row.offset}" for row in rows)
+    return "".join(
+        f'{_GROUPS} --topic {shlex.quote(row.topic)}:{row.partition} {where} "${{MODE:---dry-run}}"\n'
+        for row, where in zip(rows, to, strict=True)
+    )
+
+
+def _get_offsets(rows: list[Resume]) -> str:
+    """What `kafka-get-offsets.sh` prints, topic:partition:offset, to lay beside what it prints of the live log."""
+    return "".join(f"{r.topic}:{r.partition}:{offset}\n" for r, offset in _numeric(rows, "kafka-get-offsets"))
+
+
+def _delete_records(rows: list[Resume]) -> str:
+    """`kafka-delete-records.sh --offset-json-file`, version 1: what lies before the offsets is deleted."""
+    found = _numeric(rows, "kafka-delete-records")
+    partitions = [{"topic": r.topic, "partition": r.partition, "offset": offset} for r, offset in found]
+    return json.dumps({"partitions": partitions, "version": 1}) + "\n"
+
+
+def _not_undone(_: Answer) -> str:
+    raise UsageError(
+        "kafka-delete-records: records that are deleted do not come back, so there is nothing to roll back"
+    )
+
+
+def _kcat(rows: list[Resume]) -> str:
+    """One kcat command a partition (without -p one offset would hit all); $BOOTSTRAP_SERVERS is the reader's.
+
+    kcat ends after -c messages or at the log's end; -c 0 would mean no limit, so an empty range is a comment.
+    """
+    return "".join(_kcat_command(row) for row in rows)
+
+
+def _kcat_command(row: Resume) -> str:
+    if row.end is not None and row.end == (row.offset or 0):
+        return f"# {row}: nothing to read before {row.end}\n"
+    start = "beginning" if row.offset is None else row.offset
+    count = f" -c {row.end - row.offset}" if row.end is not None and row.offset is not None else ""
+    where = f"-t {shlex.quote(row.topic)} -p {row.partition} -o {start}{count}"
+    return f'kcat -C -b "$BOOTSTRAP_SERVERS" {where} -e\n'
+
+
+def _spark_starting(rows: list[Resume]) -> str:
+    """Spark's `startingOffsets`; -2 is earliest. A query must name all partitions of its topics."""
+    return _spark({row: -2 if row.offset is None else row.offset for row in rows})
+
+
+def _spark_ending(rows: list[Resume]) -> str:
+    """Spark's `endingOffsets`, exclusive, of batch queries only; neither -2 nor a missing partition is allowed."""
+    return _spark({row: row.end for row in _ended(rows, "spark-ending-offsets") if row.end is not None})
+
+
+def _spark(offsets: dict[Resume, int]) -> str:
+    topics: dict[str, dict[str, int]] = {}
+    for row, offset in offsets.items():
+        topics.setdefault(row.topic, {})[str(row.partition)] = offset
+    return json.dumps(topics) + "\n"
+
+
+def _flink(rows: list[Resume]) -> str:
+    """The value of Flink SQL's `scan.startup.specific-offsets`: one topic per table, no spaces, this order of words."""
+    return (
+        _specific((row, offset) for row, offset in _numeric(_one_topic(rows, "flink-offsets"), "flink-offsets")) + "\n"
+    )
+
+
+def _flink_sql(rows: list[Resume]) -> str:
+    """Options of a Flink SQL table, for its WITH clause; a bounded scan where every partition's end is known."""
+    found = _numeric(_one_topic(rows, "flink-sql"), "flink-sql")
+    options = {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": _specific(found)}
+    if bounded(rows):
+        ends = [(row, row.end) for row in rows if row.end is not None]
+        options |= {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": _specific(ends)}
+    return ",\n".join(f"'{name}' = '{value}'" for name, value in options.items()) + "\n"
+
+
+def _specific(offsets: Iterable[tuple[Resume, int]]) -> str:
+    return ";".join(f"partition:{row.partition},offset:{offset}" for row, offset in offsets)
+
+
+def _one_topic(rows: list[Resume], form: str) -> list[Resume]:
+    topics = sorted({row.topic for row in rows})
+    if len(topics) > 1:
+        raise UsageError(
+            f"{form}: {len(topics)} topics ({', '.join(topics)}), and a table reads one", "choose one with --topic"
+        )
+    return rows
+
+
+def _numeric(rows: list[Resume], form: str) -> list[tuple[Resume, int]]:
+    """Rows with their offsets; a partition that resumes at its start has none, and the tool no word for that."""
+    for row in rows:
+        if row.offset is None:
+            raise UsageError(
+                f"{form}: {row} resumes at its start (initial state), for which {form} has no word",
+                "use kafka-to-offset, spark-offsets or kcat, which have one",
+            )
+    return [(row, row.offset) for row in rows if row.offset is not None]
+
+
+def _ended(rows: list[Resume], form: str) -> list[Resume]:
+    for row in rows:
+        if row.end is None:
+            raise UsageError(f"{form}: nothing tells where the replay of {row} ends")
+    return rows
+
+
+_FORMATS: dict[str, Callable[[list[Resume]], str]] = {
+    "kafka-csv": _kafka_csv,
+    "kafka-to-offset": _to_offset,
+    "kafka-get-offsets": _get_offsets,
+    "kafka-delete-records": _delete_records,
+    "streams-csv": _streams_csv,
+    "kcat": _kcat,
+    "spark-offsets": _spark_starting,
+    "spark-ending-offsets": _spark_ending,
+    "flink-offsets": _flink,
+    "flink-sql": _flink_sql,
+}
+
+_KEEP = f"first keep what is committed now: {_GROUPS} --to-current --all-topics --dry-run --export > before.csv"
+_STOP = "stop every member of the group: the tool refuses an active one"
+_CHECK = 'its exit code is 0 even when it fails: look for "Error:" in what it prints, and --describe the group again'
+_CLAMP = "offsets outside the log are moved to its ends with a warning only; an unknown partition hangs it for a minute"
+_NEW_QUERY = "used by a query with a new checkpointLocation only; name every partition of the topics"
+_FLINK_IGNORES = (
+    "ignored where the job restores from a checkpoint or savepoint",
+    "a partition that is not named starts at the offset that the group has committed",
+)
+
+_STEPS: dict[str, tuple[str, ...]] = {
+    "kafka-csv": (
+        _KEEP,
+        _STOP,
+        f"then {_GROUPS} --from-file FILE --dry-run, and --execute if it is right",
+        _CHECK,
+        _CLAMP,
+    ),
+    "kafka-to-offset": (_KEEP, _STOP, "run it, read the plan, and run it again with MODE=--execute", _CHECK, _CLAMP),
+    "kafka-get-offsets": ("lay it beside what kafka-get-offsets.sh --time -2 and --time -1 print: start and end",),
+    "kafka-delete-records": (
+        "everything before these offsets is deleted for all readers, and does not come back",
+        "each partition has a line in what kafka-delete-records.sh prints: look for errors there",
+    ),
+    "streams-csv": (
+        _KEEP,
+        "stop every instance, then kafka-streams-application-reset.sh --input-topics … --from-file FILE --dry-run",
+        "the tool deletes the application's internal topics as well; each instance's local state has to go too",
+        _CHECK,
+    ),
+    "kcat": (
+        "-c counts messages: where compaction or transaction markers left gaps, it reads on after the range's end",
+    ),
+    "spark-offsets": (_NEW_QUERY,),
+    "spark-ending-offsets": ("of batch queries only, beside startingOffsets of spark-offsets",),
+    "flink-offsets": _FLINK_IGNORES,
+    "flink-sql": _FLINK_IGNORES,
+}

@@ -1,0 +1,234 @@
+"""A line beside the Kafka logs that it will be replayed from: what its ranges hold, and what groups have committed.
+
+A source named after a topic's partition is that partition; a channel is one if its manifest entry (`log`) or
+`--channel` says so: its messages are then numbered by the log's offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.partitions import Range, RangeCount
+from cklog.kafka_logs.findings import range_findings
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.replay_ranges import unlogged_channels
+from cklog.model import Answer, Finding, InputUsed, RecoveryLine, ReplayRange, SourceOffset
+from cklog.model.question import KafkaLogs
+from cklog.model.verdict import answer
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """Which partition (topic-number) a channel or a source is, by its name; what `--channel` says goes first.
+
+    `group`: whose committed offsets count, "" for every group.
+    """
+
+    asked: Mapping[str, str]
+    manifest: Mapping[str, str]
+    group: str = ""
+
+    def partition(self, name: str) -> str | None:
+        """The partition of a channel; None if nothing says."""
+        return self.asked.get(name, self.manifest.get(name))
+
+    def source(self, name: str) -> str:
+        """The partition of a source: its own name, unless `--channel` says otherwise."""
+        return self.asked.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A range of the line: of a channel (its index in the line), or of a source."""
+
+    subject: str
+    partition: str
+    start: int
+    end: int | None
+    channel: int | None
+
+
+def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: bool) -> Answer:
+    """The same answer with what the logs hold of its ranges, and what groups have committed.
+
+    Raises
+    ------
+    NotFound : a partition that `--channel` names, or the group, is not there
+    """
+    line: RecoveryLine = found.result
+    known = {folder.name for folder in logs.layout.folders}
+    asked = [*_of_channels(line, bindings, known), *_of_sources(line, bindings, known)]
+    missing = sorted(set(bindings.asked.values()) - known)
+    if missing:
+        raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
+    counts = logs.counts([Range(*_split(a.partition), a.start, a.end) for a in asked])
+    findings = [finding for a, count in zip(asked, counts, strict=True) for finding in range_findings(a.subject, count)]
+    channels = _counted(line.channels, asked, counts)
+    committed = _committed(logs, bindings.group)
+    details = line.details | {
+        "ranges": [_row(a, count) for a, count in zip(asked, counts, strict=True)],
+        "committed_offsets": committed,
+        "committed_difference": _difference(line, bindings, committed),
+    }
+    kept = [f for f in found.findings if f.id != "no-channel-log"]
+    if any(f.id == "no-channel-log" for f in found.findings):
+        kept += unlogged_channels(channels)
+    return answer(
+        found.command,
+        replace(line, channels=channels, details=details),
+        [*kept, *findings, *logs.layout.findings, *_unread(logs, asked), *_elsewhere(line, bindings, known)],
+        [*found.inputs, *_inputs(logs, asked)],
+        strict=strict,
+        unrecoverable=found.verdict == "unrecoverable",
+        indeterminate=found.verdict == "indeterminate",
+    )
+
+
+def _of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
+    names = {c.channel for c in line.channels} | {s.source for s in line.sources}
+    unknown = sorted(set(bindings.asked) - names)
+    if unknown:
+        raise NotFound(f"--channel {unknown[0]}: no such channel or source", "cklog inspect names them")
+    for i, c in enumerate(line.channels):
+        partition = bindings.partition(c.channel)
+        if partition in known and c.replay_from < c.replay_to:
+            yield _Asked(c.channel, partition, c.replay_from, c.replay_to, i)
+
+
+def _of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
+    for s in line.sources:
+        partition = bindings.source(s.source)
+        start = _start(s)
+        if partition in known and start is not None:
+            end = s.replay_to if isinstance(s.replay_to, int) else None
+            yield _Asked(f"{s.source} ({s.operator}/{s.subtask})", partition, start, end, None)
+
+
+def _start(source: SourceOffset) -> int | None:
+    """The first offset that a source reads again; None if it has no offset of a Kafka log."""
+    start = 0 if source.offset is None else source.offset
+    return start if isinstance(start, int) and start >= 0 else None
+
+
+def _elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[Finding]:
+    """What was not held against the logs, though it reads or is a log: it may be another broker's."""
+    named = ((c.channel, bindings.partition(c.channel)) for c in line.channels)
+    names = {name for name, partition in named if partition is not None and partition not in known}
+    names |= {s.source for s in line.sources if bindings.source(s.source) not in known or _start(s) is None}
+    if names:
+        some = sorted(names)
+        message = (
+            f"{', '.join(some[:5])}{', …' if len(some) > 5 else ''}: no partition of these Kafka logs, so not held "
+            "against them; --channel NAME=TOPIC-PARTITION says which one it is"
+        )
+        yield Finding("partition-elsewhere", "info", some[0], message)
+
+
+def _split(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)
+
+
+def _counted(
+    channels: tuple[ReplayRange, ...], asked: list[_Asked], counts: list[RangeCount]
+) -> tuple[ReplayRange, ...]:
+    """The channels' ranges with what the logs hold of them: data is what an application gets."""
+    found = list(channels)
+    for a, count in zip(asked, counts, strict=True):
+        if a.channel is not None:
+            whole = not count.missing and not count.beyond
+            found[a.channel] = replace(found[a.channel], messages=count.data, bytes=count.bytes, retained=whole)
+    return tuple(found)
+
+
+def _row(a: _Asked, count: RangeCount) -> dict[str, Any]:
+    return {
+        "of": a.subject,
+        "log": a.partition,
+        "from": count.start,
+        "to": count.end,
+        "data": count.data,
+        "control": count.control,
+        "aborted": count.aborted,
+        "open": count.open,
+        "bytes": count.bytes,
+        "exact": count.exact,
+    }
+
+
+def _committed(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
+    commits, _ = logs.commits
+    if group and all(c.group != group for c in commits):
+        known = ", ".join(sorted({c.group for c in commits})[:5])
+        raise NotFound(f"--group {group}: it has committed nothing here", f"groups: {known}" if known else "")
+    return [
+        {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset}
+        for c in commits
+        if group in ("", c.group)
+    ]
+
+
+def _difference(line: RecoveryLine, bindings: Bindings, committed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each committed offset of a source beside the one in the checkpoint; the job goes by its own."""
+    mine: dict[str, list[SourceOffset]] = {}
+    for s in line.sources:
+        mine.setdefault(bindings.source(s.source), []).append(s)
+    return [
+        {
+            "source": source.source,
+            "group": row["group"],
+            "in_checkpoint": source.offset,
+            "committed": row["offset"],
+            "difference": row["offset"] - source.offset,
+        }
+        for row in committed
+        for source in mine.get(f"{row['topic']}-{row['partition']}", [])
+        if isinstance(source.offset, int) and source.offset >= 0
+    ]
+
+
+def _unread(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[Finding]:
+    """Damage in the logs that ranges lie in, and in those of committed offsets: with it, older ones are told."""
+    names = {a.partition for a in asked} | {folder.name for folder in logs.layout.commit_folders}
+    damage = [item for p in logs.partitions(names).values() for item in p.damage] if names else []
+    return damage_findings([*damage, *logs.commits[1]])
+
+
+def _inputs(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[InputUsed]:
+    """The partitions that were read, as one row of the inputs."""
+    names = {a.partition for a in asked}
+    if not names:
+        return []
+    read = logs.partitions(names).values()
+    return [InputUsed("(Kafka)", "kafka", sum(p.bytes for p in read), sum(p.records for p in read))]
+
+
+def bindings_of(kafka: KafkaLogs, manifest: Mapping[str, Any]) -> Bindings:
+    """What `--channel` and the manifest's channels say."""
+    rows = manifest.get("channels", [])
+    return Bindings(
+        parse_bindings(kafka.channels),
+        {row["channel"]: row["log"] for row in rows if isinstance(row.get("log"), str)},
+        kafka.group,
+    )
+
+
+def parse_bindings(given: Iterable[str]) -> dict[str, str]:
+    """NAME=TOPIC-PARTITION of `--channel`, by name.
+
+    >>> parse_bindings(["src/0->join/1=orders-3"])
+    {'src/0->join/1': 'orders-3'}
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, partition = text.rpartition("=")
+        topic, dash, number = partition.rpartition("-")
+        counts = number.isascii() and number.isdigit() and len(number) <= 10 and int(number) < 1 << 31
+        if not (name and topic and dash and counts):
+            raise UsageError(f"--channel {text}: expected NAME=TOPIC-PARTITION")
+        found[name] = partition
+    return found

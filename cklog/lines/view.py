@@ -1,0 +1,184 @@
+"""Recovery lines, proofs and inspections as sentences and rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cklog.lines.entries import sentence
+from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
+from cklog.model.wording import utc
+from cklog.render.details import detail_sections, rows_section
+from cklog.render.view import Section, View, section
+
+
+def recovery_line_view(answer: Answer) -> View:
+    line: RecoveryLine = answer.result
+    sections = [_line_section(line)]
+    busy = [c for c in line.channels if c.replay_to > c.replay_from]
+    if busy:
+        sections.append(_replay_section(busy))
+    again = [c for c in line.channels if c.resent_from is not None]
+    if again:
+        sections.append(_resent_section(again))
+    if line.sources:
+        sections.append(_sources_section(line))
+    if any(d.depth is not None and d.checkpoints for d in line.rollback):
+        sections.append(_distance_section(line))
+    sections += detail_sections(line.details, answer.command)
+    notes = [sentence(step) for step in line.steps] + list(line.notes)
+    commands = tuple(row["command"] for row in line.details.get("restore", ()))
+    figures = ("\n".join(commands),) if commands else ()
+    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes), figures)
+
+
+def headline(answer: Answer) -> str:
+    """Where to restart, in one or two sentences."""
+    line: RecoveryLine = answer.result
+    if line.details.get("headline"):
+        return str(line.details["headline"])
+    if not line.line:
+        return "No consistent line can be given."
+    back = [e for e in line.line if e.rolled_back]
+    running = sum(e.state == "current" for e in line.line)
+    eventual = sum(e.state == "eventual" and not e.rolled_back for e in line.line)
+    lead = {
+        "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
+        "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
+    }.get(answer.verdict, "Restart from this line.")
+    parts = [
+        f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
+        + (f", {eventual} at the end of their output queue" if eventual else "")
+        + (f", {running} keep running" if running else ""),
+        _further(len(back), len(line.rolled_back)),
+    ]
+    end = " One rollback forced another (domino effect)." if line.domino else ""
+    return f"{lead} {'; '.join(parts)}.{end}"
+
+
+def _further(subtasks: int, checkpoints: int) -> str:
+    if not subtasks:
+        return "none rolled back further"
+    past = f", past {checkpoints} stored checkpoint{'s' if checkpoints != 1 else ''}" if checkpoints else ""
+    return f"{subtasks} rolled back further{past}"
+
+
+def _line_section(line: RecoveryLine) -> Section:
+    rows = [
+        (f"{e.operator}/{e.subtask}", _checkpoint(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
+        for e in line.line
+    ]
+    return section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
+
+
+def _checkpoint(entry: LineEntry) -> str:
+    if entry.state in ("current", "eventual"):
+        return entry.state
+    if entry.state == "initial":
+        return "initial" if entry.checkpoint is None else f"{entry.checkpoint} (initial)"
+    return str(entry.checkpoint)
+
+
+def _replay_section(channels: list[ReplayRange]) -> Section:
+    rows = [
+        (c.channel, c.replay_from, c.replay_to, _count(c.messages), _count(c.bytes), _retained(c.retained))
+        for c in channels
+    ]
+    return section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
+
+
+def _resent_section(channels: list[ReplayRange]) -> Section:
+    rows = [(c.channel, c.resent_from, c.resent_to) for c in channels]
+    note = "the sender will send these again: drop them at the receiver, or truncate the log before the restart"
+    return section("To deduplicate or truncate", ("channel", "from", "known to"), rows, note)
+
+
+def _sources_section(line: RecoveryLine) -> Section:
+    rows = [
+        (s.source, _offset(s.offset), "-" if s.replay_to is None else _offset(s.replay_to), f"{s.operator}/{s.subtask}")
+        for s in line.sources
+    ]
+    return section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
+
+
+def _distance_section(line: RecoveryLine) -> Section:
+    """How far back, for those that fell; of messages what is known to be undone."""
+    rows = [
+        (
+            f"{d.operator}/{d.subtask}",
+            d.checkpoints,
+            "-" if d.time_ms is None else f"{d.time_ms / 1000:.3f}",
+            d.received,
+            d.sent,
+            _count(d.depth),
+        )
+        for d in line.rollback
+        if d.checkpoints
+    ]
+    columns = ("subtask", "checkpoints", "seconds", "received", "sent", "depth")
+    note = "depth: orphan messages on a shortest chain from a failure; received, sent: messages undone, at least"
+    return section("Rollback distance", columns, rows, note)
+
+
+def _offset(offset: Any) -> str:
+    if offset is None:
+        return "its start"
+    return offset if isinstance(offset, str) else json.dumps(offset)
+
+
+def _retained(retained: bool | None) -> str:
+    return {True: "yes", False: "NO", None: "unknown"}[retained]
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else str(count)
+
+
+def verify_view(answer: Answer) -> View:
+    words = {True: "holds", False: "FAILS", None: "cannot tell"}
+    rows = [(check.check, words[check.holds], check.because) for check in answer.result["checks"]]
+    return View(answer.result["summary"], (section("Checks", ("check", "result", "because"), rows),))
+
+
+def inspect_view(answer: Answer) -> View:
+    """Every list of rows in the result is a section; metrics, one row per metric."""
+    result = answer.result
+    sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
+    for title, rows in result.items():
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            sections.append(rows_section(title.capitalize(), rows))
+    for title in ("metrics", "protocol_metrics"):
+        rows = tuple(metric_rows(result.get(title, {})))
+        sections.append(Section(title.replace("_", " ").capitalize(), ("metric", "value"), rows))
+    span = result.get("time_span")
+    between = f" From {utc(span['from'])} to {utc(span['to'])}." if span else ""
+    return View(result["summary"] + between, tuple(s for s in sections if s.rows))
+
+
+def _input_row(used: InputUsed) -> tuple[Any, ...]:
+    return used.path, used.format, used.bytes, _count(used.records)
+
+
+def metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
+    """A row for every number in nested metrics, None left out.
+
+    >>> metric_rows({"invalid": {"useless": {"share": 0.25}}, "restart": None})
+    [('invalid useless share', '25.0%')]
+    """
+    rows: list[tuple[str, str]] = []
+    for name, value in metrics.items():
+        if isinstance(value, dict):
+            rows += metric_rows(value, f"{lead}{name} ")
+        elif value is not None:
+            rows.append((f"{lead}{name}", _metric(name, value)))
+    return rows
+
+
+def _metric(name: str, value: Any) -> str:
+    if name == "share":
+        return f"{value:.1%}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "ratio":
+        return f"{value:.2f}"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Methods of the papers that say when to checkpoint, as pure functions."""

@@ -1,0 +1,1 @@
+"""Checkpointing protocols judged: metrics, the index of CIC, failures at every moment."""

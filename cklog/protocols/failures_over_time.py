@@ -1,0 +1,186 @@
+"""How far would we have fallen, and when: the line of a total failure at every moment of a history.
+
+An interval is undone by a failure at time t exactly if a path of messages leads to it from some interval that has
+not ended at t, that is, before the subtask's next checkpoint. So the latest end among the intervals that reach it
+tells, for all moments at once, whether it is kept: one pass instead of one search per moment. Later messages do
+not disturb that, as they are received in intervals that end later still. For the failure of *some* subtasks this
+does not hold: what the others had received by then matters, and a log cut at t (`--as-of`) must be analysed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cklog.arrays.types import Ints
+from cklog.errors import NotFound
+from cklog.history.arrays import History
+from cklog.lines.checkpoint_sets import owners
+from cklog.lines.entries import protocol_of
+from cklog.lines.rounds import Rounds, completed_at, consistent_rounds, rounds_of
+from cklog.lines.search import no_initial_line
+from cklog.model import Answer
+from cklog.model.question import Question
+from cklog.runs.records.analyses import EventLog
+from cklog.zigzag.intervals import staircases
+from cklog.zigzag.reach import greatest_reaching
+
+NEVER = np.iinfo(np.int64).max
+"""The end of an interval that has not ended, and the time of a checkpoint that nobody knows to have been taken."""
+
+MOMENTS = 1_000
+"""Moments in an answer; of a longer history the worst one of each stretch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A failure of everything at `time` (ms), right after the checkpoints of that time were taken.
+
+    Of `stored` checkpoints (initial states not counted) it would have rolled `rolled_past` past; `subtasks_back`
+    subtasks would have fallen below their newest checkpoint, `farthest` by most, `distance` checkpoints; `lost_ms`
+    is the most time that a subtask would have gone back (None: one to an initial state of unknown time).
+    `at_initial` had checkpoints and would have fallen to their initial state.
+    """
+
+    time: int
+    stored: int
+    rolled_past: int
+    subtasks_back: int
+    distance: int
+    farthest: str | None
+    lost_ms: int | None
+    at_initial: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresOverTime:
+    """Moments in order; `times` is how many different ones the history has, `worst` the one with most rolled past."""
+
+    times: int
+    worst: Moment | None
+    total_dominoes: int
+    moments: tuple[Moment, ...]
+
+
+def failures_answer(log: EventLog, question: Question, times: Sequence[int] | None) -> Answer:
+    """What a failure of everything would have cost at `times` (ms), or at every checkpoint time of the history.
+
+    Raises
+    ------
+    NotFound : no checkpoint has a time
+    """
+    evidence = log.evidence_of(replace(question, everything=True))
+    coordinated = protocol_of(evidence.records) == "coordinated"
+    rounds = rounds_of(evidence.records, evidence.built) if coordinated else None
+    found = failures_over_time(evidence.history, rounds, times)
+    if not found.moments:
+        raise NotFound("no checkpoint record has a time: nothing can be said about moments", "see cklog recovery-line")
+    if any(moment.rolled_past == moment.stored for moment in found.moments):
+        evidence.findings += no_initial_line(evidence.history)
+    return log.answer_from("failures-over-time", found, evidence)
+
+
+def failures_over_time(
+    history: History, rounds: Rounds | None = None, at: Sequence[int] | None = None, most: int = MOMENTS
+) -> FailuresOverTime:
+    """Return what a failure of all subtasks at each checkpoint time of `history`, or at moments `at`, would have cost.
+
+    With `rounds` the job restarts from the last complete one, whatever its graph would allow.
+
+    Checkpoints of unknown time count as taken with the next one of their subtask whose time is known; where times
+    decrease, with the latest one before. `total_dominoes` counts the moments (of all `times`) at which some
+    checkpoint was stored and none would have been used.
+
+    Notes
+    -----
+    O((rows + pairs) log rows) for all moments, and O(n) for each one that is given in full.
+
+    Examples
+    --------
+    >>> from cklog.history.arrays import history_of
+    >>> h = history_of({"a/0": [1], "b/0": [1, 2]}, {"a/0->b/0": [0, 4]}, {"a/0->b/0": [0, 2, 5]})
+    >>> h = replace(h, time=np.array([0, 30, 0, 20, 40]))
+    >>> [(m.time, m.rolled_past) for m in failures_over_time(h).moments]
+    [(20, 1), (30, 0), (40, 1)]
+    """
+    taken = taken_at(history)
+    stored = (history.label >= 0) & ~_first_rows(history)
+    times = np.unique(taken[stored & (taken < NEVER)] if at is None else np.array(at, np.int64))
+    if not len(times):
+        return FailuresOverTime(0, None, 0, ())
+    kept = _kept_from(history, taken) if rounds is None else _kept_by_rounds(history, taken, rounds)
+    count = np.searchsorted(np.sort(taken[stored]), times, "right")
+    used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
+    rolled = count - used
+    chosen = _worst_of_stretches(rolled, most)
+    moments = tuple(_moment(history, taken, kept, int(t)) for t in times[chosen].tolist())
+    worst = max(moments, key=lambda moment: (moment.rolled_past, -moment.time))
+    return FailuresOverTime(len(times), worst, int(np.count_nonzero((used == 0) & (count > 0))), moments)
+
+
+def taken_at(history: History) -> Ints:
+    """Return when each row was there, shape (first[n],): rising within a subtask, `NEVER` for current states."""
+    taken = np.where((history.time < 0) | (history.label < 0), NEVER, history.time)
+    taken[_first_rows(history)] = np.iinfo(np.int64).min
+    for low, high in zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True):
+        part = taken[low:high]
+        known = np.maximum.accumulate(np.where(part == NEVER, np.iinfo(np.int64).min, part))
+        following = np.minimum.accumulate(np.where(part == NEVER, NEVER, known)[::-1])[::-1]
+        taken[low:high] = np.where(part == NEVER, following, known)
+    return taken
+
+
+def _first_rows(history: History) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    first = np.zeros(len(history.label), np.bool_)
+    first[history.first[:-1]] = True
+    return first
+
+
+def _kept_from(history: History, taken: Ints) -> Ints:
+    """The time from which on no failure undoes the interval after each row; `NEVER` for the last ones."""
+    end = np.append(taken[1:], NEVER)
+    end[history.first[1:] - 1] = NEVER
+    return greatest_reaching(history, staircases(history), end)
+
+
+def _kept_by_rounds(history: History, taken: Ints, rounds: Rounds) -> Ints:
+    """The same where a complete round is the line: when the first round was complete that lies above the interval."""
+    complete = rounds.line[consistent_rounds(history, rounds)]
+    when = np.append(completed_at(complete, taken, history), NEVER)
+    kept = np.full(len(history.label), NEVER)
+    for i, (low, high) in enumerate(zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)):
+        kept[low:high] = when[np.searchsorted(complete[:, i], np.arange(high - low), "right")]
+    return kept
+
+
+def _worst_of_stretches(rolled: Ints, most: int) -> Ints:
+    """The places of all moments, or of the worst one in each of `most` stretches of equal length."""
+    if len(rolled) <= most:
+        return np.arange(len(rolled))
+    stretch = np.arange(len(rolled)) * most // len(rolled)
+    order = np.lexsort((np.arange(len(rolled)), -rolled, stretch))
+    _, first = np.unique(stretch[order], return_index=True)
+    return order[first]
+
+
+def _moment(history: History, taken: Ints, kept: Ints, time: int) -> Moment:
+    owner, n = owners(history), len(history.subtasks)
+    newest = np.bincount(owner[taken <= time], minlength=n) - 1  # the initial state is always there
+    line = np.bincount(owner[kept <= time], minlength=n)
+    distance = newest - line
+    back = np.flatnonzero(distance)
+    chosen = history.time[history.first[:-1] + line]
+    lost = None if (chosen[back] < 0).any() else int((time - chosen[back]).max(initial=0))
+    farthest = int(np.argmax(distance))
+    return Moment(
+        time=time,
+        stored=int(newest.sum()),
+        rolled_past=int(distance.sum()),
+        subtasks_back=len(back),
+        distance=int(distance[farthest]),
+        farthest=str(history.subtasks[farthest]) if len(back) else None,
+        lost_ms=lost,
+        at_initial=int(np.count_nonzero((line == 0) & (newest > 0))),
+    )

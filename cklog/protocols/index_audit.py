@@ -1,0 +1,170 @@
+"""Did a communication-induced protocol keep its promise? Its logged index must rise along every zigzag path.
+
+Two rules, the first of which implies the second. *Along messages* (BCS [1]_): no message is received in an interval
+of a lower index than the one it was sent in, and every checkpoint's index is above that of the one before. *Along
+zigzag paths* (the property by which HMNR [2]_ and its kin exclude Z-cycles): if a zigzag path leads from checkpoint
+A to B, index(A) < index(B). A history without Z-cycles can be numbered in such a way, so an index that breaks both
+rules has not been computed as its protocol says, or the log is wrong.
+
+.. [1] D. Briatico, A. Ciuffoletti, L. Simoncini, "A distributed domino-effect free recovery algorithm", SRDS 1984.
+.. [2] J.-M. Hélary, A. Mostéfaoui, R. Netzer, M. Raynal, "Communication-based prevention of useless checkpoints in
+   distributed computations", Distributed Computing 13(1), 2000.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cklog.arrays.types import Ints
+from cklog.errors import NotFound, SelfCheckFailed
+from cklog.history.arrays import History
+from cklog.history.records import Records
+from cklog.history.watermarks import Built
+from cklog.lines.checkpoint_sets import Mask
+from cklog.lines.entries import message_words, zigzag_message
+from cklog.model import Answer, AuditResult, CheckpointId, Finding, IndexBreach
+from cklog.model.question import Question
+from cklog.runs.records.analyses import EventLog
+from cklog.zigzag.intervals import staircases
+from cklog.zigzag.paths import Hop, Zigzags
+from cklog.zigzag.reach import greatest_reaching
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A checkpoint `end` (row) whose index is not above that of `start`, though a zigzag path leads there.
+
+    `hops` is a shortest such path; empty if `end` merely follows `start` in its subtask.
+    """
+
+    start: int
+    end: int
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAudit:
+    """`rule` is the strictest that holds; `falling` counts the non-dominated messages whose index falls.
+
+    `breaches` are one per checkpoint that breaks the rule of zigzag paths, the first ones; `broken` counts them all.
+    `by_message` is the first message that breaks the rule of messages.
+    """
+
+    rule: Literal["messages", "zigzag paths", "none"]
+    messages: int
+    falling: int
+    by_message: Hop | None
+    broken: int
+    breaches: tuple[Breach, ...]
+
+
+def audit_answer(log: EventLog, question: Question, most: int) -> Answer:
+    """Audit the logged indices of a run: a finding for each checkpoint whose index does not rise, up to `most`.
+
+    Raises
+    ------
+    NotFound : no checkpoint record has an index
+    """
+    evidence = log.evidence_of(question)
+    index, known = logged_index(evidence.records, evidence.built)
+    if not known.any():
+        raise NotFound("no checkpoint record has an index: there is nothing to audit", "see cklog z-cycles")
+    history = evidence.history
+    audit = index_audit(history, index, known, most)
+    result = AuditResult(
+        rule=audit.rule,
+        indexed=int(np.count_nonzero(known)),
+        not_indexed=int(np.count_nonzero(~known & (history.label > 0))),
+        messages=audit.messages,
+        falling=audit.falling,
+        by_message=None if audit.by_message is None else zigzag_message(history, audit.by_message),
+        broken=audit.broken,
+        breaches=tuple(_told(history, index, breach) for breach in audit.breaches),
+    )
+    evidence.findings += [_finding(breach) for breach in result.breaches]
+    return log.answer_from("audit-cic", result, evidence)
+
+
+def logged_index(records: Records, built: Built) -> tuple[Ints, Mask]:
+    """Return the index of every row, and where a record states it; elsewhere that of the row before, 0 at first."""
+    stated = pc.fill_null(records.table["index"], -1).to_numpy()
+    index = np.where(built.row >= 0, np.append(stated, -1)[built.row], -1)
+    first = built.history.first[:-1]
+    known = (index >= 0) & (built.history.label >= 0)
+    index[first] = np.maximum(index[first], 0)
+    rows = np.arange(len(index))
+    latest = np.maximum.accumulate(np.where(known | np.isin(rows, first), rows, 0))
+    return index[latest], known
+
+
+def _told(history: History, index: Ints, breach: Breach) -> IndexBreach:
+    owner = np.searchsorted(history.first, [breach.start, breach.end], "right") - 1
+    ends = [
+        CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, int(history.label[row]))
+        for i, row in zip(owner.tolist(), (breach.start, breach.end), strict=True)
+    ]
+    path = tuple(zigzag_message(history, hop) for hop in breach.hops)
+    return IndexBreach(ends[0], int(index[breach.start]), ends[1], int(index[breach.end]), path)
+
+
+def _finding(breach: IndexBreach) -> Finding:
+    start, end = (f"{c.operator}/{c.subtask}={c.checkpoint}" for c in (breach.start, breach.end))
+    path = "; ".join(message_words(message) for message in breach.path) or "it comes later in the same subtask"
+    message = (
+        f"{end} has index {breach.end_index}, not above {breach.start_index} of {start}, from which a Z-path leads: "
+    )
+    return Finding("index-falls", "error", end, message + path)
+
+
+def index_audit(history: History, index: Ints, known: Mask | None = None, most: int = 10) -> IndexAudit:
+    """Hold the index of every row of `history.label` against both rules.
+
+    Parameters
+    ----------
+    index : shape (first[n],); of rows that state none, and of current states, that of the row before
+    known : the rows whose index is stated, and must rise; default: all
+    most : breaches to give a path for
+
+    Notes
+    -----
+    The first rule takes one scan of the non-dominated messages, the others follow from them; only if it fails is
+    the second one looked at: O((rows + pairs) log rows), and a search for each path.
+    """
+    points = staircases(history)
+    sender = history.first[history.src[points.channel]] + points.send
+    received = np.maximum(points.receive, 0)  # before checkpoint 0, whose own index is held against nothing
+    receiver = history.first[history.dst[points.channel]] + received
+    falling = np.flatnonzero((index[sender] > index[receiver]) & (points.receive >= 0))
+    last = history.first[1:] - 1 - history.survivor
+    follows = np.setdiff1d(
+        np.arange(len(history.label)), np.concatenate([history.first[:-1], last[history.survivor] + 1])
+    )
+    follows = follows if known is None else follows[known[follows]]
+    flat = follows[index[follows] <= index[follows - 1]]
+    if not len(falling) and not len(flat):
+        return IndexAudit("messages", len(points.send), 0, None, 0, ())
+    search = Zigzags(history, points)
+    first = search.hop(int(falling[0])) if len(falling) else None
+    highest = greatest_reaching(history, replace(points, receive=received), index)
+    broken = follows[highest[follows - 1] >= index[follows]]
+    breaches = tuple(_breach(history, search, index, int(row)) for row in broken[:most].tolist())
+    rule: Literal["zigzag paths", "none"] = "none" if len(broken) else "zigzag paths"
+    return IndexAudit(rule, len(points.send), len(falling), first, len(broken), breaches)
+
+
+def _breach(history: History, search: Zigzags, index: Ints, row: int) -> Breach:
+    """The shortest zigzag path to `row` from a checkpoint whose index is not below its own."""
+    owner = int(np.searchsorted(history.first, row, "right")) - 1
+    own, high = int(history.first[owner]), index >= index[row]
+    if high[own:row].any():
+        return Breach(own + int(np.flatnonzero(high[own:row])[-1]), row, ())
+    found = search.path_from_any(high, (owner, row - own))
+    if found is None:
+        raise SelfCheckFailed(f"no zigzag path to row {row}, which a higher index reaches")
+    sender = int(history.first[history.src[found[0].channel]])
+    start = sender + int(np.flatnonzero(high[sender : sender + found[0].send + 1])[-1])
+    return Breach(start, row, tuple(found))

@@ -1,0 +1,1 @@
+"""Persisted output queues (CEC): the eventual checkpoint, its extent and its replay."""

@@ -1,0 +1,270 @@
+"""Questions about persisted output queues: the eventual checkpoint of an operator, its extent, its replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cklog.engine import Engine
+from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
+from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, InputUsed, Subtask
+from cklog.model.names import parse_subtask
+from cklog.model.verdict import answer
+from cklog.queues.census import census
+from cklog.queues.findings import findings_of
+from cklog.queues.forward import forward_findings
+from cklog.queues.judge import Judgement, Proof, judge
+from cklog.queues.log import EMIT, TYPES, UNKNOWN, Ints, Log, Queue, TailReader
+from cklog.queues.over_time.findings import over_time_findings
+from cklog.queues.over_time.timeline import over_time
+from cklog.queues.upstream import Upstream
+
+_OLDEST = 10
+"""Windows that hold T back, named in an extent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstruction:
+    """A judged queue and what was said on the way. `proof` is the queue's own, unless the upstream lacks tuples."""
+
+    queue: Queue
+    judged: Judgement
+    findings: tuple[Finding, ...]
+    bytes_read: int
+    proof: Proof
+
+
+class EventualLog:
+    """The analyses of a run's output queues."""
+
+    def __init__(
+        self,
+        queues: Mapping[Subtask, Queue],
+        manifest: Mapping[str, Any],
+        engine: Callable[[int], Engine],
+        split_bytes: int,
+        strict: bool,
+    ) -> None:
+        self._queues = queues
+        self.manifest = manifest
+        self._engine_for = engine
+        self.split_bytes = split_bytes
+        self.strict = strict
+        self.spoken: list[str] = []
+
+    def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
+        """How far back the eventual checkpoint reaches, and who makes it long."""
+        found, replay, findings = self._planned(operator, forward, as_of, with_state=False)
+        return self._answer("extent", found, extent_of(found, replay), findings)
+
+    def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Answer:
+        """How extent and replay went along the whole log; the targets are in records and in tuples."""
+        for option, target in (("--max-extent", max_extent), ("--max-replay", max_replay)):
+            if target is not None and target < 0:
+                raise UsageError(f"{option} {target}: less than 0")
+        queue = self.queue_of(operator)
+        timeline = over_time(queue, self.split_bytes, max_extent, max_replay)
+        self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, forward")
+        findings = (*queue.findings(), *over_time_findings(queue.subtask, timeline))
+        unknown = timeline.replay_unknown and not timeline.result.breached["records"]
+        inputs = queue.inputs()
+        return answer("extent-over-time", timeline.result, findings, inputs, strict=self.strict, indeterminate=unknown)
+
+    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
+        """The eventual checkpoint itself, with the replay filter."""
+        found, replay, findings = self._planned(operator, forward, as_of, with_state=True)
+        return self._answer("eventual-checkpoint", found, checkpoint_of(found, replay), findings)
+
+    def reconstruct(
+        self,
+        queue: Queue,
+        with_state: bool = False,
+        below: Mapping[str, int] | None = None,
+        as_of: int | None = None,
+    ) -> Reconstruction:
+        """Read a queue from its end, or from where `below` or `as_of` cut it, until its checkpoint is decided."""
+        reader = TailReader(queue, with_state, below or {}, as_of)
+        wait = 1
+        while True:
+            while reader.open_tail is None or reader.open_seen < reader.open_tail:
+                if not reader.more():
+                    break
+            log = reader.log()
+            if len(log) or (reader.exhausted and {item.id for item in log.damage} <= {"torn-tail"}):
+                judged = judge(log, reader.open_tail)
+                if judged is not None:
+                    found = (*queue.findings(), *findings_of(queue.subtask, judged))
+                    return Reconstruction(queue, judged, found, reader.bytes_read, judged.proof)
+            if reader.exhausted:
+                break
+            for _ in range(wait):
+                reader.more()
+            wait *= 2
+        if len(log):
+            raise SelfCheckFailed(f"{queue.subtask}: the whole queue was read and nothing decided")
+        why = f": {log.damage[0].path}: {log.damage[0].detail}" if log.damage else ""
+        raise CorruptInput(
+            f"no record of the output queue of {queue.subtask} can be read{why}", "look for another copy of outputs/"
+        )
+
+    def queue_of(self, operator: str) -> Queue:
+        """The queue that OP or OP/SUB names; the only one if none is named.
+
+        Raises
+        ------
+        NotFound, UsageError : there is none, or more than one
+        """
+        if not self._queues:
+            raise NotFound("there is no output queue here", "PATH is the run folder that holds outputs/OPERATOR/")
+        one = parse_subtask(operator)
+        found = [s for s in self._queues if not operator or s == one or s.operator == operator]
+        names = ", ".join(map(str, list(self._queues)[:8]))
+        if not found:
+            raise NotFound(f"no output queue of {operator}", f"queues here: {names}")
+        if len(found) > 1:
+            raise UsageError(f"which queue? {len(found)} match", f"--operator takes one of {names}")
+        return self._queues[found[0]]
+
+    def _planned(
+        self, operator: str, forward: bool, as_of: int | None, with_state: bool
+    ) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
+        queue = self.queue_of(operator)
+        found = self.reconstruct(queue, with_state, as_of=as_of)
+        self.spoken.append(
+            f"read {found.bytes_read:,} of {queue.bytes:,} bytes of {queue.subtask}'s queue, from its end "
+            f"({100 * found.bytes_read / max(queue.bytes, 1):.3f}%)"
+        )
+        findings: list[Finding] = []
+        if forward and as_of is None:  # the whole log knows only how it ended
+            engine = self._engine_for(queue.bytes)
+            findings += forward_findings(queue, found.judged, engine, self.split_bytes)
+            self.spoken.append(f"and all of it forward, on the {engine.name} engine")
+        found, replay, told = self.with_replay(found)
+        return found, replay, [*found.findings, *findings, *told]
+
+    def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
+        """What the upstream must send again; where it cannot, the state is lost."""
+        upstream = Upstream(self._queues, self.manifest)
+        replay, told = upstream.replay_of(found.queue.subtask, found.judged)
+        if any(finding.id == "retention-hole" for finding in told):
+            found = replace(found, proof="lost")
+        if len(replay.upstream) == 1 and replay.upstream[0].distinct_ts:
+            # records may share a timestamp, but no two tuples do: one tuple wrote them
+            kept = tuple(f for f in found.findings if f.id != "ambiguous-tie")
+            found = replace(found, findings=kept)
+        return found, replay, told
+
+    def inspect(self) -> tuple[list[dict[str, Any]], list[Finding], list[InputUsed]]:
+        """A row about each queue, for `inspect`, which reads all of them."""
+        rows: list[dict[str, Any]] = []
+        findings: list[Finding] = []
+        inputs: list[InputUsed] = []
+        for queue in self._queues.values():
+            row, told, used = census(queue, self._engine_for(queue.bytes), self.split_bytes)
+            rows.append(row)
+            findings += told
+            inputs += used
+        return rows, findings, inputs
+
+    @property
+    def queues(self) -> Mapping[Subtask, Queue]:
+        """The output queues of the run."""
+        return self._queues
+
+    def _answer(self, command: str, found: Reconstruction, result: Any, findings: list[Finding]) -> Answer:
+        lost = result.proof == "lost"
+        return answer(command, result, findings, found.queue.inputs(), strict=self.strict, indeterminate=lost)
+
+
+def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
+    """The extent of a judged queue."""
+    judged, log = found.judged, found.judged.log
+    oldest = int(judged.open[0]) if len(judged.open) else len(log)
+    types = log.type[oldest:]
+    sizes = log.bytes[oldest:]
+    rows = judged.open[:_OLDEST]
+    ordered = rows[np.lexsort((rows, log.ts[rows]))]
+    return Extent(
+        operator=found.queue.subtask.operator,
+        subtask=found.queue.subtask.subtask,
+        open_windows=judged.open_windows,
+        records=_places(log, oldest),
+        bytes=int(sizes.sum()) if (sizes != UNKNOWN).all() else None,
+        from_=_pos(log, oldest) if len(types) else None,
+        to=_pos(log, len(log) - 1) if len(log) else None,
+        T=judged.ts,
+        t_c=int(log.ts[-1]) if len(log) else None,
+        by_type={name: int((types == number).sum()) for number, name in enumerate(TYPES[: EMIT + 1])},
+        replay=replay,
+        oldest=tuple({"window": log.window_of(row), "t": int(log.ts[row])} for row in ordered.tolist()),
+        proof=found.proof,
+    )
+
+
+def _places(log: Log, oldest: int) -> int:
+    """Records from `oldest` to the tail; where records are numbered, those that are missing count too."""
+    if oldest < len(log) and (log.pos[oldest:] != UNKNOWN).all():
+        return int(log.pos[-1] - log.pos[oldest]) + 1
+    return len(log) - oldest
+
+
+def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualCheckpoint:
+    """The eventual checkpoint of a judged queue whose states were read."""
+    judged, log = found.judged, found.judged.log
+    assert log.state is not None
+    states = log.state.take(judged.open).to_pylist() if len(judged.open) else []
+    windows = []
+    for row, name, state in zip(judged.open.tolist(), log.windows_of(judged.open), states, strict=True):
+        windows.append(
+            {
+                "window": name,
+                "type": TYPES[log.type[row]],
+                "t": int(log.ts[row]),
+                "input": _input(log, log.input[row]),
+                "state": None if state is None else _state(found, row, state),
+            }
+        )
+    closed = [
+        {"window": name, "t": int(log.ts[row]), "input": _input(log, log.input[row])}
+        for row, name in zip(judged.closed.tolist(), log.windows_of(judged.closed), strict=True)
+    ]
+    return EventualCheckpoint(
+        operator=found.queue.subtask.operator,
+        subtask=found.queue.subtask.subtask,
+        t_c=int(log.ts[-1]) if len(log) else None,
+        T=judged.ts,
+        T_input=replay.from_input,
+        open_windows=judged.open_windows,
+        windows=tuple(windows),
+        closed=tuple(closed),
+        proof=found.proof,
+        replay=replay,
+        emitted=int((log.type[judged.start :] == EMIT).sum()),
+    )
+
+
+def _state(found: Reconstruction, row: int, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        log = found.judged.log
+        place = f"{log.paths[log.file[row]]} at {int(log.offset[row])}"
+        raise CorruptInput(f"{place}: state is no JSON", "the window cannot be loaded; look for another copy") from None
+
+
+def _pos(log: Log, row: int) -> int | None:
+    found = int(log.pos[row])
+    return None if found == UNKNOWN else found
+
+
+def _input(log: Log, numbers: Ints) -> int | dict[str, int] | None:
+    """Input numbers as the records give them: one, one per channel, or none."""
+    if not log.channels:
+        return None
+    if log.channels == ("",):
+        return int(numbers[0])
+    return {name: int(n) for name, n in zip(log.channels, numbers.tolist(), strict=True) if n != UNKNOWN}

@@ -1,0 +1,327 @@
+"""A persisted output queue as arrays, read from its end only as far as a question needs.
+
+Records are numbered in log order within what has been read: 0 is the first record read, the last one is the tail.
+Reading further back puts records in front, so places are given as (file, offset) where they must last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.columns import codes, entries
+from cklog.engine import Damage, Split, reader_of
+from cklog.model import OUTPUTS, Finding, InputUsed, Subtask
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
+"""Types of records as numbers. A control record takes a place in a Kafka log and holds nothing."""
+
+TYPES = ("open", "check", "result", "emit", "control")
+DELTA = np.array([1, 0, -1, 0, 0])
+"""What a record of each type does to the number of open windows."""
+
+COLUMNS = ("type", "window", "ts", "open_windows", "input", "inputs", "pos", "bytes", "_path", "_offset")
+UNKNOWN = -1
+
+
+class Queue(Protocol):
+    """One subtask's output queue (`cklog.parsers.native.output_queues` has one)."""
+
+    @property
+    def subtask(self) -> Subtask: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def paths(self) -> tuple[str, ...]: ...
+    @property
+    def by_pos(self) -> bool: ...
+    def findings(self) -> tuple[Finding, ...]: ...
+    def inputs(self) -> tuple[InputUsed, ...]: ...
+    def splits(self, step: int) -> Iterator[Split]: ...
+    def tail(self) -> Iterator[Split]: ...
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Records in log order, one entry each; -1 where a record does not say.
+
+    `input` has one column per channel of `channels`, ("",) for an input without a name, () if the records
+    carry no input numbers: an entry is the number of the last tuple taken from that channel, -1 before the
+    first. `window` indexes `names`. `damage` lies between records: `damaged[k]` has `damage_at[k]` records
+    before it. `from_head`: the first record of the log is here, or where it was.
+    """
+
+    type: Ints
+    window: Ints
+    ts: Ints
+    open_windows: Ints
+    input: Ints
+    pos: Ints
+    bytes: Ints
+    file: Ints
+    offset: Ints
+    names: pa.StringArray
+    channels: tuple[str, ...]
+    paths: tuple[str, ...]
+    damage: tuple[Damage, ...]
+    damage_at: Ints
+    from_head: bool
+    bytes_read: int
+    state: pa.ChunkedArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.type)
+
+    def window_of(self, row: int) -> str:
+        """The window that a record belongs to."""
+        return str(self.names[int(self.window[row])].as_py())
+
+    def windows_of(self, rows: Ints) -> list[str]:
+        """The windows of many records."""
+        found: list[str] = self.names.take(pa.array(self.window[rows])).to_pylist()
+        return found
+
+    def rows(self, keep: NDArray[np.integer] | Flags) -> Log:
+        """Some of the records, in order; damage stays before the same record."""
+        before = np.r_[0, np.cumsum(_mask(keep, len(self)))]
+        return replace(
+            self,
+            **{name: getattr(self, name)[keep] for name in _ROWS},
+            state=None if self.state is None else self.state.take(pa.array(np.flatnonzero(_mask(keep, len(self))))),
+            damage_at=before[self.damage_at],
+        )
+
+
+_ROWS = ("type", "window", "ts", "open_windows", "input", "pos", "bytes", "file", "offset")
+
+
+def _mask(keep: NDArray[np.integer] | Flags, size: int) -> Flags:
+    if keep.dtype == np.bool_:
+        return keep  # type: ignore[return-value]
+    mask = np.zeros(size, np.bool_)
+    mask[keep] = True
+    return mask
+
+
+@dataclass(slots=True)
+class TailReader:
+    """Reads a queue from its end, split by split, and knows which windows it has met open.
+
+    `open_seen` counts windows whose newest record so far is a footprint; `open_tail` is N at the tail, None
+    until a record has told it; `first_ts` and `first_pos` are those of the first record read. With `below`, the
+    queue ends before the first record that has taken a tuple of that number or higher from a channel (""
+    for an input without a name), or, with `as_of`, that has a later timestamp: as if the crash had come there.
+    """
+
+    queue: Queue
+    with_state: bool = False
+    below: Mapping[str, int] = field(default_factory=dict)
+    as_of: int | None = None
+    open_seen: int = 0
+    open_tail: int | None = None
+    first_ts: int | None = None
+    first_pos: int | None = None
+    bytes_read: int = 0
+    exhausted: bool = False
+    _pieces: list[list[pa.RecordBatch | Damage]] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _results_behind: int = 0
+    _splits: Iterator[Split] | None = None
+
+    def more(self) -> bool:
+        """Read one split further back; False at the head of the log."""
+        if self._splits is None:
+            self._splits = self.queue.tail()
+        split = next(self._splits, None)
+        if split is None:
+            self.exhausted = True
+            return False
+        columns = (*COLUMNS, "state") if self.with_state else COLUMNS
+        piece = list(reader_of(split)(split, "outputs", columns))
+        if (self.below or self.as_of is not None) and self.open_tail is None:
+            piece = list(self._before_cut(piece))
+        self._pieces.append(piece)
+        self.bytes_read += split_bytes(split)
+        for item in reversed(piece):
+            if isinstance(item, pa.RecordBatch) and item.num_rows:
+                self._note(item)
+        return True
+
+    def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
+        """What lies before the cut; behind it there is neither record nor damage."""
+        for item in piece:
+            if isinstance(item, Damage):
+                yield item
+                continue
+            end = self._kept(item)
+            if end:
+                yield item.slice(0, end)
+            if end < item.num_rows:
+                return
+
+    def _kept(self, batch: pa.RecordBatch) -> int:
+        """How many rows of a batch come before the first one that is behind the cut."""
+        names, matrix = _inputs(pa.Table.from_batches([batch]))
+        taken = batch.column("ts").to_numpy() > (np.iinfo(np.int64).max if self.as_of is None else self.as_of)
+        for column, name in enumerate(names):
+            taken |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
+        return int(np.argmax(taken)) if taken.any() else len(taken)
+
+    def log(self) -> Log:
+        """Everything read so far."""
+        items = [item for piece in reversed(self._pieces) for item in piece]
+        found = log_of(items, self.queue.paths, self.with_state)
+        return replace(found, from_head=self.exhausted, bytes_read=self.bytes_read)
+
+    def _note(self, batch: pa.RecordBatch) -> None:
+        """Take in a batch that lies before everything seen."""
+        self.first_ts, self.first_pos = batch.column("ts")[0].as_py(), batch.column("pos")[0].as_py()
+        kinds = kinds_of(batch.column("type"))
+        if self.open_tail is None:
+            self.open_tail = self._tail_count(batch, kinds)
+        windows = batch.column("window")
+        encoded = windows if pa.types.is_dictionary(windows.type) else windows.dictionary_encode()
+        decides = np.flatnonzero((kinds <= RESULT) & encoded.is_valid().to_numpy(zero_copy_only=False))
+        newest = np.full(len(encoded.dictionary), -1)
+        newest[encoded.indices.fill_null(0).to_numpy()[decides]] = decides
+        for name, row in zip(encoded.dictionary.to_pylist(), newest.tolist(), strict=True):
+            if row >= 0 and name not in self._seen:
+                self._seen.add(name)
+                self.open_seen += bool(kinds[row] < RESULT)
+
+    def _tail_count(self, batch: pa.RecordBatch, kinds: Ints) -> int | None:
+        """N after the last record: that of the last one to give it, less the windows closed since."""
+        known = np.flatnonzero(batch.column("open_windows").is_valid().to_numpy(zero_copy_only=False))
+        last = int(known[-1]) if len(known) else -1
+        behind = int(DELTA[kinds[last + 1 :]].sum()) + self._results_behind
+        if last < 0:
+            self._results_behind = behind
+            return None
+        return int(batch.column("open_windows")[last].as_py()) + behind
+
+
+def split_bytes(split: Split) -> int:
+    """Bytes that reading a split costs: its byte range, or its share of a Parquet file as its planner gave it."""
+    return min(split.size, split.end - split.start) if not split.path.endswith(".parquet") else split.size
+
+
+def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_state: bool = False) -> Log:
+    """Batches of `COLUMNS` and damage, in log order, as arrays."""
+    batches = [item for item in items if isinstance(item, pa.RecordBatch)]
+    damage, at, count = [], [], 0
+    for item in items:
+        if isinstance(item, Damage):
+            damage.append(item)
+            at.append(count)
+        else:
+            count += item.num_rows
+    table = _table(batches, with_state)
+    order = {path: i for i, path in enumerate(paths)}
+    file, files = codes(table["_path"])
+    channels, numbers = _inputs(table)
+    windows = pc.fill_null(table["window"], "").dictionary_encode().combine_chunks()
+    if isinstance(windows, pa.ChunkedArray):  # of no chunk at all
+        windows = pa.array([], pa.string()).dictionary_encode()
+    log = Log(
+        type=kinds_of(table["type"]),
+        window=windows.indices.to_numpy().astype(np.int64),
+        ts=table["ts"].to_numpy().astype(np.int64),
+        open_windows=_known(table["open_windows"]),
+        input=numbers,
+        pos=_known(table["pos"]),
+        bytes=_known(table["bytes"]),
+        file=np.array([order[path] for path in files] or [0], np.int64)[file],
+        offset=table["_offset"].to_numpy().astype(np.int64),
+        names=windows.dictionary,
+        channels=channels,
+        paths=paths,
+        damage=tuple(damage),
+        damage_at=np.array(at, np.int64),
+        from_head=False,
+        bytes_read=0,
+        state=table["state"] if with_state else None,
+    )
+    return _placed(log)
+
+
+def _placed(log: Log) -> Log:
+    """The same with each damage where its offset says: a reader may tell of it a batch too early or too late."""
+    order = {path: i for i, path in enumerate(log.paths)}
+    at = log.damage_at.copy()
+    for k, item in enumerate(log.damage):
+        if item.offset is not None and item.path in order:
+            low, high = np.searchsorted(log.file, [order[item.path], order[item.path] + 1])
+            at[k] = low + np.searchsorted(log.offset[low:high], item.offset)
+    by_place = np.argsort(at, kind="stable")
+    return replace(log, damage=tuple(log.damage[k] for k in by_place), damage_at=at[by_place])
+
+
+def _table(batches: list[pa.RecordBatch], with_state: bool) -> pa.Table:
+    """All rows; strings that repeat are dictionary-encoded, whatever a reader gave."""
+    names = (*COLUMNS, "state") if with_state else COLUMNS
+    columns = []
+    for name in names:
+        kind = _KINDS[name]
+        columns.append(pa.chunked_array([_as(batch.column(name), kind) for batch in batches], kind))
+    return pa.table(columns, names=list(names))
+
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_KINDS = {field.name: field.type for field in OUTPUTS} | {
+    "type": _TEXT,
+    "_path": _TEXT,
+    "_offset": pa.int64(),
+}
+
+
+def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    return array if array.type == kind else array.cast(kind)
+
+
+def kinds_of(column: pa.Array | pa.ChunkedArray) -> Ints:
+    """The `type` column as numbers."""
+    if isinstance(column, pa.DictionaryArray):
+        codes = pc.index_in(column.dictionary, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
+        return codes[column.indices.to_numpy()].astype(np.int64)  # type: ignore[no-any-return]
+    found: Ints = pc.index_in(_plain(column), value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
+    return found.astype(np.int64)
+
+
+def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def _known(column: pa.ChunkedArray) -> Ints:
+    found: Ints = pc.fill_null(column, UNKNOWN).to_numpy().astype(np.int64)
+    return found
+
+
+def _inputs(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
+    """Channels and the matrix of input numbers; no channels unless every record that is a tuple's has them."""
+    rows = len(table)
+    needs = kinds_of(table["type"]) != CONTROL
+    names: list[str] = [""]
+    matrix = _known(table["input"])[:, None]
+    given = matrix[:, 0] >= 0
+    if not given.any():
+        row, code, names, value = entries(table["inputs"])
+        matrix = np.full((rows, len(names)), UNKNOWN, np.int64)
+        matrix[row, code] = value
+        given = np.zeros(rows, np.bool_)
+        given[row] = True
+    if not names or not given[needs].all():
+        return (), np.zeros((rows, 0), np.int64)
+    before = np.maximum.accumulate(np.where(given, np.arange(rows), 0))
+    return tuple(names), matrix[before]

@@ -1,0 +1,1 @@
+"""Extent and replay along a whole output queue."""

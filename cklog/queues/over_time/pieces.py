@@ -1,0 +1,145 @@
+"""Extent and replay at every record of a piece of an output queue.
+
+A footprint (open or check record) at record p is *current* on [p, b), where b is the next record of the same window
+that decides (open, check, result). The oldest current footprint holds T back: it is the first one whose own end, and
+so the largest end up to it, lies behind the present record r. Over footprints in log order,
+
+    start(r)  = searchsorted(running maximum of the ends b, r, right)
+    q, extent = r - start + 1 records, 0 if nothing is open
+    u, replay = tuples taken from the input after the footprint at start
+
+(q and u of section II.B of the CEC paper, which defines them at the tail; here at every record). T's own tuple,
+which a recovery reads once more, is not counted in u, as in the policies that q and u are checked against
+(`cklog.policies.check_records`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.model import Where
+from cklog.queues.log import CONTROL, RESULT, Ints, Log
+
+_FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """Footprints that are current behind a piece, in log order: record, timestamp, tuples taken, window name.
+
+    `last_taken` is the number of tuples taken at the last record, which control records repeat.
+    """
+
+    record: Ints
+    ts: Ints
+    taken: Ints
+    names: pa.Array
+    last_taken: int
+
+
+_NONE = np.zeros(0, np.int64)
+NOTHING = Current(_NONE, _NONE, _NONE, pa.array([], pa.string()), 0)
+"""Before the first record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive records, evaluated: one entry each, the first one being record `first` of the log.
+
+    `holder` is the footprint that holds T back, -1 if nothing is open: an index into the footprints (`at`: their
+    records, `at_ts`), those of before this piece first.
+    """
+
+    log: Log
+    first: int
+    extent: Ints
+    replay: Ints
+    replay_ms: Ints
+    open_windows: Ints
+    holder: Ints
+    at: Ints
+    at_ts: Ints
+    carried: Current
+
+    def __len__(self) -> int:
+        return len(self.extent)
+
+    def window(self, footprint: int) -> str | None:
+        """The window of a footprint; None of none."""
+        if footprint < 0:
+            return None
+        if footprint < len(self.carried.record):
+            name: str = self.carried.names[footprint].as_py()
+            return name
+        return self.log.window_of(int(self.at[footprint] - self.first))
+
+    def place(self, row: int) -> Where:
+        """Where a record lies."""
+        return Where(self.log.paths[self.log.file[row]], int(self.log.offset[row]))
+
+
+def evaluated(log: Log, first: int, carried: Current) -> tuple[Piece, Current]:
+    """Extent and replay at every record of `log`, whose records follow record `first` - 1.
+
+    `carried` are the footprints that were current there, and what is returned those that are current behind it.
+    Of n records and f footprints, arrays have one entry per record unless they say otherwise.
+    """
+    record = first + np.arange(len(log))
+    taken = _taken(log, carried.last_taken)
+    names = log.names
+    known: Ints = pc.fill_null(pc.index_in(names, value_set=carried.names), -1).to_numpy().astype(np.int64)
+    ends, carried_ends, delta = _ends(log, first, known, len(carried.record))
+    own = np.flatnonzero(log.type < RESULT)
+    at = np.r_[carried.record, record[own]]  # (f,)
+    at_ts, at_taken = np.r_[carried.ts, log.ts[own]], np.r_[carried.taken, taken[own]]
+    end = np.r_[carried_ends, ends[own]]
+    oldest = np.searchsorted(np.maximum.accumulate(end), record, side="right")
+    is_open = np.r_[at, _FOREVER][oldest] <= record  # the first end behind r may be that of a footprint behind r
+    holder = np.where(is_open, oldest, -1)
+    since = np.r_[at, 0], np.r_[at_ts, 0], np.r_[at_taken, 0]  # -1 finds the last entry, which does not count
+    extent, replay_ms, replay = (
+        np.where(is_open, now - then[holder], 0) for now, then in zip((record + 1, log.ts, taken), since, strict=True)
+    )
+    count = len(carried.record) + np.cumsum(delta)
+    piece = Piece(log, first, extent, replay, replay_ms, count, holder, at, at_ts, carried)
+    stays = end == _FOREVER
+    old, new = stays[: len(carried.record)], own[stays[len(carried.record) :]]
+    left = pa.concat_arrays([carried.names.filter(pa.array(old)), names.take(pa.array(log.window[new]))])
+    return piece, Current(at[stays], at_ts[stays], at_taken[stays], left, int(taken[-1]))
+
+
+def _taken(log: Log, before: int) -> Ints:
+    """Tuples taken from the input up to each record, over all channels: differences of it are replays."""
+    if not log.channels:
+        return np.full(len(log), before)
+    taken: Ints = (log.input + 1).sum(axis=1)
+    said = log.type != CONTROL
+    taken[: int(np.argmax(said))] = before  # control records say nothing; those behind others repeat them already
+    return taken
+
+
+def _ends(log: Log, first: int, known: Ints, carried: int) -> tuple[Ints, Ints, Ints]:
+    """Where each record's footprint ends, where each of the `carried` ones does, and what a record opens or closes.
+
+    `known` gives, per window of `log.names`, the footprint that is carried, or -1.
+    """
+    rows = np.flatnonzero(log.type <= RESULT)
+    rows = rows[np.argsort(log.window[rows], kind="stable")]  # by window, each in log order
+    window, opens = log.window[rows], log.type[rows] < RESULT
+    begins = np.ones(len(rows), np.bool_)  # whether a record is its window's first here
+    begins[1:] = window[1:] != window[:-1]
+    was_open = np.zeros(len(rows), np.bool_)
+    was_open[1:] = opens[:-1]
+    earlier = known[window[begins]]
+    was_open[begins] = earlier >= 0
+    ends = np.full(len(log), _FOREVER)
+    ends[rows[:-1][~begins[1:]]] = first + rows[1:][~begins[1:]]
+    carried_ends = np.full(carried, _FOREVER)
+    carried_ends[earlier[earlier >= 0]] = first + rows[begins][earlier >= 0]
+    delta = np.zeros(len(log), np.int64)
+    delta[rows] = opens.astype(np.int64) - was_open
+    return ends, carried_ends, delta

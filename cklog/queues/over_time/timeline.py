@@ -1,0 +1,174 @@
+"""How the extent and the replay of an output queue went along its whole log, by one pass forward.
+
+Records are numbered from 0 in the order read, intact ones only: what is missing has no number, and a result that is
+missing leaves its window open for good, which N shows (`window-count-mismatch`).
+
+Time O(records), memory O(open windows): the log is taken in pieces (`cklog.queues.over_time.pieces`), of which the
+current footprints are all that one hands to the next, and `cklog.queues.over_time.folds` keeps a bounded part of each.
+No answer depends on where the pieces end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.engine import DAMAGE_LISTED, Damage, reader_of
+from cklog.engine.damage import Tally
+from cklog.model import Where
+from cklog.queues.log import COLUMNS, CONTROL, Queue, log_of
+from cklog.queues.over_time.folds import Breaches, Counts, Mean, Mismatch, Samples, Slow
+from cklog.queues.over_time.pieces import NOTHING, Piece, evaluated
+
+PIECE_RECORDS = 1 << 18
+"""Records evaluated at a time, or twice the open windows if those are more: what keeps the pass linear."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentOverTime:
+    """The extent (records) and the replay (tuples, and ms between timestamps) of an output queue at every record.
+
+    `extent` and `replay_ms` hold "mean", "max" and "last" over all records, so does `replay`; it is None, and so
+    are the replays below, if records lack input numbers. The means and the largest are exact.
+
+    `samples`: the record with the largest extent of each `stride` consecutive ones, the first such. `slow`: the
+    footprints that held T back through the most records; `held_ms` lasts until the record that freed T, `extent`
+    is the largest meanwhile. `breaches`: the first stretches of records with an extent over `max_extent` or a
+    replay over `max_replay` (both ends inclusive, the largest values, and in `oldest` the window that held T back
+    at the largest extent); `breached` counts all of them: "stretches", "records", "ms".
+    """
+
+    operator: str
+    subtask: int
+    records: int
+    from_ts: int | None
+    to_ts: int | None
+    max_extent: int | None
+    max_replay: int | None
+    extent: dict[str, Any]
+    replay: dict[str, Any] | None
+    replay_ms: dict[str, Any]
+    breached: dict[str, int]
+    breaches: tuple[dict[str, Any], ...]
+    slow: tuple[dict[str, Any], ...]
+    stride: int
+    samples: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The result and what was met on the way. `first_breach` is the place of the first record over a target.
+
+    `replay_unknown`: there is a target for the replay, and no input numbers to count it by.
+    """
+
+    result: ExtentOverTime
+    damage: tuple[Damage, ...]
+    mismatch: Mismatch | None
+    first_breach: Where | None
+
+    @property
+    def replay_unknown(self) -> bool:
+        return self.result.max_replay is not None and self.result.replay is None
+
+
+def over_time(queue: Queue, step: int, max_extent: int | None = None, max_replay: int | None = None) -> Timeline:
+    """Evaluate a whole queue, reading it in splits of about `step` bytes."""
+    tally = Tally(DAMAGE_LISTED)
+    folds = _Folds(Breaches(max_extent, max_replay), Breaches(max_extent, None))
+    for piece in _pieces(queue, step, tally):
+        folds.add(piece)
+    return folds.timeline(queue, tally.damage(), max_extent, max_replay)
+
+
+def _pieces(queue: Queue, step: int, tally: Tally) -> Iterator[Piece]:
+    """The intact records of a queue in log order, evaluated piece by piece."""
+    current, first = NOTHING, 0
+    waiting: list[pa.RecordBatch | Damage] = []
+    rows = 0
+    for batch in chain(_batches(queue, step, tally), (None,)):
+        if batch is not None:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows and (batch is None or rows >= max(PIECE_RECORDS, 2 * len(current.record))):
+            piece, current = evaluated(log_of(waiting, queue.paths), first, current)
+            yield piece
+            first, waiting, rows = first + rows, [], 0
+
+
+def _batches(queue: Queue, step: int, tally: Tally) -> Iterator[pa.RecordBatch]:
+    """The intact records in log order as they are read; damage goes to `tally`."""
+    for split in queue.splits(step):
+        for item in reader_of(split)(split, "outputs", COLUMNS):
+            if isinstance(item, Damage):
+                tally.add(item)
+            else:
+                yield item
+
+
+@dataclass(slots=True)
+class _Folds:
+    """Everything that is kept of the pieces.
+
+    Whether all records have input numbers is known at the end only, so breaches are kept with the replay's target
+    (`either`) and without it (`by_extent`).
+    """
+
+    either: Breaches
+    by_extent: Breaches
+    extent: Mean = field(default_factory=Mean)
+    replay: Mean = field(default_factory=Mean)
+    replay_ms: Mean = field(default_factory=Mean)
+    samples: Samples = field(default_factory=Samples)
+    slow: Slow = field(default_factory=Slow)
+    counts: Counts = field(default_factory=Counts)
+    numbered: bool = True
+    first_ts: int | None = None
+    last_ts: int | None = None
+    _kinds: set[bool] = field(default_factory=set)
+
+    def add(self, piece: Piece) -> None:
+        """Take in the next piece."""
+        log = piece.log
+        if self.first_ts is None:
+            self.first_ts = int(log.ts[0])
+        self.last_ts = int(log.ts[-1])
+        for fold, values in zip(
+            (self.extent, self.replay, self.replay_ms), (piece.extent, piece.replay, piece.replay_ms), strict=True
+        ):
+            fold.add(values)
+        for each in (self.samples, self.slow, self.either, self.by_extent, self.counts):
+            each.add(piece)
+        if log.channels:
+            self._kinds.add(log.channels == ("",))  # numbers of one input and of several cannot be compared
+        elif (log.type != CONTROL).any():
+            self.numbered = False
+
+    def timeline(
+        self, queue: Queue, damage: tuple[Damage, ...], max_extent: int | None, max_replay: int | None
+    ) -> Timeline:
+        """What the pieces came to."""
+        numbered = self.numbered and len(self._kinds) < 2
+        breaches = self.either if numbered else self.by_extent
+        result = ExtentOverTime(
+            operator=queue.subtask.operator,
+            subtask=queue.subtask.subtask,
+            records=self.extent.count,
+            from_ts=self.first_ts,
+            to_ts=self.last_ts,
+            max_extent=max_extent,
+            max_replay=max_replay,
+            extent=self.extent.told(),
+            replay=self.replay.told() if numbered else None,
+            replay_ms=self.replay_ms.told(),
+            breached=breaches.counted(),
+            breaches=breaches.told(numbered),
+            slow=self.slow.told(),
+            stride=self.samples.stride,
+            samples=self.samples.told(numbered),
+        )
+        return Timeline(result, damage, self.counts.mismatch, breaches.place)

@@ -1,0 +1,185 @@
+"""From T to the upstream: which tuples must come again, and where they lie in the upstream's own output queue.
+
+Tuples are found by input number where the record of that number in the upstream's queue has the timestamp that
+the operator noted; else by time, from the first record at or after T, which is never too late. The queue of a Kafka
+partition is looked up by its time index (the paper's stream index) and may hold any records; others are read back
+from their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cklog.model import Channel, EventualReplay, Finding, Subtask, UpstreamOffset
+from cklog.model.names import parse_channel
+from cklog.queues.judge import Judgement
+from cklog.queues.log import EMIT, RESULT, UNKNOWN, Log, Queue, TailReader
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The queues of a run and the channels that its manifest names."""
+
+    queues: Mapping[Subtask, Queue]
+    manifest: Mapping[str, Any]
+
+    def replay_of(self, subtask: Subtask, judged: Judgement) -> tuple[EventualReplay, list[Finding]]:
+        """What must be replayed into `subtask`, and whether the upstream still has it."""
+        log = judged.log
+        numbers = None if judged.at is None else dict(zip(log.channels, judged.at.tolist(), strict=True))
+        findings: list[Finding] = []
+        offsets = []
+        for channel, column in self._channels(subtask, log):
+            queue = self.queues.get(channel.sender)
+            if queue is None:
+                continue
+            number = None if numbers is None else numbers.get(column)
+            offset, told = _offset(queue, channel, number, judged)
+            offsets += [offset] if offset else []
+            findings += told
+        own = _own_count(judged)
+        tuples = own if own is not None or not offsets else sum(o.tuples for o in offsets)
+        sizes = [o.bytes for o in offsets]
+        size = sum(b or 0 for b in sizes) if offsets and None not in sizes else None
+        return EventualReplay(judged.ts, _numbers(judged, numbers), tuples, size, tuple(offsets)), findings
+
+    def _channels(self, subtask: Subtask, log: Log) -> Iterable[tuple[Channel, str]]:
+        """Incoming channels, each with the name under which the records count its tuples."""
+        names = [row["channel"] for row in self.manifest.get("channels", [])]
+        parsed = [parse_channel(name) for name in (*names, *log.channels)]
+        incoming = sorted({c for c in parsed if c is not None and c.receiver == subtask})
+        for channel in incoming:
+            yield channel, str(channel) if str(channel) in log.channels else ""
+
+
+def _numbers(judged: Judgement, numbers: dict[str, int] | None) -> int | dict[str, int] | None:
+    """T by input, as the records count it; -1 is before the first tuple, so the replay begins with the first."""
+    if not numbers:
+        return None
+    known = {name: max(number, 0) for name, number in numbers.items()}
+    return known[""] if set(known) == {""} else known
+
+
+def _own_count(judged: Judgement) -> int | None:
+    """Tuples from T to the tail, by input numbers."""
+    log = judged.log
+    if not log.channels or judged.at is None or not len(log):
+        return None
+    pairs = zip(log.input[-1].tolist(), judged.at.tolist(), strict=True)
+    return sum(int(end) - max(int(start), 0) + 1 for end, start in pairs)
+
+
+def _offset(
+    queue: Queue, channel: Channel, number: int | None, judged: Judgement
+) -> tuple[UpstreamOffset | None, list[Finding]]:
+    """The first record of the upstream's queue to replay: by its indexes, or reading it back from its end."""
+    stamp = None if number is None else _stamp_of(judged, number)
+    indexed = queue.since(judged.ts, number, stamp)
+    if indexed is not None:
+        found = UpstreamOffset(
+            operator=queue.subtask.operator,
+            subtask=queue.subtask.subtask,
+            channel=str(channel),
+            pos=indexed.offset,
+            end=indexed.end,
+            path=indexed.path,
+            offset=indexed.at,
+            by=indexed.by,
+            tuples=indexed.tuples,
+            bytes=indexed.bytes,
+        )
+        first, last, at_head = indexed.first, indexed.end - 1, indexed.offset == indexed.first
+    else:
+        log = _read_back(queue, number, judged.ts)
+        if not len(log):
+            message = f"{channel}: the queue of {queue.subtask} holds no record at or after T that can be read"
+            return None, [Finding("upstream-behind", "warning", str(channel), message)]
+        found = _by_reading(queue, channel, log, number, judged)
+        first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
+        last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
+        at_head = log.from_head and found.pos == first
+    told = _hole_at_head(queue, first, number, judged) if at_head else []
+    return found, [*told, *_behind(queue, channel, last, judged)]
+
+
+def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, judged: Judgement) -> UpstreamOffset:
+    row, by = _first(log, number, judged)
+    data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
+    sizes = log.bytes[row:][data]
+    known = bool((sizes != UNKNOWN).all())
+    ts = log.ts[row:][data]
+    return UpstreamOffset(
+        operator=queue.subtask.operator,
+        subtask=queue.subtask.subtask,
+        channel=str(channel),
+        pos=None if log.pos[row] == UNKNOWN else int(log.pos[row]),
+        end=None if log.pos[-1] == UNKNOWN else int(log.pos[-1]) + 1,
+        path=log.paths[log.file[row]],
+        offset=int(log.offset[row]),
+        by=by,
+        tuples=int(data.sum()),
+        bytes=int(sizes.sum()) if known else None,
+        distinct_ts=bool((ts[1:] > ts[:-1]).all()),
+    )
+
+
+def _read_back(queue: Queue, number: int | None, ts: int | None) -> Log:
+    """The queue from its end to a record before T, or to its head."""
+    reader = TailReader(queue)
+    while reader.more():
+        by_time = ts is not None and reader.first_ts is not None and reader.first_ts < ts
+        by_input = number is None or reader.first_pos is None or reader.first_pos < number
+        if by_time and by_input:
+            break
+    return reader.log()
+
+
+def _first(log: Log, number: int | None, judged: Judgement) -> tuple[int, Literal["input", "time"]]:
+    """The row to replay from, by input number if its timestamp agrees, else by time."""
+    if judged.ts is None:
+        return 0, "time"
+    if number is not None and number >= 0:
+        rows = np.flatnonzero(log.pos == number)
+        if len(rows) and _stamp_of(judged, number) == log.ts[rows[0]]:
+            return int(rows[0]), "input"
+    later = np.flatnonzero(log.ts >= judged.ts)
+    return (int(later[0]) if len(later) else len(log) - 1), "time"
+
+
+def _stamp_of(judged: Judgement, number: int) -> int | None:
+    """The timestamp that the operator noted with an input number."""
+    log = judged.log
+    rows = np.flatnonzero((log.input == number).any(axis=1))
+    return int(log.ts[rows[0]]) if len(rows) else None
+
+
+def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: Judgement) -> list[Finding]:
+    """The upstream, whose first record is to be replayed, has thrown away tuples that are needed."""
+    if not first or (number is not None and number >= first):
+        return []
+    wanted = "its start" if judged.ts is None else f"T = {judged.ts}"
+    message = (
+        f"{queue.subtask}: its output queue begins at record {first}, and the replay from {wanted} needs older ones: "
+        "the state cannot be completed from here"
+    )
+    return [Finding("retention-hole", "error", str(queue.subtask), message)]
+
+
+def _behind(queue: Queue, channel: Channel, last: int | None, judged: Judgement) -> list[Finding]:
+    """The operator has taken tuples that its upstream's queue does not hold: their records were torn."""
+    own = judged.log
+    name = str(channel) if str(channel) in own.channels else ""
+    if name not in own.channels or not len(own) or last is None:
+        return []
+    taken = int(own.input[-1, own.channels.index(name)])
+    if taken <= last:
+        return []
+    message = (
+        f"{channel}: {channel.receiver} has taken tuple {taken}, and the queue of {queue.subtask} ends at record "
+        f"{last}: what is between must come again with the same numbers, which only a deterministic upstream does"
+    )
+    return [Finding("upstream-behind", "warning", str(channel), message)]

@@ -1,0 +1,1 @@
+"""What every plan of deletion shares: rows, policy, files, links between checkpoints, the view."""

@@ -1,0 +1,87 @@
+"""The files that hold stored checkpoints, as rows of a plan: those below PATH that a record's `uri` leads to."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from cklog.retention.plan import RetentionRow
+from cklog.storage import Entry, Root
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_RECORDS = re.compile(
+    r"job\.json|(checkpoints|channels|events|outputs|state|system)/.*\.(jsonl(\.gz|\.zst)?|parquet|log)"
+)
+_STRENGTH = {"VALID": 0, "KEEP": 1, "OBSOLETE": 2}
+
+
+class StoredFiles:
+    """The files below a root."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {entry.path: entry.size for entry in self._root.list()}
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        return sorted(self._sizes)
+
+    def of(self, uri: str | None) -> list[Entry]:
+        """What a `uri` leads to: a file, or all files of a folder; nothing if it is not there, or not below PATH.
+
+        Files that hold the records themselves are none of a checkpoint's.
+        """
+        path = None if not uri else self._inside(uri)
+        if not path:
+            return []
+        found = [path] if path in self._sizes else self._below(path + "/")
+        return [Entry(one, self._sizes[one]) for one in found if not _RECORDS.fullmatch(one)]
+
+    def _inside(self, uri: str) -> str | None:
+        """A stored path relative to the root, None if it is not below it."""
+        if _ABSOLUTE.match(uri):
+            found = self._root.resolve(uri.rstrip("/"))
+            return None if found is None else self._root.inside(found)
+        path = posixpath.normpath(uri)
+        return None if path.startswith("..") else path
+
+    def _below(self, folder: str) -> list[str]:
+        from bisect import bisect_left
+
+        start = bisect_left(self._paths, folder)
+        end = bisect_left(self._paths, folder[:-1] + "0")  # "0" comes right after "/"
+        return self._paths[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The fate of a checkpoint: its name, where it is stored, and its size as recorded."""
+
+    row: RetentionRow
+    uri: str | None
+
+
+def rows_of(judged: Iterable[Judgement], files: StoredFiles) -> Iterator[RetentionRow]:
+    """One row per file, sorted by path, then one per checkpoint without a file below PATH, in order.
+
+    A file that several checkpoints name has the fate of the one that needs it most.
+    """
+    by_path: dict[str, RetentionRow] = {}
+    bare: list[RetentionRow] = []
+    for one in judged:
+        entries = files.of(one.uri)
+        for entry in entries:
+            made = replace(one.row, path=entry.path, bytes=entry.size, file=True)
+            known = by_path.get(entry.path)
+            if known is None or _STRENGTH[made.fate] < _STRENGTH[known.fate]:
+                by_path[entry.path] = made
+        if not entries:
+            bare.append(one.row)
+    yield from (by_path[path] for path in sorted(by_path))
+    yield from bare

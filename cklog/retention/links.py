@@ -1,0 +1,93 @@
+"""What each checkpoint stands on: those that it is a delta on, as a whole or in one of its variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cklog.arrays.types import Ints
+from cklog.chains.deferred_deletion import deletable
+from cklog.chains.restorable import Chains, chains_of
+from cklog.history.pieces import record_pieces
+from cklog.history.records import Records
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Links:
+    """Checkpoint `child[e]` is a delta on checkpoint `parent[e]`, which is older; sorted by child, then by parent."""
+
+    child: Ints
+    parent: Ints
+
+    def kept_by(self, stays: Mask) -> Ints:
+        """For each checkpoint the newest of those that stand on it directly and stay themselves; -1: none. Shape (n,).
+
+        One goes that neither `stays` nor has anything on it that stays: it is marked, and deferred (`deletable`).
+        """
+        parents: dict[int, list[int]] = {}
+        pairs = list(zip(self.child.tolist(), self.parent.tolist(), strict=True))
+        for child, parent in pairs:
+            parents.setdefault(child, []).append(parent)
+        linked = np.unique(np.r_[self.child, self.parent]).tolist()
+        gone = deletable(linked, parents, [node for node in linked if not stays[node]])
+        found = np.full(len(stays), -1)
+        for child, parent in pairs:  # the newest child comes last
+            if child not in gone:
+                found[parent] = child
+        return found
+
+    def resting_on(self, lost: Mask) -> Mask:
+        """What is lost with these checkpoints: they, and all that stand on them, directly or not; shape (n,)."""
+        found = lost.copy()
+        for child, parent in zip(self.child.tolist(), self.parent.tolist(), strict=True):
+            found[child] |= found[parent]
+        return found
+
+
+def links_between(chains: Chains, owner: Ints) -> Links:
+    """The links of chains between the checkpoints that own their versions; `owner` of each version, shape (n,)."""
+    below = chains.ways.below
+    node = np.flatnonzero(below >= 0)
+    pairs = np.unique(np.stack([owner[node], owner[below[node]]], 1), axis=0)
+    pairs = pairs[pairs[:, 1] < pairs[:, 0]]
+    return Links(pairs[:, 0], pairs[:, 1])
+
+
+def without_flaws(chains: Chains) -> Chains:
+    """The same pieces as if all could be read: another copy may be found of what cannot."""
+    return chains_of(_unflawed(chains.table))
+
+
+def links_of(records: Records) -> Links:
+    """The links between checkpoint records, incomplete and broken ones too: a missing link may be found again."""
+    pieces = record_pieces(records, False)
+    chains = chains_of(_unflawed(pieces.table))
+    return links_between(chains, pieces.record[chains.row])
+
+
+def _unflawed(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("flaw"), "flaw", pa.nulls(len(table), pa.string()))
+
+
+def floors(owner: Ints, number: Ints, whole: Mask, count: int | None, owners: int) -> Ints:
+    """Above which number a checkpoint would be among the `count` newest (None: the newest) if it were whole.
+
+    Parameters
+    ----------
+    owner, number, whole : of each checkpoint, sorted by owner and number, shape (n,)
+
+    Returns
+    -------
+    array, shape (owners,) : -1 where fewer are whole
+    """
+    total = np.bincount(owner[whole], minlength=owners)
+    rank = np.cumsum(total)[owner] - np.cumsum(whole)
+    at = whole & (rank == (count or 1) - 1)
+    found = np.full(owners, -1)
+    found[owner[at]] = number[at]
+    return found

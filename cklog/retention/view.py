@@ -1,0 +1,140 @@
+"""A retention plan as sentences and rows, as paths, and as a script to review."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from cklog.model import Answer
+from cklog.render.text import visible
+from cklog.render.view import Section, View, section
+from cklog.retention.plan import RetentionPlan, RetentionRow
+
+
+def retention_view(answer: Answer) -> View:
+    plan: RetentionPlan = answer.result
+    columns = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
+    data = section("All", columns, [_cells(row) for row in plan.rows])
+    shown = [row for row in plan.rows if not _is_sum(row.path)]
+    stays = [row for row in shown if row.fate != "OBSOLETE"]
+    sections = [
+        _by_folder(plan),
+        _listed("What may go", [row for row in shown if row.fate == "OBSOLETE"]),
+        _listed("What stays", stays if plan.kind != "snapshots" else []),
+        _log_trimming(plan),
+        _why(plan),
+    ]
+    return View(_headline(plan), tuple(s for s in sections if s.rows), _notes(plan), data=data)
+
+
+_MOST = 40
+
+
+def _is_sum(path: str) -> bool:
+    """Whether it is a checksum file, which goes with the file that it is of."""
+    return path.endswith(".crc")
+
+
+def _why(plan: RetentionPlan) -> Section:
+    counts: dict[str, list[Any]] = {}
+    for row in plan.rows:
+        count = counts.setdefault(row.rule, [row.fate, 0, 0])
+        count[1] += 1
+        count[2] += row.bytes or 0
+    rows = [(fate, rule, *counts[rule][1:], plan.rules[rule]) for rule in plan.rules for fate in counts[rule][:1]]
+    order = {"VALID": 0, "KEEP": 1, "OBSOLETE": 2}
+    rows.sort(key=lambda row: (order[row[0]], row[1]))
+    return section("Why", ("fate", "rule", plan.unit, "bytes", "meaning"), rows)
+
+
+def _cells(row: RetentionRow) -> tuple[Any, ...]:
+    size = "-" if row.bytes is None else row.bytes
+    checkpoint = "-" if row.checkpoint in (None, row.path) else row.checkpoint
+    return row.path, size, row.fate, row.rule, row.needed_by or "-", checkpoint
+
+
+def _listed(title: str, rows: Sequence[RetentionRow]) -> Section:
+    columns = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
+    more = f"and {len(rows) - _MOST} more: --format csv lists them all" if len(rows) > _MOST else ""
+    return section(title, columns, [_cells(row) for row in rows[:_MOST]], more)
+
+
+def _by_folder(plan: RetentionPlan) -> Section:
+    numbers = ("folder", "files", "bytes", "obsolete_files", "obsolete_bytes")
+    folders = [(*(f[name] for name in numbers), ", ".join(f["needed_by"]) or "-") for f in plan.folders]
+    columns = ("folder", "files", "bytes", "obsolete", "obsolete bytes", "needed by")
+    return section("By folder", columns, folders)
+
+
+def _log_trimming(plan: RetentionPlan) -> Section:
+    rows = [(t.channel, "-" if t.below is None else t.below, t.checkpoint) for t in plan.trimming]
+    more = f"and {len(rows) - _MOST} more: --json lists them all" if len(rows) > _MOST else ""
+    return section("Log trimming", ("channel", "not needed below", "oldest target"), rows[:_MOST], more)
+
+
+def _headline(plan: RetentionPlan) -> str:
+    count = sum(total[plan.unit] for total in plan.totals.values())
+    free = plan.totals.get("OBSOLETE", {plan.unit: 0, "bytes": 0})
+    if not count:
+        return f"There are no {plan.unit} here."
+    if not free[plan.unit]:
+        return f"All of {count} {plan.unit} must stay." if count > 1 else f"The one {plan.unit[:-1]} here must stay."
+    size = f" ({free['bytes']} bytes)" if free["bytes"] else ""
+    return f"{free[plan.unit]} of {count} {plan.unit} may go{size}; nothing was deleted."
+
+
+_DOUBTS = {
+    "damaged": "Records are damaged: the true line may be newer than they show, so all from that line on stays.",
+    "unproven": "What the line rests on cannot be read or proven, so everything stays.",
+    "no-line": "There is nothing here that a restart could go back to for sure: everything stays.",
+}
+
+
+def _notes(plan: RetentionPlan) -> tuple[str, ...]:
+    notes = [_DOUBTS[plan.doubt]] if plan.doubt else []
+    if plan.kind == "snapshots":
+        notes.append(
+            "Jobs whose snapshots lie outside PATH are not seen: a plan is right for PATH as the root of all of them."
+        )
+        if not plan.jobs_stopped:
+            notes.append(
+                "What a checkpoint in progress may need, and what tasks may own, stays: --jobs-stopped lets it go."
+            )
+    if plan.kind == "checkpoints":
+        notes.append("It is state that may go. Leave the records: they tell what was sent and received.")
+        if plan.trimming and not plan.doubt:
+            notes.append("Trimming counts on channels that deliver in order, unless events/ tells otherwise.")
+    if any(_is_sum(row.path) for row in plan.rows):
+        notes.append("Checksum files (.crc) are counted but not shown: each goes, or stays, with what it is of.")
+    if plan.kind == "batches":
+        notes.append("Logs of sources and of a file sink, and what is the query's as a whole, are never proposed.")
+    return tuple(notes)
+
+
+def as_paths(answer: Answer) -> str:
+    """What may go, one path below PATH a line; where there is none, the checkpoint's name."""
+    plan: RetentionPlan = answer.result
+    return "".join(f"{row.path}\n" for row in plan.rows if row.fate == "OBSOLETE")
+
+
+def as_script(answer: Answer) -> str:
+    """A script for `sh`, to be read and then run by a person in PATH: one `rm` a line, each with its reason.
+
+    What is no file below PATH is named in a comment.
+    """
+    plan: RetentionPlan = answer.result
+    lines = [
+        "#!/bin/sh",
+        f"# {_headline(plan)}",
+        "# Read it, then run it in the folder that was PATH. It stops at the first file that it cannot delete.",
+        "set -eu",
+    ]
+    return "\n".join(lines + [_command(row) for row in plan.rows if row.fate == "OBSOLETE"]) + "\n"
+
+
+def _command(row: RetentionRow) -> str:
+    size = "" if row.bytes is None else f"{row.bytes} bytes, "
+    if not row.file:
+        return f"# {visible(row.path)}: {size}{row.rule}; no file of it is known below PATH"
+    return f"rm -- {shlex.quote('./' + row.path)}  # {size}{row.rule}"

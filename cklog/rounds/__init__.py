@@ -1,0 +1,1 @@
+"""Coordinated rounds: complete, hanging, what a restart takes (Meteor Shower)."""

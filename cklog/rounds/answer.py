@@ -1,0 +1,280 @@
+"""Coordinated rounds: the most recent complete one, where the newest hangs, and what a restart from it takes.
+
+A round counts as complete by its checkpoint records alone, as for `recovery-line` (`cklog.lines.rounds`), so that both
+name the same line. After a burst failure a checkpoint of which every copy went with a failed node is not there either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklog.engine import Engine
+from cklog.errors import NotFound
+from cklog.history.arrays import History
+from cklog.history.tokens import TokenLog, TokensRead, read_tokens, token_log
+from cklog.inputs.tables import Tables
+from cklog.lines.entries import line_entries
+from cklog.lines.replay_ranges import sources_of
+from cklog.lines.rounds import Rounds, last_round, round_numbers, rounds_of, unknown_subtasks
+from cklog.lines.search import no_initial_line
+from cklog.model import Answer, Finding, LineEntry, SourceOffset, Subtask
+from cklog.model.question import Question
+from cklog.model.verdict import DAMAGE, answer
+from cklog.rounds.burst import Copies, NodeLoad, Placement, Restart, loads, placement_of, restarts
+from cklog.rounds.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
+from cklog.rounds.tuples import Cut, PreservedTuples, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of
+from cklog.runs.records.analyses import EventLog, subtasks_named
+from cklog.runs.records.evidence import Evidence
+
+_NAMED = 5
+"""So many of a list are named in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsQuestion:
+    """`round` : whose individual checkpoints are listed, None: the one to restart from and the newest.
+
+    `failed_nodes` : gone, with their disks; `as_of` in ms: later records do not count
+    """
+
+    round: int | None = None
+    failed_nodes: tuple[str, ...] = ()
+    as_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsAnswer:
+    """The answer of `rounds`.
+
+    `round` : the most recent complete one that can be read, None: back to the initial states; `completed` : when, ms.
+    `bytes` to read for it; None: not all known. `tokens` : whether any are logged. `individual` and `hangs` are those
+    of `shown` rounds.
+    """
+
+    round: int | None
+    completed: int | None
+    variant: Variant | None
+    bytes: int | None
+    tokens: bool
+    rounds: tuple[TokenRound, ...]
+    shown: tuple[int, ...]
+    individual: tuple[Individual, ...]
+    hangs: tuple[Hang, ...]
+    saved: tuple[SavedTuples, ...]
+    preserved: tuple[PreservedTuples, ...]
+    sources: tuple[SourceOffset, ...]
+    line: tuple[LineEntry, ...]
+    restart: tuple[Restart, ...]
+    nodes: tuple[NodeLoad, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _WithTokens(EventLog):
+    """An event log that knows of the subtasks and channels that only token events name, too."""
+
+    def __init__(
+        self, tables: Tables, engine: Callable[[int], Engine], split_bytes: int, strict: bool, tokens: TokensRead
+    ) -> None:
+        super().__init__(tables, engine, split_bytes, strict)
+        self._tokens = tokens
+
+    def named(self) -> tuple[list[Subtask], list[str]]:
+        known, channels = super().named()
+        return [*known, *self._tokens.subtasks()], [*channels, *self._tokens.channels()]
+
+
+def rounds_answer(
+    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: RoundsQuestion
+) -> Answer:
+    """Answer `cklog rounds`.
+
+    Raises
+    ------
+    NotFound : no round at all, not the one asked for, or no such node
+    """
+    read = read_tokens(tables, engine_for, split_bytes, asked.as_of)
+    log = _WithTokens(tables, engine_for, split_bytes, strict, read)
+    evidence = log.evidence_of(Question(as_of=asked.as_of, everything=True))
+    found = _Found(evidence, read, tables, asked)
+    tuples = found.tuples(engine_for, split_bytes)
+    result = found.result(tuples)
+    findings = [*evidence.findings, *read.findings, *found.findings, *tuples.findings]
+    unproven = unknown_subtasks(findings, tables.manifest)
+    return answer(
+        "rounds",
+        result,
+        [*findings, *unproven],
+        [*evidence.inputs, *read.inputs, *tuples.inputs],
+        strict=strict,
+        unrecoverable=found.place < 0,
+        indeterminate=bool(unproven) or found.in_doubt,
+    )
+
+
+class _Found:
+    """What the records say, step by step; `place` is the round to restart from, -1 for none."""
+
+    def __init__(self, evidence: Evidence, read: TokensRead, tables: Tables, asked: RoundsQuestion) -> None:
+        self._evidence, self._read, self._tables, self._asked = evidence, read, tables, asked
+        records, history = evidence.records, evidence.history
+        rounds = with_tokens(rounds_of(records, evidence.built), read.rounds(), len(history.subtasks))
+        if not len(rounds.number):
+            message = "no coordinated checkpoint and no token of a round is here"
+            raise NotFound(message, "records of rounds have kind coordinated; cklog recovery-line needs none")
+        self._log: TokenLog = token_log(read, history, rounds.number)
+        self._of = TokenRounds(records, history, rounds, self._log)
+        self._placement, self.findings = placement_of(history.subtasks, tables.manifest, self._log, asked.failed_nodes)
+        self._copies = Copies(records, self._placement, self._log, round_numbers(records), rounds.number)
+        self.place = self._restart_from(rounds)
+        self._line = rounds.line[self.place] if self.place >= 0 else np.zeros(len(history.subtasks), np.int64)
+        if self.place < 0:
+            self.findings += no_initial_line(history)
+        self.findings += [*self._unrecorded(), *self._misplaced()]
+        self._restart = restarts(evidence.built, self._line, self._copies, self._placement, self._failed())
+        self.in_doubt = self._doubts()
+
+    def _restart_from(self, rounds: Rounds) -> int:
+        """The last complete round of which every checkpoint can be read."""
+        built = self._evidence.built
+        line = rounds.line.copy() if self._placement.failed else rounds.line
+        while True:
+            place, findings = last_round(built.history, Rounds(rounds.number, line))
+            rows = built.row[built.history.first[:-1] + line[place]].tolist() if self._placement.failed else []
+            gone = [i for i, row in enumerate(rows) if place >= 0 and self._copies.lost(row)]
+            if not gone:
+                self.findings += findings
+                return place
+            line[place, gone] = -1
+            self.findings.append(_unreachable(built.history, int(rounds.number[place]), gone, self._placement))
+
+    def _failed(self) -> frozenset[int]:
+        """The subtasks that are down though their nodes are not: all, if nobody says which."""
+        subtasks = self._evidence.history.subtasks
+        names = self._tables.manifest.get("failed", [])
+        if not (names or self._placement.failed):
+            return frozenset(range(len(subtasks)))
+        index = {subtask: i for i, subtask in enumerate(subtasks)}
+        return frozenset(index[s] for name in names for s in subtasks_named(name, subtasks))
+
+    def _doubts(self) -> bool:
+        """Whether nobody tells where a subtask ran, or whether its checkpoint went with its node."""
+        if not self._placement.failed:
+            return False
+        homeless = [f"{r.operator}/{r.subtask}" for r in self._restart if r.node is None]
+        if homeless:
+            message = f"nothing tells on which nodes {_names(homeless)} ran: counted as lost"
+            self.findings.append(Finding("unknown-placement", "warning", homeless[0], message))
+        down = [r for r in self._restart if r.fate == "restarts elsewhere" and r.read_from == "unknown"]
+        if down:
+            names = [f"{r.operator}/{r.subtask}" for r in down]
+            message = f"nothing tells whether the checkpoints of {_names(names)} were stored outside the failed nodes"
+            self.findings.append(Finding("unknown-store", "warning", names[0], message))
+        return bool(homeless or down)
+
+    def _unrecorded(self) -> list[Finding]:
+        """Checkpoints that the system log calls stored and of which no record is here."""
+        lost = self._of.unrecorded()
+        if not lost:
+            return []
+        history, numbers = self._evidence.history, self._of.rounds.number
+        place, i = lost[-1]
+        message = (
+            f"the system log tells of {len(lost)} stored checkpoints that no record in checkpoints/ tells of, round "
+            f"{numbers[place]} of {history.subtasks[i]} among them: they do not count"
+        )
+        return [Finding("unrecorded-checkpoint", "warning", str(history.subtasks[i]), message)]
+
+    def _misplaced(self) -> list[Finding]:
+        """Channels on which a checkpoint of the round to restart from does not stand where its token stood."""
+        if self.place < 0:
+            return []
+        history = self._evidence.history
+        received = history.received_of(self._line)
+        key = self.place * len(history.src) + np.arange(len(history.src))
+        found = []
+        for passed in (self._log.received, self._log.sent):
+            seq = passed.seq_of(key)
+            found += np.flatnonzero((seq >= 0) & (seq != received)).tolist()
+        if not found:
+            return []
+        k = found[0]
+        message = (
+            f"round {self._of.rounds.number[self.place]}: by its checkpoint {history.subtasks[history.dst[k]]} had "
+            f"received {received[k]} messages of {history.channels[k]}, and the token did not stand there, on "
+            f"{len(set(found))} channels in all: not aligned, or a log is wrong"
+        )
+        return [Finding("misplaced-token", "warning", history.channels[k], message)]
+
+    def tuples(self, engine_for: Callable[[int], Engine], split_bytes: int) -> Tuples:
+        """The tuples that go with the round, from the channel logs."""
+        history, built = self._evidence.history, self._evidence.built
+        sources = sources_of_job(history, self._tables.manifest)
+        known = known_sent(history, built.newest_sent, self._log)
+        cut = Cut(self.place, self._line, sources, known, self._asked.as_of)
+        own = {Subtask(s.operator, s.subtask) for s in self._sources()}
+        offsets = frozenset(i for i, subtask in enumerate(history.subtasks) if subtask in own)
+        return tuples_of(self._tables, engine_for, split_bytes, history, cut, self._log, offsets)
+
+    def _sources(self) -> list[SourceOffset]:
+        return sources_of(self._evidence.records, self._evidence.history, self._line)
+
+    def result(self, tuples: Tuples) -> RoundsAnswer:
+        """All of it."""
+        evidence, rows, shown = self._evidence, self._of.rows(), self._shown()
+        incomplete = [p for p in shown if rows[p].state == "incomplete"]
+        sizes = [row.bytes for row in self._restart]
+        return RoundsAnswer(
+            round=int(self._of.rounds.number[self.place]) if self.place >= 0 else None,
+            completed=rows[self.place].last_time if self.place >= 0 else None,
+            variant=self._of.variant_of(self.place),
+            bytes=None if None in sizes else sum(size or 0 for size in sizes),
+            tokens=self._log.logged,
+            rounds=tuple(rows),
+            shown=tuple(rows[p].round for p in shown),
+            individual=tuple(row for p in shown for row in self._of.individual(p, self._size)),
+            hangs=tuple(hang for p in incomplete for hang in self._of.hangs(p)),
+            saved=tuples.saved,
+            preserved=tuples.preserved,
+            sources=tuple(self._sources()),
+            line=line_entries(evidence.records, evidence.built, self._line),
+            restart=tuple(self._restart),
+            nodes=tuple(loads(self._restart, self._placement)) if self._placement.nodes else (),
+            notes=self._notes(),
+        )
+
+    def _size(self, row: int) -> int | None:
+        return self._copies.own_size(int(self._evidence.built.row[row]))
+
+    def _shown(self) -> list[int]:
+        """The places of the rounds whose individual checkpoints are told."""
+        numbers = self._of.rounds.number
+        if self._asked.round is None:
+            return sorted({self.place, len(numbers) - 1} - {-1})
+        place = np.flatnonzero(numbers == self._asked.round).tolist()
+        if not place:
+            there = ", ".join(str(n) for n in numbers[-8:].tolist())
+            raise NotFound(f"--round {self._asked.round}: no such round", f"the last ones are {there}")
+        return place
+
+    def _notes(self) -> tuple[str, ...]:
+        damaged = any(f.id in DAMAGE and f.subject.startswith("system/") for f in self._read.findings)
+        if not (damaged and self._log.logged):
+            return ()
+        return ("records of the system log are lost: a token that is told missing may have come",)
+
+
+def _unreachable(history: History, number: int, gone: list[int], placement: Placement) -> Finding:
+    names = [str(history.subtasks[i]) for i in gone]
+    message = (
+        f"round {number} is complete, but the only copies of {_names(names)} lie on failed nodes "
+        f"({_names(sorted(placement.failed))}): an older round is taken; bring their disks back to use it"
+    )
+    return Finding("unreachable-checkpoint", "error", f"round {number}", message)
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,289 @@
+"""A burst failure: nodes are gone, and with them the subtasks that ran there and what lay on their own disks.
+
+All subtasks go back to the most recent complete checkpoint; those of failed nodes are restarted on healthy ones. A
+checkpoint is read from the local disk of the node where its subtask restarts, else from the shared storage (Meteor
+Shower, section III-A). Where a copy lies:
+
+    file:///…           on the disk of the node where its subtask ran (`placement` in job.json)
+    file://NODE/…       on that node's disk, and so does what a checkpoint-stored event with `node` tells of
+    scheme://…          in the shared storage
+    anything else       nobody knows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.arrays.types import Ints
+from cklog.errors import NotFound
+from cklog.history.records import Records
+from cklog.history.tokens import TokenLog
+from cklog.history.watermarks import Built
+from cklog.model import Finding, Subtask
+
+Store = Literal["local disk", "shared storage", "unknown", "initial state"]
+Fate = Literal["restarts elsewhere", "restarts", "rolls back"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where subtasks ran: `node` of each, None if nobody tells; all `nodes`, sorted, and those that `failed`."""
+
+    node: tuple[str | None, ...]
+    nodes: tuple[str, ...]
+    failed: frozenset[str]
+
+    def lost(self, i: int) -> bool | None:
+        """Whether a subtask's node failed; None: it is not known where it ran, and some node failed."""
+        if not self.failed:
+            return False
+        return None if self.node[i] is None else self.node[i] in self.failed
+
+
+def placement_of(
+    subtasks: tuple[Subtask, ...], manifest: Mapping[str, Any], log: TokenLog, failed: Iterable[str]
+) -> tuple[Placement, list[Finding]]:
+    """The placement that the manifest gives, and what is wrong with it.
+
+    `operators[].placement` is an object, subtask → node; `nodes` a list of more nodes (spares).
+
+    Raises
+    ------
+    NotFound : a failed node is none of them
+    """
+    places, findings = _places(manifest)
+    spare = manifest.get("nodes", [])
+    if not isinstance(spare, list) or not all(isinstance(node, str) and node for node in spare):
+        message = "job.json: nodes is no list of names; it is ignored"
+        findings.append(Finding("bad-placement", "error", "nodes", message))
+        spare = []
+    told = {node for copies in log.copies.values() for *_, node in copies if node}
+    nodes = tuple(sorted({*places.values(), *spare, *told}))
+    gone = frozenset(failed)
+    for name in sorted(gone - set(nodes)):
+        known = ", ".join(nodes[:10]) or "none: job.json needs operators[].placement"
+        raise NotFound(f"--failed-nodes {name}: no such node", f"nodes here: {known}")
+    return Placement(tuple(places.get(s) for s in subtasks), nodes, gone), findings
+
+
+def _places(manifest: Mapping[str, Any]) -> tuple[dict[Subtask, str], list[Finding]]:
+    """The node of each subtask that the manifest places."""
+    places: dict[Subtask, str] = {}
+    findings = []
+    for row in manifest.get("operators", []):
+        given = row.get("placement", {})
+        if not isinstance(given, dict) or not all(_is_place(key, node) for key, node in given.items()):
+            message = f"job.json: the placement of {row['name']} is no object of subtask → node; it is ignored"
+            findings.append(Finding("bad-placement", "error", row["name"], message))
+            continue
+        places |= {Subtask(row["name"], int(key)): node for key, node in given.items()}
+    return places, findings
+
+
+def _is_place(key: str, node: Any) -> bool:
+    return key.isascii() and key.isdecimal() and len(key) < 10 and isinstance(node, str) and bool(node)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of an individual checkpoint: on the disk of `node`, or in the shared storage, or nobody knows where."""
+
+    store: Store
+    node: str | None
+    uri: str | None
+
+
+def copy_at(uri: str | None, ran_on: str | None, node: str | None = None) -> Copy:
+    """Where a stored checkpoint lies.
+
+    >>> copy_at("hdfs://store/7", "n1").store, copy_at("file:///ckpt/7", "n1").node, copy_at("ckpt/7", "n1").store
+    ('shared storage', 'n1', 'unknown')
+    """
+    if node is not None:
+        return Copy("local disk", node, uri)
+    try:
+        parts = urlsplit(uri or "")
+    except ValueError:
+        return Copy("unknown", None, uri)
+    if parts.scheme == "file":
+        host = parts.netloc if parts.netloc not in ("", "localhost") else ran_on
+        return Copy("local disk" if host else "unknown", host, uri)
+    return Copy("shared storage" if len(parts.scheme) > 1 else "unknown", None, uri)  # one letter is a drive
+
+
+class Copies:
+    """Where the checkpoint of every record can be read from after a failure."""
+
+    def __init__(self, records: Records, placement: Placement, log: TokenLog, number: Ints, rounds: Ints) -> None:
+        """`number`: the round of each record, -1 for none, places of which in `rounds` the log's copies go by."""
+        self._records = records
+        self._placement = placement
+        self._more: dict[tuple[int, int], list[tuple[str | None, str | None]]] = {}
+        for place, copies in log.copies.items():
+            for i, uri, node in copies:
+                self._more.setdefault((int(rounds[place]), i), []).append((uri, node))
+        self._number = number
+        self._parent = parents(records)
+
+    def chain(self, row: int) -> list[int]:
+        """The records that restoring one reads: itself and, of a delta, what it stands on."""
+        found = []
+        while row >= 0:
+            found.append(row)
+            row = int(self._parent[row])
+        return found
+
+    def own_size(self, row: int) -> int | None:
+        """Bytes of a record's checkpoint alone."""
+        size: int | None = self._records.table["bytes"][row].as_py() if row >= 0 else None
+        return size
+
+    def size(self, row: int) -> int | None:
+        """Bytes of a record's chain; None if some are not known."""
+        if row < 0:
+            return None
+        sizes = [self.own_size(r) for r in self.chain(row)]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    def of(self, row: int) -> list[Copy]:
+        """The copies of a record's checkpoint that did not go with a failed node; the local ones first."""
+        i = int(self._records.subtask[row])
+        ran_on = self._placement.node[i]
+        more = self._more.get((int(self._number[row]), i), []) if self._number[row] >= 0 else []
+        uri = self._records.table["uri"][row].as_py()
+        found = [copy_at(uri, ran_on)] if uri is not None or not more else []
+        found += [copy_at(uri, ran_on, node) for uri, node in more]
+        left = [copy for copy in dict.fromkeys(found) if copy.node not in self._placement.failed]
+        return sorted(left, key=lambda copy: (copy.store, copy.node or "", copy.uri or ""))
+
+    def lost(self, row: int) -> bool:
+        """Whether a record cannot be read: all copies of it, or of what it stands on, went with failed nodes."""
+        return row >= 0 and any(not self.of(r) for r in self.chain(row))
+
+
+def parents(records: Records) -> Ints:
+    """The record that each delta stands on, -1 for none; without `parent` the one before it."""
+    form = records.table["form"]
+    form = form.cast(pa.string()) if pa.types.is_dictionary(form.type) else form
+    found = np.full(len(records.number), -1)
+    delta = pc.indices_nonzero(pc.fill_null(pc.equal(form, "delta"), False)).to_pylist()
+    if not delta:
+        return found
+    place = {pair: r for r, pair in enumerate(zip(records.subtask.tolist(), records.number.tolist(), strict=True))}
+    stated = records.table["parent"].to_pylist()
+    for r in delta:
+        i, own = int(records.subtask[r]), int(records.number[r])
+        if stated[r] is None:
+            found[r] = r - 1 if r and records.subtask[r - 1] == i else -1
+        elif stated[r] < own:
+            found[r] = place.get((i, stated[r]), -1)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What happens to a subtask: it ran on `node`, resumes on `on` (None: nobody tells), and reads its checkpoint.
+
+    `read_from` with `uri`; `bytes` to read, with what a delta stands on. None: not known.
+    """
+
+    operator: str
+    subtask: int
+    node: str | None
+    fate: Fate
+    on: str | None
+    checkpoint: int | None
+    read_from: Store
+    uri: str | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """What a node has to do: subtasks it restarts and rolls back, bytes to read from its disk and from elsewhere.
+
+    `unknown` of its subtasks have checkpoints of unknown place or size.
+    """
+
+    node: str | None
+    failed: bool
+    restarts: int
+    rolls_back: int
+    local_bytes: int
+    shared_bytes: int
+    unknown: int
+
+
+def restarts(built: Built, line: Ints, copies: Copies, placement: Placement, failed: frozenset[int]) -> list[Restart]:
+    """Where every subtask goes on and what it reads; `failed`: those that are down, whatever their nodes do.
+
+    A subtask of a failed node goes to the healthy node with the fewest subtasks then, the first by name of equals.
+    """
+    history = built.history
+    rows = built.row[history.first[:-1] + line]
+    fate: list[Fate] = []
+    for i in range(len(history.subtasks)):
+        down = placement.lost(i)
+        fate.append("restarts elsewhere" if down is not False else "restarts" if i in failed else "rolls back")
+    target = _targets(fate, placement)
+    found = []
+    for i, subtask in enumerate(history.subtasks):
+        row, label = int(rows[i]), int(history.label[history.first[i] + line[i]])
+        copy = _best(copies.of(row), target[i]) if row >= 0 else Copy("initial state", None, None)
+        size = copies.size(row) if row >= 0 else 0
+        found.append(Restart(*subtask, placement.node[i], fate[i], target[i], label, copy.store, copy.uri, size))
+    return found
+
+
+def _targets(fate: list[Fate], placement: Placement) -> list[str | None]:
+    """The node where each subtask goes on."""
+    count = {node: 0 for node in placement.nodes if node not in placement.failed}
+    for node, what in zip(placement.node, fate, strict=True):
+        if node in count and what != "restarts elsewhere":
+            count[node] += 1
+    target: list[str | None] = []
+    for node, what in zip(placement.node, fate, strict=True):
+        if what == "restarts elsewhere":
+            node = min(count, key=lambda name: (count[name], name), default=None)
+            if node is not None:
+                count[node] += 1
+        target.append(node)
+    return target
+
+
+def _best(copies: list[Copy], node: str | None) -> Copy:
+    """The copy to read: on the node's own disk, else in the shared storage, else wherever it is."""
+    own = [copy for copy in copies if copy.store == "local disk" and copy.node == node]
+    shared = [copy for copy in copies if copy.store == "shared storage"]
+    other = [Copy("unknown", copy.node, copy.uri) for copy in copies]
+    return (own or shared or other or [Copy("unknown", None, None)])[0]
+
+
+def loads(rows: list[Restart], placement: Placement) -> list[NodeLoad]:
+    """What each node has to do, failed ones too; None stands for nodes that nobody names."""
+    names: list[str | None] = [*placement.nodes]
+    if any(row.on is None for row in rows):
+        names.append(None)
+    found = []
+    for name in names:
+        mine = [row for row in rows if row.on == name]
+        known = [row for row in mine if row.bytes is not None and row.read_from != "unknown"]
+        found.append(
+            NodeLoad(
+                name,
+                name in placement.failed,
+                sum(row.fate != "rolls back" for row in mine),
+                sum(row.fate == "rolls back" for row in mine),
+                sum(row.bytes or 0 for row in known if row.read_from == "local disk"),
+                sum(row.bytes or 0 for row in known if row.read_from == "shared storage"),
+                len(mine) - len(known),
+            )
+        )
+    return found

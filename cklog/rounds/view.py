@@ -1,0 +1,214 @@
+"""Rounds for people: where to restart, where the newest round hangs, what is replayed, and what each node does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cklog.model import Answer
+from cklog.model.wording import utc
+from cklog.render.view import Section, View, section
+from cklog.rounds.answer import RoundsAnswer
+from cklog.rounds.token_rounds import Hang, Individual, TokenRound
+
+_SHOWN = 20
+"""Rows of a section that are shown; all of them are in the JSON."""
+
+_WHY = {
+    "token-not-sent": "its token has not been sent",
+    "token-under-way": "its token was sent and has not been taken",
+    "checkpoint-not-begun": "it waits for no token and has begun no checkpoint",
+    "checkpoint-not-stored": "its checkpoint was begun and is not stored",
+    "no-checkpoint": "all before it have stored theirs; it has not",
+}
+_VARIANT = {
+    "MS-src": " Tokens follow each checkpoint (MS-src).",
+    "MS-src+ap": " Tokens go out at once (MS-src+ap).",
+}
+
+
+def rounds_view(answer: Answer) -> View:
+    """The rounds first, as rows of CSV too."""
+    found: RoundsAnswer = answer.result
+    sections = [
+        _rounds(found.rounds),
+        _hangs(found.hangs),
+        _individual(found),
+        _saved(found),
+        _preserved(found),
+        _sources(found),
+        _restart(found),
+        _nodes(found),
+    ]
+    return View(_headline(answer), tuple(s for s in sections if s.rows), (*_causes(found), *found.notes))
+
+
+def _headline(answer: Answer) -> str:
+    found: RoundsAnswer = answer.result
+    newest = found.rounds[-1]
+    lead = "Indeterminate. " if answer.verdict == "indeterminate" else ""
+    if found.round is None:
+        lead += "No round is complete and can be read: everything goes back to its initial state."
+    else:
+        size = "" if found.bytes is None else f", {found.bytes:,} bytes to read"
+        when = "" if found.completed is None else f", complete at {utc(found.completed)}"
+        lead += f"Restart everything from round {found.round}{when}: {len(found.line)} individual checkpoints{size}."
+    if newest.state == "incomplete":
+        missing = f", {_many(newest.tokens_missing, 'token')} missing" if newest.tokens_missing else ""
+        lead += f" Round {newest.round} has {newest.checkpoints} of {newest.subtasks}{missing}."
+    return lead + (_VARIANT[found.variant] if found.variant else "")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _rounds(rounds: tuple[TokenRound, ...]) -> Section:
+    rows = [
+        (
+            r.round,
+            r.state,
+            f"{r.checkpoints}/{r.subtasks}",
+            _plain(r.tokens_missing),
+            utc(r.first_time),
+            _seconds(r.span_ms),
+            r.slowest or "-",
+            _seconds(r.late_ms),
+            r.slowest_channel or "-",
+            _seconds(r.alignment_ms),
+            r.aligned or "-",
+        )
+        for r in rounds[-_SHOWN:]
+    ]
+    columns = (
+        *("round", "state", "stored", "tokens missing", "begun", "took s", "slowest", "behind s", "slowest channel"),
+        *("aligned s", "by"),
+    )
+    earlier = len(rounds) - len(rows)
+    note = f"and {earlier:,} earlier rounds: --json has them all; " if earlier > 0 else ""
+    meaning = "behind: after the last but one; aligned: the longest wait from a first token to the last"
+    return section("Rounds", columns, rows, note + meaning)
+
+
+def _hangs(hangs: tuple[Hang, ...]) -> Section:
+    rows = [
+        (
+            h.round,
+            f"{h.operator}/{h.subtask}",
+            "cause" if not h.depth else f"{h.depth} behind",
+            h.channel or "-",
+            _WHY[h.why],
+        )
+        for h in hangs
+    ]
+    return _cut("Where it hangs", ("round", "subtask", "", "channel", "because"), rows)
+
+
+def _causes(found: RoundsAnswer) -> list[str]:
+    """The first causes as sentences."""
+    causes = [h for h in found.hangs if not h.depth]
+    told = []
+    for h in causes[:3]:
+        where = f"{h.operator}/{h.subtask}" + (f" waits for {h.channel}" if h.channel else "")
+        told.append(f"round {h.round}: {where}: {_WHY[h.why]}")
+    if len(causes) > len(told):
+        told.append(f"and {len(causes) - len(told):,} more causes")
+    return told
+
+
+def _individual(found: RoundsAnswer) -> Section:
+    rows = [_checkpoint(row) for row in found.individual]
+    columns = ("round", "subtask", "state", "checkpoint", "time", "bytes", "tokens", "aligned s", "last token by")
+    return _cut("Individual checkpoints", columns, rows)
+
+
+def _checkpoint(row: Individual) -> tuple[Any, ...]:
+    return (
+        row.round,
+        f"{row.operator}/{row.subtask}",
+        row.state,
+        _plain(row.checkpoint),
+        utc(row.time),
+        _plain(row.bytes),
+        "-" if row.tokens is None or not row.channels else f"{row.tokens}/{row.channels}",
+        _seconds(row.alignment_ms),
+        row.slowest_channel or "-",
+    )
+
+
+def _saved(found: RoundsAnswer) -> Section:
+    rows = [
+        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, t.stored, t.logged, _plain(t.bytes), _there(t.there))
+        for t in found.saved
+    ]
+    columns = ("checkpoint of", "channel", "from", "to", "stored", "in a log", "bytes", "there")
+    return _cut("Tuples that belong to individual checkpoints", columns, rows)
+
+
+def _preserved(found: RoundsAnswer) -> Section:
+    rows = [
+        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, _plain(t.preserved), _plain(t.bytes), _there(t.there))
+        for t in found.preserved
+        if t.to > t.from_
+    ]
+    columns = ("source", "channel", "from", "to", "preserved", "bytes", "there")
+    return _cut("Sources send again", columns, rows)
+
+
+def _sources(found: RoundsAnswer) -> Section:
+    rows = [
+        (s.source, "its start" if s.offset is None else s.offset, f"{s.operator}/{s.subtask}") for s in found.sources
+    ]
+    return _cut("Sources resume at", ("source", "offset", "reader"), rows)
+
+
+def _restart(found: RoundsAnswer) -> Section:
+    if not found.nodes:
+        return section("Restart", (), [])
+    rows = [
+        (
+            f"{r.operator}/{r.subtask}",
+            r.node or "?",
+            r.fate,
+            r.on or "?",
+            _plain(r.checkpoint),
+            r.read_from,
+            _plain(r.bytes),
+        )
+        for r in found.restart
+    ]
+    columns = ("subtask", "ran on", "", "resumes on", "checkpoint", "read from", "bytes")
+    return _cut("Restart", columns, rows)
+
+
+def _nodes(found: RoundsAnswer) -> Section:
+    rows = [
+        (
+            n.node or "?",
+            "failed" if n.failed else "-",
+            n.restarts,
+            n.rolls_back,
+            n.local_bytes,
+            n.shared_bytes,
+            n.unknown,
+        )
+        for n in found.nodes
+    ]
+    columns = ("node", "state", "restarts", "roll back", "bytes from its disk", "bytes from shared storage", "unknown")
+    return _cut("Nodes", columns, rows)
+
+
+def _cut(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Section:
+    note = f"and {len(rows) - _SHOWN:,} more rows: --json has them all" if len(rows) > _SHOWN else ""
+    return section(title, columns, rows[:_SHOWN], note)
+
+
+def _plain(value: Any) -> Any:
+    return "-" if value is None else value
+
+
+def _seconds(milliseconds: int | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds / 1000:.3f}"
+
+
+def _there(there: bool | None) -> str:
+    return {True: "yes", False: "NO", None: "unknown"}[there]

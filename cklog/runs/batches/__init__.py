@@ -1,0 +1,1 @@
+"""A run given as micro-batches: Spark Structured Streaming."""

@@ -1,0 +1,206 @@
+"""A run that is given as a log of micro-batches (Spark Structured Streaming): where a restart goes on.
+
+The whole query is one unit of recovery: its line is the newest committed batch that all its state stores can load,
+and whose number is the checkpoint's; -1 stands for the initial state, before batch 0. The batch planned after it is run
+again with its stored range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.batches import BatchPlan
+from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
+from cklog.model.checks import Check, summary
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+
+QUERY = "query"
+"""The one operator of such a run, as `query/0`."""
+
+
+class Batches(Protocol):
+    """A parser of micro-batches."""
+
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
+
+
+class BatchLog:
+    """The analyses of a micro-batch run."""
+
+    def __init__(self, parser: Batches, strict: bool) -> None:
+        self._parser = parser
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """The last committed batch, and what will be run again."""
+        return self._answer("recovery-line", question)
+
+    def replay(self, question: Question) -> Answer:
+        """The same, for the tools that will replay from it."""
+        return self._answer("replay", question)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+        """Prove or refute that the query can restart after a given batch."""
+        batch = _batch_of(line)
+        newest = self.plan(question)
+        target = self._parser.plan(question.as_of, None if batch < 0 else batch)
+        checks = _checks(batch, newest, target, maximal)
+        findings = [*target.findings, *_refutations(batch, checks)]
+        result = {"summary": summary(checks), "checks": checks}
+        unknown = all(check.holds is not False for check in checks) and any(check.holds is None for check in checks)
+        return answer("verify", result, findings, target.inputs, strict=self._strict, indeterminate=unknown)
+
+    def inspect(self) -> Answer:
+        """Batches, sources, sink."""
+        plan = self._parser.plan()
+        unjudged = bool(plan.unjudged)
+        return answer(
+            "inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict, indeterminate=unjudged
+        )
+
+    def plan(self, question: Question) -> BatchPlan:
+        """What a restart does, as the question asks for it."""
+        if question.failed:
+            raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
+        batches = {_batch_of({name: number}) for name, number in question.at}
+        if len(batches) > 1:
+            raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
+        return self._parser.plan(question.as_of, batches.pop() if batches else None)
+
+    def _answer(self, command: str, question: Question) -> Answer:
+        plan = self.plan(question)
+        return answer(
+            command,
+            line_of(plan, chosen=bool(question.at)),
+            plan.findings,
+            plan.inputs,
+            strict=self._strict,
+            unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+            indeterminate=bool(plan.unjudged),
+        )
+
+
+def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
+    """A plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
+    time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
+    state: Any = "initial" if plan.committed < 0 else "stored"
+    details = {
+        "headline": f"{_lead(plan, chosen)} {plan.restart}",
+        "query_id": plan.query_id,
+        "committed": plan.committed,
+        "planned": plan.planned,
+        "restart_fails": plan.fails,
+        "sink": plan.sink,
+        "sink_has_planned": plan.sink_has_planned,
+        "input_files": [f.path for s in plan.sources for f in s.files],
+        "stores": list(plan.stores),
+        "remove": list(plan.remove),
+    }
+    return RecoveryLine(
+        consistent=True,
+        protocol="coordinated",
+        line=(LineEntry(QUERY, 0, plan.committed, time, None, bool(plan.rolled_back), state),),
+        channels=(),
+        sources=tuple(SourceOffset(s.source, s.start, QUERY, 0, s.end) for s in plan.sources),
+        rolled_back=tuple(CheckpointId(QUERY, 0, batch) for batch in plan.rolled_back),
+        useless=(),
+        steps=(),
+        domino=False,
+        notes=plan.notes,
+        details=details,
+    )
+
+
+def _lead(plan: BatchPlan, chosen: bool) -> str:
+    initial = "there is no recovery point but the initial state."
+    if plan.committed < 0:
+        why = "No committed batch has state that every store can load" if plan.rolled_back else "No batch is committed"
+        return f"{why}: {initial}"
+    if plan.rolled_back:
+        newest = max(plan.rolled_back)
+        return f"The line is batch {plan.committed}, not {newest}: it is the newest whose state every store can load."
+    unsure = " Whether its state can be loaded was not judged." if plan.unjudged else ""
+    return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}.{unsure}"
+
+
+def _batch_of(line: Mapping[str, int | None]) -> int:
+    """The batch that a line, or `--at`, names."""
+    found = [number for name, number in line.items() if name == f"{QUERY}/0"]
+    if not found or len(line) > 1:
+        raise NotFound(f"{', '.join(line)}: a Spark checkpoint has the one subtask {QUERY}/0")
+    if found[0] is None:
+        raise UsageError(f"{QUERY}/0 has no current state: the query failed as a whole")
+    return found[0]
+
+
+def _checks(batch: int, newest: BatchPlan, target: BatchPlan, maximal: bool) -> list[Check]:
+    row = next((b for b in newest.batches if b.batch == batch), None)
+    committed = batch < 0 or (row is not None and row.committed)
+    ranged = batch < 0 or (row is not None and row.offsets is not None)
+    sizes = [f.size for s in target.sources for f in s.files]
+    checks = [
+        Check("committed", committed, f"batch {batch} {'has a' if committed else 'has no'} commit that can be read"),
+        Check("consistent", ranged, f"offsets/{batch} {'gives' if ranged else 'does not give'} where sources end"),
+        _loadable(batch, target),
+        _replayable(sizes),
+    ]
+    if maximal:
+        best = newest.committed
+        checks.append(Check("maximal", best <= batch, f"the newest committed batch is {best}"))
+    return checks
+
+
+def _loadable(batch: int, target: BatchPlan) -> Check:
+    """Whether every state store can load what the batch left."""
+    if batch < 0 or not target.stores:
+        return Check("loadable", True, "no state stores are here" if batch >= 0 else "the stores begin empty")
+    if batch in target.rolled_back:
+        told = f"not every state store can load version {batch + 1}; all can go back to batch {target.committed}"
+        return Check("loadable", False, told)
+    if target.unjudged:
+        return Check("loadable", None, target.unjudged)
+    stores = sum(row["partitions"] for row in target.stores)
+    return Check("loadable", True, f"all {stores} state stores can load version {batch + 1}")
+
+
+def _replayable(sizes: list[Any]) -> Check:
+    """Whether the input files of the batch that runs again are there; sources without files keep their own."""
+    if None in sizes:
+        return Check("replayable", False, f"{sizes.count(None)} input files of the next batch are missing")
+    if "outside" in sizes:
+        told = f"{sizes.count('outside')} input files of the next batch lie outside PATH: say where with --map"
+        return Check("replayable", None, told)
+    return Check("replayable", True, f"{len(sizes)} input files of the next batch, none of them missing")
+
+
+def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
+    ids = {"committed": "not-restorable", "consistent": "not-restorable", "loadable": "not-restorable"}
+    ids["maximal"] = "not-maximal"
+    return [
+        Finding(ids[c.check], "error", f"{QUERY}/0={batch}", c.because)
+        for c in checks
+        if c.check in ids and c.holds is False
+    ]
+
+
+def _inspection(plan: BatchPlan) -> dict[str, Any]:
+    batches = [
+        {"batch": b.batch, "planned": b.planned, "committed": b.committed, "time": b.time, "watermark": b.watermark}
+        for b in plan.batches
+    ]
+    sources = [{"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources]
+    done = sum(b.committed for b in plan.batches)
+    flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
+    return {
+        "summary": f"A Spark query, {len(sources)} source(s): {done} committed batches are kept, {flight}.",
+        "formats": sorted({used.format for used in plan.inputs}),
+        "protocol": "coordinated",
+        "query_id": plan.query_id,
+        "sink": plan.sink,
+        "batches": batches,
+        "sources": sources,
+        "stores": list(plan.stores),
+    }

@@ -1,0 +1,192 @@
+"""What a restart of a micro-batch query does to the results of its sink: batch by batch.
+
+A batch without a commit may have written any part of its output, and all of it comes again. A file sink with a log
+keeps readers of that log from seeing it twice; who reads all files of the folder sees both. Other sinks (foreachBatch,
+Kafka, console) get the batch twice unless they drop a batch number that they have. Read off Spark 4.3: with commits
+missing before the newest plan, only the newest plan is run again, and none of the batches between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+from cklog.impact.sinks.guarantees import all_hold, guarantee_of
+from cklog.impact.sinks.impact import Again, Fate, Guarantee, OutputInterval, Piece, SinkImpact
+from cklog.impact.sinks.sources import Logs, offset_of
+from cklog.inputs.batches import BatchPlan, SourceRange
+from cklog.inputs.sink_files import SinkFiles
+from cklog.model import Answer
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+
+UNNAMED = "query/0"
+"""The sink of a query whose checkpoint does not tell what it writes to."""
+
+OF_LOG, OF_FILES = "of the log", "of all files"
+ANY, BY_BATCH = "foreachBatch, Kafka, console", "that keep batch numbers"
+_REPEATABLE = ("rate",)
+_BATCH_FILE = re.compile(r"(?:^|/)(?:offsets|commits)/([0-9]+)$")
+
+
+class Batches(Protocol):
+    """A parser of micro-batches that can look at the folder of a file sink."""
+
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
+    def sink_files(self, folder: str) -> SinkFiles: ...
+
+
+def batch_impact_answer(
+    parser: Batches, plan: BatchPlan, question: Question, logs: Logs | None, strict: bool
+) -> Answer:
+    """What the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
+
+    Parameters
+    ----------
+    plan : as the question asks for it; with `question.at`, of going back to that batch
+    """
+    files = parser.sink_files(plan.sink) if plan.sink is not None else None
+    top = _top(plan)
+    result = SinkImpact(
+        system="spark",
+        line=({"operator": "query", "subtask": 0, "checkpoint": plan.committed},),
+        intervals=tuple(_intervals(plan, files, top, question.as_of is None)),
+        guarantees=tuple(_guarantees(plan, files, top, logs)),
+        again=tuple(_again(plan, logs)),
+        fails=plan.fails,
+        notes=("going-back",) if _goes_back(plan, top) else (),
+    )
+    return answer(
+        "impact-sinks",
+        result,
+        plan.findings,
+        plan.inputs,
+        strict=strict,
+        unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
+        indeterminate=bool(plan.unjudged),
+    )
+
+
+def _top(plan: BatchPlan) -> int:
+    """The newest batch that was planned or committed, those that going back removes among them."""
+    removed = (_BATCH_FILE.search(path) for path in plan.remove)
+    numbers = [int(found[1]) for found in removed if found is not None]
+    return max([plan.committed, *plan.rolled_back, *numbers, *(batch.batch for batch in plan.batches)])
+
+
+def _goes_back(plan: BatchPlan, top: int) -> bool:
+    """Whether batches that were planned have to be removed first."""
+    return top > max(plan.committed, -1 if plan.planned is None else plan.planned)
+
+
+def _again(plan: BatchPlan, logs: Logs | None) -> Iterable[Again]:
+    for source in plan.sources:
+        kept = False if source.missing else _kept(source, logs)
+        yield Again(source.source, UNNAMED, source.start, source.end, source.end, kept)
+
+
+def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) -> Iterable[OutputInterval]:
+    """Every batch after the line, and what readers lose; `now`: of today's line, not of one in the past."""
+    first, planned = plan.committed + 1, plan.planned
+    if _goes_back(plan, top):
+        yield from _undone(plan, files, first, top)
+    elif planned is not None:
+        if planned > first:
+            yield _batches(plan, "", "may-be-missing", first, planned, "not-run-again")
+        yield from _in_flight(plan, files, planned)
+    if files is not None:
+        yield from _unread(plan, files, top if now else max(top, files.newest))
+    for source in plan.sources:
+        if source.missing:
+            batch = top if planned is None else planned
+            yield _batches(plan, "", "missing", batch, batch + 1, "input-file-missing", source.missing)
+
+
+def _batches(
+    plan: BatchPlan, readers: str, fate: Fate, start: int, end: int, why: str, names: tuple[str, ...] = ()
+) -> OutputInterval:
+    return OutputInterval(plan.sink or UNNAMED, readers, fate, "batch", start, end, end, end - start, why, names)
+
+
+def _in_flight(plan: BatchPlan, files: SinkFiles | None, planned: int) -> Iterable[OutputInterval]:
+    """The batch that runs again, by what the sink is."""
+    end = planned + 1
+    if files is None:
+        yield _batches(plan, ANY, "may-be-doubled", planned, end, "in-flight")
+        yield _batches(plan, BY_BATCH, "once", planned, end, "by-batch-number")
+    elif plan.sink_has_planned:
+        yield _batches(plan, "", "skipped", planned, end, "sink-log-has-it")
+    else:
+        left = files.unlisted
+        yield _batches(plan, OF_LOG, "once", planned, end, "sink-log-lacks-it")
+        fate: Fate = "may-be-doubled" if left else "once"
+        yield _batches(plan, OF_FILES, fate, planned, end, "left-files" if left else "no-left-files", left)
+
+
+def _undone(plan: BatchPlan, files: SinkFiles | None, first: int, top: int) -> Iterable[OutputInterval]:
+    """Batches that were done and are planned afresh, perhaps with other boundaries: their results come again."""
+    if files is None:
+        yield _batches(plan, "", "doubled", first, top + 1, "done-again")
+        return
+    mine = [path for batch, paths in files.listed.items() if batch >= first for path in paths]
+    yield _batches(plan, OF_LOG, "may-be-missing", first, top + 1, "sink-log-skips")
+    yield _batches(plan, OF_FILES, "doubled", first, top + 1, "done-again", tuple(sorted([*mine, *files.unlisted])))
+
+
+def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInterval]:
+    """What readers of the sink's log lose: batches that it lacks, and those that it will skip."""
+    for batch in files.lacking:
+        if batch <= plan.committed:
+            yield _batches(plan, OF_LOG, "missing", batch, batch + 1, "sink-log-lost")
+    if files.newest < plan.committed:
+        yield _batches(plan, OF_LOG, "missing", files.newest + 1, plan.committed + 1, "sink-log-lost")
+    if files.newest > top:
+        yield _batches(plan, "", "missing", top + 1, files.newest + 1, "sink-skips-new")
+
+
+def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: Logs | None) -> Iterable[Guarantee]:
+    base = [_input(plan, logs), _state(plan)]
+    sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
+    if files is None:
+        yield guarantee_of(sink, ANY, [*base, Piece("output", None, "unknown-sink")])
+        yield guarantee_of(sink, BY_BATCH, [*base, Piece("output", None if back else True, "drops-batch-numbers")])
+        return
+    whole = not files.lacking and plan.committed <= files.newest <= top
+    untrimmed = [Piece("output", False, "log-not-trimmed")] if back else []
+    log = Piece("output", whole, "log-of-results" if whole else "broken-log-of-results")
+    unread = Piece(
+        "output", not files.unlisted, "unlisted-files" if files.unlisted else "no-left-files", files.unlisted
+    )
+    yield guarantee_of(sink, OF_LOG, [*base, *(untrimmed or [log])])
+    yield guarantee_of(sink, OF_FILES, [*base, *(untrimmed or [unread])])
+
+
+def _input(plan: BatchPlan, logs: Logs | None) -> Piece:
+    """Whether the input of the batch in flight is still there, and what is read after it."""
+    missing = tuple(path for source in plan.sources for path in source.missing)
+    if missing:
+        return Piece("input", False, "input-files-missing", missing)
+    kept = {source.source: _kept(source, logs) for source in plan.sources}
+    holds = all_hold(kept.values())
+    some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
+    return Piece("input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some)
+
+
+def _kept(source: SourceRange, logs: Logs | None) -> bool | None:
+    """Whether a source can be read again from where it stands: what only a broker knows needs its logs."""
+    if source.kind == "file":
+        return None if any(file.size == "outside" for file in source.files) else True
+    log = None if logs is None or source.kind != "kafka" else logs.partition(source.source)
+    start = offset_of(source.start)
+    if logs is not None and log is not None and start is not None:
+        return logs.holds(log, start)
+    return True if source.kind in _REPEATABLE else None
+
+
+def _state(plan: BatchPlan) -> Piece:
+    if plan.unjudged:
+        return Piece("state", None, "state-unknown")
+    if plan.committed < 0:
+        return Piece("state", True, "initial-state")
+    return Piece("state", True, "state-loads" if plan.stores else "no-state")

@@ -1,0 +1,1 @@
+"""A run given as a broker's partitions: Kafka."""

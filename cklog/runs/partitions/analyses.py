@@ -1,0 +1,272 @@
+"""A broker's data folder as a run: where each log will end after a restart, and where each group goes on.
+
+A partition is the unit of recovery: the line has one entry per partition of a topic (topics of the broker's own are
+inspected, and speak up when they are damaged), its checkpoint the offset at which a restarted broker's log ends. The
+sources are the offsets that groups have committed, moved to the nearest offset that the restarted log has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from cklog.engine import Engine
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.partitions import Commit, Logs, Partition, Range, RangeCount
+from cklog.kafka_logs.findings import commit_findings, partition_findings
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
+from cklog.model.checks import Check, summary
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.model.wording import many
+from cklog.runs.partitions.inspection import inspection
+
+_REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
+
+
+class PartitionLog:
+    """The analyses of partitions and groups."""
+
+    def __init__(self, parser: Logs, engine: Callable[[int], Engine], split_bytes: int, strict: bool) -> None:
+        self.logs = PartitionLogs(parser, engine, split_bytes)
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """Where logs will end and groups go on."""
+        _refuse(question)
+        return self._answer("recovery-line", self._line())
+
+    def replay(self, question: Question) -> Answer:
+        """The same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
+        _refuse(question)
+        line = self._line()
+        here = [commit for commit in self._commits if commit.name in self._partitions]
+        resume = [_resume(commit, self._partitions[commit.name]) for commit in here]
+        ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
+        counts = self.logs.counts(ranges)
+        rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
+        return self._answer("replay", replace(line, details=line.details | {"ranges": rows}))
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+        """Whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
+        _refuse(question)
+        checks = _checks(self._asked(line), maximal)
+        findings = [
+            *self._findings(),
+            *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
+        ]
+        result = {"summary": summary(checks), "checks": checks}
+        return answer("verify", result, findings, self._inputs(), strict=self._strict)
+
+    def inspect(self) -> Answer:
+        """Partitions, groups, transactions, producers."""
+        result = inspection(list(self._partitions.values()), self._commits)
+        return answer("inspect", result, self._findings(), self._inputs(), strict=self._strict)
+
+    @property
+    def _partitions(self) -> dict[str, Partition]:
+        return self.logs.partitions()
+
+    @property
+    def _commits(self) -> tuple[Commit, ...]:
+        return self.logs.commits[0]
+
+    def _answer(self, command: str, line: RecoveryLine) -> Answer:
+        return answer(command, line, self._findings(), self._inputs(), strict=self._strict)
+
+    def _line(self) -> RecoveryLine:
+        listed = [p for p in self._partitions.values() if not p.folder.internal]
+        commits = [(commit, self._partitions.get(commit.name)) for commit in self._commits]
+        return RecoveryLine(
+            consistent=True,
+            protocol="uncoordinated",
+            line=tuple(_entry(p) for p in listed),
+            channels=(),
+            sources=tuple(_source(commit, p) for commit, p in commits),
+            rolled_back=(),
+            useless=(),
+            steps=(),
+            domino=False,
+            notes=_notes(self._partitions.values()),
+            details={
+                "headline": _headline(self._partitions.values(), self._commits),
+                "partitions": [_row(p) for p in listed],
+                "groups": [_group_row(commit, p) for commit, p in commits],
+                "committed_offsets": [
+                    {"group": c.group, "topic": c.topic, "partition": c.partition, "offset": c.offset}
+                    for c, _ in commits
+                ],
+                "cuts": [
+                    {"partition": p.name, "offset": p.restart_end, **asdict(p.cut)}
+                    for p in self._partitions.values()
+                    if p.cut is not None
+                ],
+            },
+        )
+
+    def _findings(self) -> list[Finding]:
+        partitions = self._partitions
+        commits, damage = self.logs.commits
+        every = [*(item for p in partitions.values() for item in p.damage), *damage]
+        return [
+            *self.logs.layout.findings,
+            *damage_findings(every),
+            *partition_findings(partitions.values()),
+            *commit_findings(commits, partitions),
+        ]
+
+    def _inputs(self) -> tuple[InputUsed, ...]:
+        records: dict[str, int] = {}
+        for p in self._partitions.values():
+            records[p.folder.data_folder] = records.get(p.folder.data_folder, 0) + p.records
+        return tuple(replace(used, records=records.get(used.path, 0)) for used in self.logs.layout.inputs)
+
+    def _asked(self, line: Mapping[str, int | None]) -> list[tuple[Partition, int]]:
+        found = []
+        for name, offset in line.items():
+            topic, _, number = name.rpartition("/")
+            p = self._partitions.get(f"{topic}-{number}")
+            if p is None:
+                raise NotFound(f"{name}: no such partition", f"as in {', '.join(list(_names(self._partitions))[:3])}")
+            if offset is None:
+                raise UsageError(f"{name}: a log has no current state, only offsets")
+            found.append((p, offset))
+        return found
+
+
+def _names(partitions: Mapping[str, Partition]) -> Iterable[str]:
+    return (f"{p.folder.topic}/{p.folder.partition}" for p in partitions.values())
+
+
+def _refuse(question: Question) -> None:
+    """The questions that a log cannot be asked."""
+    if question.failed or question.at or question.as_of is not None or question.earliest or question.against:
+        raise UsageError(
+            "--failed, --at, --as-of, --earliest and --against: a broker's logs have no checkpoints to choose from",
+            "leave them out; cklog verify tells whether an offset can be read",
+        )
+
+
+def _entry(p: Partition) -> LineEntry:
+    cut = p.restart_end < p.log_end
+    return LineEntry(
+        p.folder.topic, p.folder.partition, p.restart_end, p.last_time, p.folder.path or ".", cut, "stored"
+    )
+
+
+def _resume(commit: Commit, p: Partition) -> int:
+    """Where a group can go on: at its committed offset, or at the nearest that the restarted log has."""
+    return min(max(commit.offset, p.log_start), p.restart_end)
+
+
+def _source(commit: Commit, p: Partition | None) -> SourceOffset:
+    if p is None:
+        return SourceOffset(commit.name, commit.offset, commit.group, 0)
+    return SourceOffset(commit.name, _resume(commit, p), commit.group, 0, p.restart_end)
+
+
+def _row(p: Partition) -> dict[str, Any]:
+    return {
+        "partition": p.name,
+        "log_start": p.log_start,
+        "last_stable": p.last_stable,
+        "restart_end": p.restart_end,
+        "log_end": p.log_end,
+        "high_watermark": p.folder.high_watermark,
+        "recovery_point": p.folder.recovery_point,
+    }
+
+
+def _group_row(commit: Commit, p: Partition | None) -> dict[str, Any]:
+    """A committed offset; `lag` in offsets, markers and aborted records among them."""
+    resume = commit.offset if p is None else _resume(commit, p)
+    return {
+        "group": commit.group,
+        "partition": commit.name,
+        "committed": commit.offset,
+        "resume": resume,
+        "restart_end": None if p is None else p.restart_end,
+        "lag": None if p is None else p.restart_end - resume,
+        "pending": commit.pending,
+        "committed_time": commit.time,
+    }
+
+
+def _range_row(commit: Commit, count: RangeCount) -> dict[str, Any]:
+    """What a group reads from where it goes on: records by kind, and the bytes of the batches that hold them."""
+    return {
+        "group": commit.group,
+        "log": commit.name,
+        "from": count.start,
+        "to": count.end,
+        "records": count.records,
+        "data": count.data,
+        "control": count.control,
+        "aborted": count.aborted,
+        "open": count.open,
+        "bytes": count.bytes,
+        "exact": count.exact,
+        "cut": count.cut,
+    }
+
+
+def _headline(partitions: Iterable[Partition], commits: Iterable[Commit]) -> str:
+    """What a restart does, in two sentences."""
+    every = list(partitions)
+    cut = [p for p in every if p.cut is not None]
+    lost = [p for p in cut if p.cut is not None and p.cut.records]
+    if lost:
+        records = sum(p.cut.records for p in lost if p.cut is not None)
+        lead = (
+            f"Copy the folder first: a restarting broker cuts {_of(lost, every)}, and "
+            f"{many(records, 'intact record')} with {'it' if len(every) == 1 else 'them'}."
+        )
+    elif cut:
+        lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
+    elif len(every) == 1:
+        lead = "A restarting broker keeps the log as it is."
+    else:
+        lead = f"A restarting broker keeps all {len(every)} logs as they are."
+    groups = {commit.group for commit in commits}
+    if not groups:
+        return f"{lead} No group's committed offsets are here."
+    return f"{lead} {len(groups)} {'group goes' if len(groups) == 1 else 'groups go'} on at committed offsets."
+
+
+def _of(some: list[Partition], every: list[Partition]) -> str:
+    return "the log" if len(every) == 1 else f"{len(some)} of {len(every)} logs"
+
+
+def _notes(partitions: Iterable[Partition]) -> tuple[str, ...]:
+    """What the answer takes for granted."""
+    every = list(partitions)
+    if all(p.folder.clean for p in every):
+        return ("The broker was stopped cleanly: it will not check its logs when it starts.",)
+    notes = ["The broker was not stopped cleanly: it checks each log from its recovery point on when it starts."]
+    if any(p.folder.clean is None for p in every):
+        notes = ["No file here tells how the broker stopped: it is taken to have been killed, and to check its logs."]
+    unknown = sum(p.folder.recovery_point is None and not p.folder.internal for p in every)
+    if unknown:
+        them = "it is" if unknown == 1 else "they are"
+        notes.append(
+            f"Of {many(unknown, 'partition')} the recovery point is not known: {them} taken to be checked whole."
+        )
+    return tuple(notes)
+
+
+def _checks(asked: list[tuple[Partition, int]], maximal: bool) -> list[Check]:
+    below = [f"{p.name} begins at {p.log_start}, not {offset}" for p, offset in asked if offset < p.log_start]
+    above = [f"{p.name} will end at {p.restart_end}, before {offset}" for p, offset in asked if offset > p.restart_end]
+    checks = [
+        Check("restorable", not below, "; ".join(below) or "every offset is at or behind the start of its log"),
+        Check("consistent", not above, "; ".join(above) or "no offset is beyond the end of its log after a restart"),
+    ]
+    if maximal:
+        older = [
+            f"{p.name} will end at {p.restart_end}, behind {offset}" for p, offset in asked if offset < p.restart_end
+        ]
+        checks.append(Check("maximal", not older, "; ".join(older) or "every offset is the end of its log"))
+    return checks

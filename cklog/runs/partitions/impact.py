@@ -1,0 +1,103 @@
+"""What a restart of consumers from committed offsets does: group by group, partition by partition.
+
+A group goes on at its committed offset. Records behind it were processed without a commit, or never: which, no log
+tells. What lies below the log's start or behind its end after the broker's restart is lost to the group. Readers of
+committed records get neither aborted ones nor those of open transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cklog.impact.sinks.guarantees import guarantee_of
+from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
+from cklog.model import Answer, RecoveryLine
+from cklog.model.verdict import answer
+
+
+def partition_impact_answer(replayed: Answer, partitions: Mapping[str, Any], strict: bool) -> Answer:
+    """The whole answer of `cklog impact` for a broker's logs.
+
+    Parameters
+    ----------
+    replayed : what `replay` answers of them
+    partitions : `cklog.inputs.partitions.Partition` by name
+    """
+    line: RecoveryLine = replayed.result
+    ranges = {(row["group"], row["log"]): row for row in line.details["ranges"]}
+    groups: list[dict[str, Any]] = line.details["groups"]
+    intervals = [row for group in groups for row in _intervals(group, ranges, partitions)]
+    result = SinkImpact(
+        system="kafka",
+        line=tuple({"operator": e.operator, "subtask": e.subtask, "checkpoint": e.checkpoint} for e in line.line),
+        intervals=tuple(intervals),
+        guarantees=tuple(_guarantees(groups, intervals, partitions)),
+        again=tuple(_again(groups, partitions)),
+        transactions=tuple(_transactions(partitions)),
+        notes=() if groups else ("no-groups",),
+    )
+    return answer("impact-sinks", result, replayed.findings, replayed.inputs, strict=strict)
+
+
+def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Any]) -> Iterable[Again]:
+    for row in groups:
+        log = partitions.get(row["partition"])
+        kept = None if log is None else log.log_start <= row["committed"] <= log.restart_end and not log.gaps
+        yield Again(row["partition"], row["group"], row["resume"], None, row["restart_end"], kept)
+
+
+def _intervals(
+    group: Mapping[str, Any], ranges: Mapping[tuple[str, str], Mapping[str, Any]], partitions: Mapping[str, Any]
+) -> Iterable[OutputInterval]:
+    """Of one group and partition."""
+    name, log = group["partition"], partitions.get(group["partition"])
+    if log is None:
+        return
+    committed, resume, end = group["committed"], group["resume"], group["restart_end"]
+    if committed < resume:
+        lost = (name, committed, resume, resume, resume - committed)
+        yield OutputInterval(group["group"], "", "missing", *lost, "below-log-start")
+    if resume < end:
+        data = ranges[group["group"], name]["data"]
+        yield OutputInterval(group["group"], "", "may-be-doubled", name, resume, None, end, data, "behind-commit")
+    first = max(committed, end)
+    if first < log.log_end:
+        cut = ranges[group["group"], name]["cut"] if first == end else None  # it counts all that the cut deletes
+        yield OutputInterval(group["group"], "", "missing", name, first, log.log_end, log.log_end, cut, "cut-off")
+    if committed > end:
+        back = (name, end, committed, committed, committed - end)
+        yield OutputInterval(group["group"], "", "may-be-missing", *back, "offsets-used-again")
+
+
+def _guarantees(
+    groups: Iterable[Mapping[str, Any]], intervals: Iterable[OutputInterval], partitions: Mapping[str, Any]
+) -> Iterable[Guarantee]:
+    names: dict[str, list[str]] = {}
+    for row in groups:
+        names.setdefault(row["group"], []).append(row["partition"])
+    rows = list(intervals)
+    for group, mine in sorted(names.items()):
+        gone = tuple(r.of for r in rows if r.sink == group and r.fate in ("missing", "may-be-missing"))
+        unseen = tuple(name for name in mine if name not in partitions)
+        kept = False if gone else None if unseen else True
+        why = "input-gone" if gone else "input-unknown" if unseen else "input-kept"
+        yield guarantee_of(
+            group,
+            "",
+            [
+                Piece("input", kept, why, tuple(dict.fromkeys(gone or unseen))),
+                Piece("state", True, "committed-offsets"),
+                Piece("output", None, "unknown-consumer"),
+            ],
+        )
+
+
+def _transactions(partitions: Mapping[str, Any]) -> Iterable[Transaction]:
+    """Open transactions: they end in an abort, unless their producer comes back."""
+    for log in partitions.values():
+        for one in log.transactions.open:
+            if not log.folder.internal:
+                name = f"producer {one.producer}"
+                place = (log.name, one.first, log.restart_end, one.records)
+                yield Transaction(log.name, name, name, None, "aborted", *place)

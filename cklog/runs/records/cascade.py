@@ -1,0 +1,282 @@
+"""The restart of a run with output queues: every eventual checkpoint, from the sources down, and the line it makes.
+
+An operator with an output queue comes back exactly where its queue ends: it loads its eventual checkpoint and replays
+from its upstream's queue, which holds all that it had taken. So its upstream is planned first, and so on up to the
+sources. Beside operators that checkpoint on their own (uncoordinated), the queue's end is their only limit: if one of
+them rolls back and will not have sent what an operator has taken, the operator comes back as of the last record
+before that, as if the crash had come there; what it has sent since is then an orphan for those behind it. Both
+rules only ever move back, so that their repetition ends at the latest line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklog.model import Answer, EventualReplay, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset, Subtask
+from cklog.model.names import parse_channel
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.queues.analyses import EventualLog, Reconstruction
+from cklog.queues.log import UNKNOWN
+from cklog.runs.records.analyses import EventLog, subtasks_named
+from cklog.runs.records.evidence import Fixed, Planned
+
+ENDLESS = 1 << 62
+"""A watermark beyond all others: a queue without record numbers holds all that anybody has received from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One operator's eventual checkpoint and its replay; `below` is what its queue was cut at, empty: its end."""
+
+    found: Reconstruction
+    replay: EventualReplay
+    below: Mapping[str, int]
+
+
+class Cascade:
+    """The analyses of a run whose operators persist their output queues, some or all of them."""
+
+    def __init__(self, eventual: EventualLog, events: EventLog, manifest: Mapping[str, Any], strict: bool) -> None:
+        self._eventual = eventual
+        self._events = events
+        self._manifest = manifest
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """The latest line of eventual checkpoints and of those that others took."""
+        return self._answer("recovery-line", question)
+
+    def replay(self, question: Question) -> Answer:
+        """The same line, for the tools that will replay from it."""
+        return self._answer("replay", question)
+
+    def _answer(self, command: str, question: Question) -> Answer:
+        lost = self._lost(question)
+        if not self._events.has_checkpoints():
+            return self._told(command, {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost})
+        cuts: dict[Subtask, dict[str, int]] = {subtask: {} for subtask in self._order()}
+        while True:
+            restarts = {s: self._restart(s, cuts[s], question.as_of) for s in cuts}
+            lower = self._lower(restarts, self._events.plan(question, self._fixed(restarts, final=False)))
+            if lower == cuts:
+                planned = self._events.plan(question, self._fixed(restarts, final=True))
+                moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
+                return self._told(command, moved, planned)
+            cuts = lower
+
+    def _lost(self, question: Question) -> set[Subtask]:
+        """Subtasks with a queue that lost their state: as asked, as the manifest says, or all."""
+        queues = tuple(self._operators())
+        names = question.failed or tuple(self._manifest.get("failed", []))
+        everyone = (*queues, *(s for c in self._channels() for s in (c.sender, c.receiver)))
+        everyone = (*everyone, *self._events.subtasks_with_checkpoints())
+        return {s for name in names for s in subtasks_named(name, everyone)} if names else set(queues)
+
+    def _order(self) -> list[Subtask]:
+        """Every subtask with a queue, behind those that feed it."""
+        waiting = self._operators()
+        feeds = {s: {c.sender for c in self._channels() if c.receiver == s} for s in waiting}
+        order: list[Subtask] = []
+        while waiting:
+            ready = [s for s in waiting if not feeds[s] & (set(waiting) - {s})] or waiting[:1]  # a cycle: any will do
+            order += ready
+            waiting = [s for s in waiting if s not in ready]
+        return order
+
+    def _operators(self) -> list[Subtask]:
+        """Subtasks with a queue of their own making: a source's is a topic that others have written."""
+        sources = {row["name"] for row in self._manifest.get("operators", []) if row.get("kind") == "source"}
+        return [subtask for subtask in self._eventual.queues if subtask.operator not in sources]
+
+    def _channels(self) -> list[Any]:
+        parsed = (parse_channel(row["channel"]) for row in self._manifest.get("channels", []))
+        return [channel for channel in parsed if channel is not None]
+
+    def _restart(self, subtask: Subtask, below: Mapping[str, int], as_of: int | None) -> Restart:
+        found = self._eventual.reconstruct(self._eventual.queues[subtask], below=below, as_of=as_of)
+        found, replay, told = self._eventual.with_replay(found)
+        return Restart(replace(found, findings=(*found.findings, *told)), replay, below)
+
+    def _incoming(self, restart: Restart) -> dict[str, str]:
+        """Channels into an operator, and the name under which its records count each."""
+        log, subtask = restart.found.judged.log, restart.found.queue.subtask
+        own = [name for name in log.channels if parse_channel(name) is not None]
+        if own:
+            return {name: name for name in own}
+        channels = [str(c) for c in self._channels() if c.receiver == subtask]
+        return {channels[0]: ""} if len(channels) == 1 and log.channels == ("",) else {}
+
+    def _fixed(self, restarts: Mapping[Subtask, Restart], final: bool) -> Fixed:
+        """Where the operators with queues stand: they have sent all that their queues hold.
+
+        What they have taken is weighed by `_lower`; in the `final` line they have received what is not replayed.
+        """
+        sent, received = {}, {}
+        stored = self._events.subtasks_with_checkpoints()
+        names = set()
+        for subtask, restart in restarts.items():
+            log = restart.found.judged.log
+            last = int(log.pos[-1]) + 1 if len(log) and log.pos[-1] != UNKNOWN else 0 if restart.below else ENDLESS
+            for channel in self._channels():
+                if channel.sender == subtask and (channel.receiver in stored or channel.receiver in restarts):
+                    sent[str(channel)] = last
+                    names.add(str(channel))
+            for name, own in self._incoming(restart).items():
+                sender = parse_channel(name)
+                if sender is not None and sender.sender in stored:
+                    received[name] = _replay_from(restart, own) if final else 0
+                    names.add(name)
+        return Fixed(tuple(sorted(restarts)), tuple(sorted(names)), sent, received)
+
+    def _lower(self, restarts: Mapping[Subtask, Restart], planned: Planned) -> dict[Subtask, dict[str, int]]:
+        """Where each queue must be cut so that nothing taken from a sender that fell back is left."""
+        history = planned.evidence.history
+        limits = dict(zip(history.channels, history.sent_of(planned.line).tolist(), strict=True))
+        found: dict[Subtask, dict[str, int]] = {}
+        for subtask, restart in restarts.items():
+            log = restart.found.judged.log
+            cut = dict(restart.below)
+            for name, own in self._incoming(restart).items():
+                taken = int(log.input[-1, log.channels.index(own)]) if len(log) and own in log.channels else UNKNOWN
+                if taken >= limits.get(name, ENDLESS):
+                    cut[own] = limits[name]
+            found[subtask] = cut
+        return found
+
+    def _told(self, command: str, restarts: Mapping[Subtask, Restart], planned: Planned | None = None) -> Answer:
+        findings = [f for restart in restarts.values() for f in restart.found.findings]
+        inputs: list[InputUsed] = []
+        if planned is not None:
+            findings += planned.evidence.findings
+            inputs += planned.evidence.inputs
+        inputs += [used for queue in self._eventual.queues.values() for used in queue.inputs()]
+        result = self._line(restarts, planned)
+        lost = any(restart.found.proof == "lost" for restart in restarts.values())
+        nothing = planned is not None and all(e.state == "initial" for e in result.line)
+        return answer(
+            command,
+            result,
+            findings,
+            inputs,
+            strict=self._strict,
+            unrecoverable=nothing or not result.consistent,
+            indeterminate=lost or (planned is not None and planned.evidence.indeterminate),
+        )
+
+    def _line(self, restarts: Mapping[Subtask, Restart], planned: Planned | None) -> RecoveryLine:
+        base = planned.result if planned is not None else _NOTHING
+        entries = {Subtask(e.operator, e.subtask): e for e in base.line}
+        for subtask in self._operators():
+            entries[subtask] = _entry(subtask, restarts.get(subtask))
+        replays = {name: list(rows) for name, rows in itertools.groupby(base.channels, key=lambda row: row.channel)}
+        for restart in restarts.values():
+            last = {name: rows[-1] for name, rows in replays.items()}
+            replays |= {r.channel: [r] for r in self._replays(restart, last)}
+        sources = [s for restart in restarts.values() for s in _sources(restart)]
+        return replace(
+            base,
+            protocol="eventual" if planned is None else "mixed",
+            line=tuple(entries[s] for s in sorted(entries)),
+            channels=tuple(row for name in sorted(replays) for row in replays[name]),
+            sources=(*base.sources, *sources),
+            notes=tuple(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
+            details={"eventual": [_detail(s, r) for s, r in restarts.items()]},
+        )
+
+    def _replays(self, restart: Restart, known: Mapping[str, ReplayRange]) -> list[ReplayRange]:
+        """What is replayed into an operator, by channel."""
+        log = restart.found.judged.log
+        rows = []
+        offsets = {u.channel: u for u in restart.replay.upstream}
+        for name, own in self._incoming(restart).items():
+            start = _replay_from(restart, own)
+            taken = int(log.input[-1, log.channels.index(own)]) + 1 if len(log) else start
+            offset = offsets.get(name)
+            ends = [taken, known[name].replay_to if name in known else 0, (offset and offset.end) or 0]
+            lost = any(f.id == "retention-hole" for f in restart.found.findings)
+            held = not lost if offset is not None else known[name].retained if name in known else None
+            rows.append(
+                ReplayRange(
+                    channel=name,
+                    replay_from=start,
+                    replay_to=max(ends),
+                    messages=offset.tuples if offset else known[name].messages if name in known else None,
+                    bytes=offset.bytes if offset else known[name].bytes if name in known else None,
+                    retained=held,
+                )
+            )
+        return rows
+
+
+_NOTHING = RecoveryLine(True, "eventual", (), (), (), (), (), (), False)
+
+
+def _replay_from(restart: Restart, own: str) -> int:
+    """T on one channel, by number."""
+    judged = restart.found.judged
+    return 0 if judged.at is None else max(int(judged.at[judged.log.channels.index(own)]), 0)
+
+
+def _entry(subtask: Subtask, restart: Restart | None) -> LineEntry:
+    if restart is None:
+        return LineEntry(*subtask, None, None, None, rolled_back=False, state="current")
+    log = restart.found.judged.log
+    last = len(log) - 1
+    time = int(log.ts[last]) if len(log) else None
+    place = f"{log.paths[log.file[last]]}:{int(log.offset[last])}" if len(log) else None
+    return LineEntry(*subtask, None, time, place, rolled_back=bool(restart.below), state="eventual")
+
+
+def _sources(restart: Restart) -> list[SourceOffset]:
+    """Inputs that are no channel of this run: sources, by the name that the records count them under."""
+    judged, subtask = restart.found.judged, restart.found.queue.subtask
+    if not len(judged.log):
+        return []
+    ends = judged.log.input[-1].tolist()
+    return [
+        SourceOffset(name, _replay_from(restart, name), *subtask, replay_to=end + 1)
+        for name, end in zip(judged.log.channels, ends, strict=True)
+        if name and parse_channel(name) is None
+    ]
+
+
+def _detail(subtask: Subtask, restart: Restart) -> dict[str, Any]:
+    judged = restart.found.judged
+    return {
+        "operator": subtask.operator,
+        "subtask": subtask.subtask,
+        "open_windows": judged.open_windows,
+        "T": judged.ts,
+        "T_input": restart.replay.from_input,
+        "tuples": restart.replay.tuples,
+        "proof": restart.found.proof,
+        "cut": dict(restart.below) or None,
+    }
+
+
+def _note(number: int, subtask: Subtask, restart: Restart) -> str:
+    """One step of the plan, in the order in which the steps are taken."""
+    judged, replay = restart.found.judged, restart.replay
+    since = "the start of its input" if judged.ts is None else f"timestamp {judged.ts}"
+    if isinstance(replay.from_input, int):
+        since = f"input {replay.from_input}"
+    elif replay.from_input:
+        since = ", ".join(f"{name} {n}" for name, n in replay.from_input.items())
+    count = "" if replay.tuples is None else f" ({replay.tuples:,} tuple{'s' if replay.tuples != 1 else ''})"
+    cut = ""
+    if restart.below and len(judged.log):
+        cut = f", as of record {int(judged.log.pos[-1])}: truncate its queue behind it"
+    windows = f"load {len(judged.open):,} windows" if len(judged.open) else "nothing to load"
+    doubt = _DOUBT[restart.found.proof]
+    return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}{doubt}"
+
+
+_DOUBT = {
+    "proven": "",
+    "after-replay": "; only after it is the state exact, for records are missing",
+    "lost": "; part of the state is LOST",
+}

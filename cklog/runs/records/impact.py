@@ -1,0 +1,272 @@
+"""What a restart from a recovery line does to the results of sinks, channel by channel.
+
+A sink is an operator that nobody reads from. One that restarts from a checkpoint takes again what it had taken since,
+and puts it out again: of every channel into it, from the line's watermark to where it is known to have come, and at the
+most to what had been sent. One that keeps running takes nothing again. What a channel has lost of its messages in
+flight never reaches the sinks below it. An operator with an output queue finds in it what it had put out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.engine import Engine
+from cklog.history.events import current_state
+from cklog.impact.sinks.guarantees import all_hold, guarantee_of
+from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact
+from cklog.impact.sinks.sources import Logs, input_piece, read_again
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.tables import Tables
+from cklog.lines.replay_ranges import sources_of
+from cklog.model import Answer, Finding, RecoveryLine, ReplayRange, Subtask
+from cklog.model.names import parse_channel
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.runs.records.analyses import EventLog
+from cklog.runs.records.cascade import Cascade
+from cklog.runs.records.evidence import Planned
+
+_DELIVERIES = ("transactional", "deduplicates")
+"""What `delivery` of a sink may say in job.json: it takes nothing twice."""
+
+_FEW = 3
+"""Sinks that are told one by one of what all of them miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far the crashed run is known to have come: received by channel, read by source and reader."""
+
+    received: Mapping[str, int]
+    read: Mapping[tuple[str, str], int]
+
+
+class LineImpact:
+    """The impact of restarts from recovery lines."""
+
+    def __init__(
+        self, tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, logs: Logs | None, strict: bool
+    ) -> None:
+        self._tables = tables
+        self._engine_for = engine_for
+        self._split_bytes = split_bytes
+        self._logs = logs
+        self._strict = strict
+
+    def answer(self, lines: EventLog | Cascade, question: Question) -> Answer:
+        """The whole answer of `cklog impact` for a run with checkpoints or output queues."""
+        if isinstance(lines, EventLog):
+            planned = lines.plan(question)
+            base = lines.answer("impact-sinks", planned.result, planned)
+            reached = _reached_by_checkpoints(planned)
+        else:
+            base, reached = lines.replay(question), Reached({}, {})
+        received, damage = self._received(question.as_of)
+        reached = Reached(_highest(reached.received, received), reached.read)
+        line: RecoveryLine = base.result
+        result = impact_of(line, reached, self._tables.manifest, self._tables.has("channels"), self._logs)
+        return answer(
+            "impact-sinks",
+            result,
+            [*base.findings, *damage],
+            base.inputs,
+            strict=self._strict,
+            unrecoverable=base.verdict == "unrecoverable",
+            indeterminate=base.verdict == "indeterminate",
+        )
+
+    def _received(self, as_of: int | None) -> tuple[dict[str, int], list[Finding]]:
+        """Next sequence number per channel that raw events tell the receiving of; what is lost makes it no higher."""
+        if not self._tables.has("events"):
+            return {}, []
+        kernel, partial = current_state.kernel(as_of), current_state.PARTIAL
+        columns, reduce = current_state.COLUMNS, current_state.REDUCE
+        scan = self._tables.scan("events", columns, kernel, partial, reduce, self._split_bytes)
+        scanned = self._engine_for(self._tables.bytes_of("events")).run(scan)
+        found: dict[str, int] = {}
+        for row in scanned.table.to_pylist():
+            if row["event"] == "receive" and row["channel"] is not None and row["next"] is not None:
+                found[row["channel"]] = max(found.get(row["channel"], 0), row["next"])
+        return found, damage_findings(scanned.damage)
+
+
+def _reached_by_checkpoints(planned: Planned) -> Reached:
+    """What the newest checkpoint of every subtask had received and read, whether it is on the line or not."""
+    history = planned.evidence.history
+    marks = history.received_of(history.newest).tolist()
+    received = {name: mark for name, mark in zip(history.channels, marks, strict=True) if mark < 1 << 62}
+    sources = sources_of(planned.evidence.records, history, history.newest - history.survivor)
+    read = {(s.source, f"{s.operator}/{s.subtask}"): s.offset for s in sources if s.offset is not None}
+    return Reached(received, read)
+
+
+def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
+
+
+def impact_of(
+    line: RecoveryLine, reached: Reached, manifest: Mapping[str, Any], logged: bool, logs: Logs | None
+) -> SinkImpact:
+    """What happens to the results of every sink when the run restarts from `line`.
+
+    Parameters
+    ----------
+    logged : the run has logs of its channels, so that nothing beyond them was sent
+    """
+    graph = _Graph(line, manifest)
+    again = [read_again(s, [reached.read.get((s.source, f"{s.operator}/{s.subtask}"))], logs) for s in line.sources]
+    doubled = [*_doubled(line, graph, reached, logged), *_doubled_sources(graph, again)]
+    guarantees = [_guarantee(line, graph, sink, doubled, again, manifest) for sink in sorted(graph.sinks)]
+    return SinkImpact(
+        system="native",
+        line=tuple({"operator": e.operator, "subtask": e.subtask, "checkpoint": e.checkpoint} for e in line.line),
+        intervals=(*doubled, *_lost(line, graph)),
+        guarantees=tuple(guarantees),
+        again=tuple(again),
+        fails=not line.consistent,
+        notes=() if graph.sinks else ("no-sinks",),
+    )
+
+
+class _Graph:
+    """Which operators feed which, and which nobody reads from."""
+
+    def __init__(self, line: RecoveryLine, manifest: Mapping[str, Any]) -> None:
+        names = [row.channel for row in line.channels] + [row["channel"] for row in manifest.get("channels", [])]
+        channels = {name: parse_channel(name) for name in names}
+        self.ends = {name: channel for name, channel in channels.items() if channel is not None}
+        operators = {entry.operator for entry in line.line}
+        feeds = {c.sender.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
+        stated = {row["name"] for row in manifest.get("operators", []) if row.get("kind") == "sink"}
+        self.sinks = (operators - feeds) | (stated & operators)
+        self.feeders: dict[str, set[str]] = {}
+        for channel in self.ends.values():
+            self.feeders.setdefault(channel.receiver.operator, set()).add(channel.sender.operator)
+        self.entries = line.line
+        self.current = {Subtask(e.operator, e.subtask) for e in line.line if e.state == "current"}
+        self.queued = {e.operator for e in line.line if e.state == "eventual"}
+
+    def keeps_reading(self, operators: set[str]) -> bool:
+        """Whether all sources among some operators keep running: those that take from no other one."""
+        fed = {c.receiver.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
+        sources = [Subtask(e.operator, e.subtask) for e in self.entries if e.operator in operators - fed]
+        return bool(sources) and all(subtask in self.current for subtask in sources)
+
+    def above(self, sink: str) -> set[str]:
+        """The operators that a sink's results rest on, and itself."""
+        found, new = {sink}, {sink}
+        while new:
+            new = {sender for receiver in new for sender in self.feeders.get(receiver, ())} - found
+            found |= new
+        return found
+
+    def sinks_below(self) -> dict[str, list[str]]:
+        """By operator the sinks that rest on it; one that is a sink rests on itself."""
+        found: dict[str, list[str]] = {}
+        for sink in sorted(self.sinks):
+            for operator in self.above(sink):
+                found.setdefault(operator, []).append(sink)
+        return found
+
+
+def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: bool) -> Iterable[OutputInterval]:
+    """What sinks take again, by channel."""
+    rows: dict[str, list[ReplayRange]] = {}
+    for row in line.channels:
+        rows.setdefault(row.channel, []).append(row)
+    for name, parts in sorted(rows.items()):
+        channel = graph.ends.get(name)
+        if channel is None or channel.receiver.operator not in graph.sinks or channel.receiver in graph.current:
+            continue
+        start = min(part.replay_from for part in parts)
+        sent = max(max(part.replay_to, part.resent_to or 0) for part in parts)
+        known = max(reached.received.get(name, 0), start)
+        most = max(sent, known) if logged else None
+        sink = str(channel.receiver)
+        if channel.receiver.operator in graph.queued:
+            if sent > start:
+                yield OutputInterval(sink, "", "once", name, start, sent, most, sent - start, "in-its-queue")
+        elif known > start:
+            yield OutputInterval(sink, "", "doubled", name, start, known, most, known - start, "rolled-back")
+        elif most is None or most > start:
+            yield OutputInterval(sink, "", "may-be-doubled", name, start, None, most, None, "taken-since")
+
+
+def _doubled_sources(graph: _Graph, again: Iterable[Again]) -> Iterable[OutputInterval]:
+    """What sinks that read sources themselves put out again."""
+    for row in again:
+        if row.reader.rpartition("/")[0] in graph.sinks - graph.queued:
+            known = isinstance(row.to, int)
+            count = row.to - (row.from_ or 0) if known else None
+            fate: Any = "doubled" if known else "may-be-doubled"
+            yield OutputInterval(row.reader, "", fate, row.source, row.from_, row.to, row.most, count, "read-again")
+
+
+def _lost(line: RecoveryLine, graph: _Graph) -> Iterable[OutputInterval]:
+    """Messages in flight that no log holds, by the sinks that miss what comes of them."""
+    below = graph.sinks_below()
+    for row in line.channels:
+        channel = graph.ends.get(row.channel)
+        if channel is None or row.retained is True or row.replay_from >= row.replay_to:
+            continue
+        flight = (row.channel, row.replay_from, row.replay_to, row.replay_to)
+        operator = channel.receiver.operator
+        for sink in _named(below.get(operator, []), operator):
+            if row.retained is False:
+                gone = row.replay_to - row.replay_from - (row.messages or 0)
+                yield OutputInterval(sink, "", "missing", *flight, gone, "gone-from-log")
+            else:
+                yield OutputInterval(sink, "", "may-be-missing", *flight, None, "no-log")
+
+
+def _named(sinks: list[str], operator: str) -> list[str]:
+    """Sinks one by one, or many as one."""
+    return sinks if len(sinks) <= _FEW else [f"{len(sinks)} sinks below {operator}"]
+
+
+def _guarantee(
+    line: RecoveryLine,
+    graph: _Graph,
+    sink: str,
+    doubled: Iterable[OutputInterval],
+    again: Iterable[Again],
+    manifest: Mapping[str, Any],
+) -> Guarantee:
+    above = graph.above(sink)
+    sources = [row for row in again if row.reader.rpartition("/")[0] in above]
+    pieces = [
+        _channels_kept(line, graph, above),
+        *([] if graph.keeps_reading(above) else [input_piece(sources)]),
+        Piece("state", line.consistent or None, "line-stored"),
+        _output(graph, sink, doubled, manifest),
+    ]
+    return guarantee_of(sink, "", pieces)
+
+
+def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> Piece:
+    """Whether the messages in flight above a sink are all in the logs."""
+    rows = [
+        row
+        for row in line.channels
+        if row.replay_from < row.replay_to
+        and row.channel in graph.ends
+        and graph.ends[row.channel].receiver.operator in above
+    ]
+    holds = all_hold(row.retained for row in rows)
+    names = tuple(dict.fromkeys(row.channel for row in rows if row.retained is holds)) if holds is not True else ()
+    why = {True: "channels-kept", False: "channels-gone", None: "channels-unlogged"}[holds]
+    return Piece("input", holds, why, names)
+
+
+def _output(graph: _Graph, sink: str, doubled: Iterable[OutputInterval], manifest: Mapping[str, Any]) -> Piece:
+    rows = {row["name"]: row for row in manifest.get("operators", [])}
+    said = rows.get(sink, {}).get("delivery")
+    if said in _DELIVERIES:
+        return Piece("output", True, said)
+    if sink in graph.queued:
+        return Piece("output", True, "replay-filter")
+    if not any(row.sink.rpartition("/")[0] == sink for row in doubled):
+        return Piece("output", True, "nothing-again")
+    return Piece("output", None, "delivery-not-stated")

@@ -1,0 +1,159 @@
+"""What is here: operators, checkpoints, channels and the metrics of checkpointing, from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.arrays.columns import entries
+from cklog.history.arrays import History
+from cklog.history.records import Records
+from cklog.lines.entries import protocol_of
+from cklog.model import InputUsed
+
+
+def inspection(
+    records: Records,
+    history: History,
+    logs: pa.Table | None,
+    inputs: Sequence[InputUsed],
+    queues: Sequence[dict[str, Any]] = (),
+    events: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """The result of `inspect`.
+
+    Parameters
+    ----------
+    logs : every island of the channel logs (`cklog.runs.records.channel_logs.RUNS`), None if there are no logs
+    queues : a row for each output queue (`cklog.queues.census`)
+    events : raw events by kind, if the records were made of them
+    """
+    subtasks = _subtasks(records)
+    channels = _channels(records, history, logs)
+    operators = sorted({s.operator for s in records.subtasks})
+    times = [t for row in subtasks for t in (row["first_time"], row["last_time"]) if t is not None]
+    span = {"from": min(times), "to": max(times)} if times else None
+    protocol = "eventual" if queues and not len(records.number) else "mixed" if queues else protocol_of(records)
+    return {
+        "summary": (
+            f"{len(operators)} operators, {len(subtasks)} subtasks, {len(channels)} channels, "
+            f"{len(records.number)} checkpoint records ({protocol}){_made_of(events)}{_queues(queues)}."
+        ),
+        "formats": sorted({used.format for used in inputs}),
+        "protocol": protocol,
+        "time_span": span,
+        "metrics": metrics(records),
+        "subtasks": subtasks,
+        "sources": sorted(set(entries(records.table["sources"])[2])),
+        "channels": channels,
+        **({} if events is None else {"events": [{"event": kind, "records": n} for kind, n in events.items()]}),
+        **({"queues": list(queues)} if queues else {}),
+    }
+
+
+def _made_of(events: Mapping[str, int] | None) -> str:
+    return "" if events is None else f" made of {sum(events.values())} raw events"
+
+
+def _queues(queues: Sequence[dict[str, Any]]) -> str:
+    return f", {len(queues)} output queue{'s' if len(queues) != 1 else ''}" if queues else ""
+
+
+def metrics(records: Records) -> dict[str, Any]:
+    """CheckMate's checkpointing metrics, as far as the records have them (paper, section VI).
+
+    Counts by kind and status; duration in milliseconds and state size in bytes, each with mean, p50, p95, p99
+    (nearest rank) and maximum; None where no record says anything.
+    """
+    table = records.table
+    kinds = _counted(table["kind"], "local")
+    return {
+        "checkpoints": int(np.count_nonzero(records.number)) - kinds.get("volatile", 0),
+        "by_kind": kinds,
+        "by_status": _counted(table["status"], "complete"),
+        "duration_ms": _distribution(table["duration_ms"]),
+        "state_bytes": _distribution(table["bytes"]),
+    }
+
+
+def _counted(column: pa.ChunkedArray, absent: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for row in pc.value_counts(column.cast(pa.string())).to_pylist():
+        word = row["values"] or absent
+        counts[word] = counts.get(word, 0) + row["counts"]
+    return dict(sorted(counts.items()))
+
+
+def _distribution(column: pa.ChunkedArray) -> dict[str, Any] | None:
+    values = np.sort(column.drop_null().to_numpy())
+    if not len(values):
+        return None
+    ranks = {f"p{q}": values[-(-q * len(values) // 100) - 1].item() for q in (50, 95, 99)}
+    total = sum(values.tolist())
+    return {
+        "count": len(values),
+        "mean": total / len(values),
+        **ranks,
+        "max": values[-1].item(),
+        "sum": total,
+    }
+
+
+def _subtasks(records: Records) -> list[dict[str, Any]]:
+    time = records.table["time"]
+    rows = []
+    for i, (operator, number) in enumerate(records.subtasks):
+        low, high = np.searchsorted(records.subtask, [i, i + 1]).tolist()
+        times = time.slice(low, high - low).drop_null()
+        span = pc.min_max(times).as_py() if len(times) else {"min": None, "max": None}
+        rows.append(
+            {
+                "operator": operator,
+                "subtask": number,
+                "checkpoints": high - low,
+                "first": int(records.number[low]) if high > low else None,
+                "last": int(records.number[high - 1]) if high > low else None,
+                "first_time": span["min"],
+                "last_time": span["max"],
+            }
+        )
+    return rows
+
+
+def _channels(records: Records, history: History, logs: pa.Table | None) -> list[dict[str, Any]]:
+    """One row per channel that a checkpoint or a log names."""
+    newest = dict(
+        zip(
+            history.channels,
+            zip(
+                history.sent_of(history.newest).tolist(),
+                history.received_of(history.newest).tolist(),
+                strict=True,
+            ),
+            strict=True,
+        )
+    )
+    held: dict[str, list[dict[str, Any]]] = {}
+    for row in logs.to_pylist() if logs is not None else []:
+        held.setdefault(row["channel"], []).append(row)
+    rows = []
+    for name in sorted({*newest, *held}):
+        islands = sorted(held.get(name, []), key=lambda row: row["from"])
+        sent, received = newest.get(name, (None, None))
+        rows.append(
+            {
+                "channel": name,
+                "sent": sent,
+                "received": received,
+                "log_from": islands[0]["from"] if islands else None,
+                "log_to": islands[-1]["to"] if islands else None,
+                "messages": sum(row["to"] - row["from"] for row in islands) if logs is not None else None,
+                "bytes": sum(row["bytes"] for row in islands) if logs is not None else None,
+                "gaps": len(islands) - 1 if islands else None,
+            }
+        )
+    return rows

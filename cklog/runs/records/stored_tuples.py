@@ -1,0 +1,62 @@
+"""Messages that an individual checkpoint holds itself: under MS-src+ap they are in no channel's log.
+
+A checkpoint that was taken while tokens went on already contains the tuples between its outgoing tokens and itself
+(Meteor Shower, ICDE 2012, section III-B). A restart takes them from there, so they count as logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cklog.engine import Engine
+from cklog.history.records import Records
+from cklog.history.tokens import TokensRead, read_tokens
+from cklog.inputs.tables import Tables
+from cklog.lines.replay_ranges import Piece
+from cklog.lines.rounds import round_numbers
+from cklog.model import Finding, InputUsed
+from cklog.model.names import parse_channel
+
+
+def stored_tuples(
+    tables: Tables,
+    scanned: tuple[Callable[[int], Engine], int, int | None],
+    records: Records,
+    line: Mapping[str, int | None],
+) -> tuple[dict[str, list[Piece]], list[Finding], list[InputUsed]]:
+    """The messages that the checkpoints of a line hold, by channel, in order and apart.
+
+    `scanned`: the engine by size, the bytes of a split, and the time in ms after which nothing counts; `line`: the
+    checkpoint of each subtask, None: its current state.
+    """
+    if not tables.has("system"):
+        return {}, [], []
+    engine_for, split_bytes, as_of = scanned
+    read = read_tokens(tables, engine_for, split_bytes, as_of)
+    held: dict[str, list[Piece]] = {}
+    for name, low, high, size in sorted(_spans(read, _rounds(records, line))):
+        before = held.setdefault(name, [])
+        at = max(low, before[-1][1]) if before else low
+        if at < high:
+            before.append((at, high, high - at, size))
+    return held, read.findings, read.inputs
+
+
+def _rounds(records: Records, line: Mapping[str, int | None]) -> dict[str, int]:
+    """The round of each subtask's checkpoint in the line; none of one that is in no round."""
+    chosen = np.array([-1 if (n := line.get(str(s))) is None else n for s in records.subtasks] or [-1], np.int64)
+    rows = np.flatnonzero(records.number == chosen[records.subtask])
+    number = round_numbers(records)
+    return {str(records.subtasks[records.subtask[i]]): int(number[i]) for i in rows.tolist() if number[i] >= 0}
+
+
+def _spans(read: TokensRead, rounds: Mapping[str, int]) -> set[tuple[str, int, int, int]]:
+    """What the senders' checkpoints of these rounds hold: channel, from, to, bytes."""
+    found = set()
+    for row in read.on_channels.to_pylist():
+        channel = parse_channel(row["channel"]) if row["event"] == "tuples-stored" else None
+        if channel is not None and row["round"] == rounds.get(str(channel.sender), -1):
+            found.add((row["channel"], row["seq"], row["seq"] + row["tuples"], row["bytes"] or 0))
+    return found

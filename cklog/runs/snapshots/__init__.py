@@ -1,0 +1,1 @@
+"""A run given as snapshots of whole jobs: Flink."""

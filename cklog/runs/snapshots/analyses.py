@@ -1,0 +1,404 @@
+"""A run that is given as snapshots of whole jobs (Flink): the newest that can really be restored, for every job.
+
+Each complete snapshot is a consistent line by itself, so nothing is searched. What is decided: which folder is whole,
+which job goes on from which, where its sources resume and what was in flight.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cklog.engine import Engine
+from cklog.errors import NotFound, UsageError
+from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
+from cklog.model.checks import Check, summary
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.model.wording import many
+from cklog.retention.policy import Policy
+from cklog.runs.snapshots.findings import (
+    dependencies,
+    dependency_findings,
+    moved_findings,
+    name_of,
+    not_checked,
+    snapshot_findings,
+)
+from cklog.runs.snapshots.inspection import inspection
+from cklog.runs.snapshots.lineage import Candidates, candidates, lost, owners_of
+from cklog.runs.snapshots.retained import chosen_snapshots, times_told
+from cklog.runs.snapshots.retention import Doubt, copied_jobs, plan_retention
+from cklog.runs.snapshots.state import (
+    in_flight,
+    in_flight_sums,
+    read_again,
+    source_findings,
+    source_offsets,
+    transactions,
+)
+from cklog.runs.snapshots.verdicts import VERDICTS, Judged, Snapshots, Survey, survey
+
+
+class SnapshotLog:
+    """The analyses of snapshots."""
+
+    def __init__(self, parser: Snapshots, engine_for: Callable[[int], Engine], strict: bool) -> None:
+        self._parser = parser
+        self._engine_for = engine_for
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """What each job restarts from."""
+        return self._answer("recovery-line", question)
+
+    def replay(self, question: Question) -> Answer:
+        """The same, for the tools that will replay from it."""
+        return self._answer("replay", question)
+
+    def inspect(self, asked: Mapping[str, str] | None = None) -> Answer:
+        """Snapshots, operators and their state; `asked` may name a `uid` and a `job_log`."""
+        plan = self.plan(Question())
+        result, findings = inspection(self._parser, plan.survey, plan.chosen, plan.rows, asked or {})
+        return answer("inspect", result, [*plan.findings, *findings], plan.survey.inputs, strict=self._strict)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+        """Prove or refute that each snapshot of a line is whole, and the newest that is."""
+        plan = self.plan(question)
+        checks: list[Check] = []
+        for name, number in line.items():
+            group = self._group(plan.groups, name)
+            judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
+            checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
+        refuted = [c for c in checks if c.holds is False]
+        findings = [
+            Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
+            for c in refuted
+        ]
+        unknown = not refuted and any(c.holds is None for c in checks)
+        result = {"summary": summary(checks), "checks": checks}
+        inputs = plan.survey.inputs
+        return answer("verify", result, findings, inputs, strict=self._strict, indeterminate=unknown)
+
+    def retention(self, policy: Policy) -> Answer:
+        """Which files nothing needs, over all jobs below PATH.
+
+        Raises
+        ------
+        UsageError : PATH is one checkpoint; a window, and nothing tells when checkpoints were taken; marks
+        NotFound : there is no such snapshot as pinned
+        """
+        if self._parser.only is not None:
+            raise UsageError(f"{self._parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
+        if policy.marked:
+            raise UsageError("--marked: Flink marks nothing as deleted", "it deletes a file with its last user")
+        found = survey(self._parser, self._engine_for)
+        files = self._parser.state_files()
+        owners = {file.path: file.owner for file in files}
+        groups = candidates(self._parser, found.judged, owners)
+        copied = copied_jobs(found.judged, files, self._parser.job_id)
+        doubt = Doubt(lost(self._parser, found.judged, owners), copied, policy.jobs_stopped)
+        pinned = [self._pinned(found.judged, groups, text) for text in policy.pins]
+        times = times_told(self._parser, found.judged, policy)
+        chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
+        plan = plan_retention(found.judged, files, owners, doubt, chosen)
+        findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
+        findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
+        return answer("retention", plan, findings, found.inputs, strict=self._strict)
+
+    def _pinned(self, judged: Sequence[Judged], groups: Sequence[Candidates], text: str) -> Judged:
+        """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
+        name, equals, number = text.rpartition("=")
+        if equals and number.isdecimal() and len(number) < 19:
+            found = [j for j in self._group(groups, name).snapshots if int(number) in (j.id, j.folder.number)]
+        else:
+            wanted = text.rstrip("/")
+            found = [j for j in judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
+        if len(found) != 1:
+            why = "no" if not found else "more than one"
+            raise NotFound(f"--pin {text}: {why} snapshot of that name", "name its folder, or JOB/0=CKPT")
+        if found[0].verdict == "no-metadata":
+            raise NotFound(f"--pin {text}: it has no metadata, so nothing tells what it needs")
+        return found[0]
+
+    def plan(self, question: Question) -> SnapshotPlan:
+        """What each job restarts from, and what was found on the way."""
+        _refuse(question)
+        found = survey(self._parser, self._engine_for, question.check_files)
+        owners = owners_of(self._parser)
+        groups = candidates(self._parser, found.judged, owners)
+        trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
+        chosen = {group.job: _newest(group, trusted) for group in groups}
+        findings = snapshot_findings(found, chosen, groups)
+        refused: list[str] = []
+        for name, number in question.at:
+            group = self._group(groups, name)
+            chosen[group.job], more = _asked_for(group, name, number, trusted)
+            findings += more
+            refused += [finding.message.partition(":")[0] for finding in more]
+        rows = dependencies(found.judged, owners, self._parser.job_id)
+        findings += moved_findings(found, [j for j in chosen.values() if j is not None])
+        findings += dependency_findings(rows)
+        if not question.check_files:
+            findings = [f for f in findings if f.id != "files-outside"]
+            findings.append(not_checked(found.judged))
+        return SnapshotPlan(found, groups, chosen, findings, rows, refused)
+
+    def _group(self, groups: Sequence[Candidates], name: str) -> Candidates:
+        """The job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
+        wanted = name.removesuffix("/0")
+        found = [g for g in groups if wanted in (g.job, self._parser.job_id(g.job))]
+        found = found or [g for g in groups if len(wanted) > 3 and self._parser.job_id(g.job).startswith(wanted)]
+        if len(found) != 1:
+            known = ", ".join(self._parser.job_id(g.job) for g in groups[:5])
+            raise NotFound(f"{name}: {'no' if not found else 'more than one'} job of that name", f"jobs: {known}")
+        return found[0]
+
+    def _answer(self, command: str, question: Question) -> Answer:
+        plan = self.plan(question)
+        several = len(plan.groups) > 1
+        picks = [(g, plan.chosen[g.job]) for g in plan.groups]
+        restored = [(g, j) for g, j in picks if j is not None]
+        sources: list[SourceOffset] = []
+        for group, judged in restored:
+            table = plan.survey.tables[judged.folder.path]
+            lead = f"{self._parser.job_id(group.job)[:8]}:" if several else ""
+            sources += source_offsets(table, lead)
+            plan.findings += source_findings(judged.folder.path, table)
+        for group, pick in picks:
+            if pick is None and restored:
+                message = f"{self._label(group)}: none of its {many(len(group.snapshots), 'snapshot')} can be restored"
+                plan.findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
+        line = RecoveryLine(
+            consistent=True,
+            protocol="coordinated",
+            line=tuple(self._entry(group, judged) for group, judged in picks),
+            channels=(),
+            sources=tuple(sources),
+            rolled_back=tuple(c for group, judged in picks for c in self._past(group, judged)),
+            useless=(),
+            steps=(),
+            domino=False,
+            notes=tuple(self._notes(plan, restored)),
+            details=self._details(plan, restored, question),
+        )
+        unsure = any(_is_unsure(group, judged) for group, judged in picks) and question.check_files
+        return answer(
+            command,
+            line,
+            plan.findings,
+            plan.survey.inputs,
+            strict=self._strict,
+            unrecoverable=not restored and not unsure,
+            indeterminate=unsure,
+        )
+
+    def _where(self, judged: Judged) -> str:
+        """What to restore from: the folder as it was named when it was written, else as PATH and maps name it."""
+        folder = judged.folder
+        known = f"/{self._parser.job_id(folder.job)}/chk-{folder.number}"
+        written_there = judged.uri is not None and judged.uri.endswith(known)
+        return judged.uri if written_there and judged.uri else self._parser.original(folder.path)
+
+    def _called(self, judged: Judged) -> str:
+        """A snapshot's folder below PATH, by its own name where it is PATH."""
+        return judged.folder.path or self._parser.job_id("")
+
+    def _label(self, group: Candidates) -> str:
+        return group.job or self._parser.job_id(group.job)
+
+    def _entry(self, group: Candidates, judged: Judged | None) -> LineEntry:
+        if judged is None:
+            return LineEntry(self._label(group), 0, None, None, None, True, "initial")
+        return LineEntry(
+            self._label(group), 0, judged.id, None, self._where(judged), judged is not _first(group), "stored"
+        )
+
+    def _past(self, group: Candidates, judged: Judged | None) -> list[CheckpointId]:
+        """Snapshots with metadata that are newer than what is restored."""
+        newer = [j for j in _newer(group, judged) if j.folder.metadata is not None]
+        return [CheckpointId(self._label(group), 0, j.id) for j in newer if j.id is not None]
+
+    def _notes(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> list[str]:
+        notes = [f"{self._label(g)} goes on from {', '.join(g.forebears)}." for g in plan.groups if g.forebears]
+        flying = sum(r["bytes"] for _, j in restored for r in in_flight(plan.survey.tables[j.folder.path]))
+        if flying:
+            notes.append(
+                f"{flying} bytes in flight are in the checkpoints and are restored with them: nothing to replay."
+            )
+        notes.append(
+            "Flink's metadata holds neither times nor checksums: whole means that every file is there with its size."
+        )
+        return notes
+
+    def _details(
+        self,
+        plan: SnapshotPlan,
+        restored: Sequence[tuple[Candidates, Judged]],
+        question: Question,
+    ) -> dict[str, Any]:
+        tables = plan.survey.tables
+        flying = [{"snapshot": name_of(j), **row} for _, j in restored for row in in_flight(tables[j.folder.path])]
+        details = {
+            "headline": self._headline(plan, restored),
+            "restore": [
+                {"job": self._label(g), "command": f"flink run -s {shlex.quote(self._where(j))}"} for g, j in restored
+            ],
+            "snapshots": [_row(j) for j in plan.survey.judged],
+            "needs": plan.rows,
+            "in_flight": in_flight_sums(flying),
+            "in_flight_channels": flying,
+            "transactions": [
+                {"snapshot": name_of(j), **row} for _, j in restored for row in transactions(tables[j.folder.path])
+            ],
+        }
+        if question.against:
+            other = _named(plan.survey, question.against)
+            mine = [s for j in _to_compare(restored, other) for s in source_offsets(tables[j.folder.path])]
+            details["against_snapshot"] = name_of(other)
+            details["against"] = read_again(mine, source_offsets(tables[other.folder.path]))
+        return details
+
+    def _headline(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> str:
+        total = len(plan.groups)
+        if not total:
+            return "No snapshot is here that a job could restart from."
+        if not restored:
+            return self._nothing(plan)
+        back = sum(j is not _first(g) for g, j in restored)
+        if total == 1:
+            group, judged = restored[0]
+            first = _first(group)
+            older = "" if first is None or judged is first else f", not {self._called(first)} ({first.verdict})"
+            return f"Restore {self._called(judged)}{older}."
+        past = f"; {back} of them not from their newest one" if back else ""
+        return f"{len(restored)} of {total} jobs can be restored{past}."
+
+    def _nothing(self, plan: SnapshotPlan) -> str:
+        """Why no job can be restored, for all that is known."""
+        if plan.refused:
+            return f"What was asked for cannot be restored: {'; '.join(plan.refused)}."
+        unsure = [j for group in plan.groups for j in group.snapshots if j.verdict == "unchecked"]
+        if unsure:
+            also = f", and {len(unsure) - 1} more," if len(unsure) > 1 else ""
+            named = f"{self._called(unsure[0])}{also}"
+            return (
+                f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
+            )
+        count = many(len(plan.survey.judged), "snapshot")
+        return f"None of {count} can be restored: there is no recovery point but the initial state."
+
+
+class SnapshotPlan:
+    """What an answer is made of."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        groups: list[Candidates],
+        chosen: dict[str, Judged | None],
+        findings: list[Finding],
+        rows: list[dict[str, Any]],
+        refused: list[str],
+    ) -> None:
+        self.survey, self.groups, self.chosen = survey, groups, chosen
+        self.findings, self.rows, self.refused = findings, rows, refused
+
+
+def _refuse(question: Question) -> None:
+    if question.failed:
+        raise UsageError("--failed: a restored job restarts as a whole from its snapshot", "leave --failed out")
+    if question.as_of is not None:
+        raise UsageError("--as-of: Flink's snapshots hold no time", "choose one with --at JOB/0=CKPT")
+    if question.earliest:
+        raise UsageError("--earliest: a snapshot is a line by itself", "choose one with --at JOB/0=CKPT")
+
+
+def _first(group: Candidates) -> Judged | None:
+    """The newest snapshot that has metadata: one without never was complete."""
+    return next((j for j in group.snapshots if j.folder.metadata is not None), None)
+
+
+def _newest(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> Judged | None:
+    return next((j for j in group.snapshots if j.verdict in trusted), None)
+
+
+def _asked_for(
+    group: Candidates, name: str, number: int, trusted: tuple[str, ...]
+) -> tuple[Judged | None, list[Finding]]:
+    """The snapshot of that number; None and why, if it cannot be restored."""
+    found = [j for j in group.snapshots if number in (j.id, j.folder.number)]
+    if not found:
+        known = ", ".join(str(j.id) for j in group.snapshots if j.id is not None)
+        raise NotFound(f"--at {name}={number}: no such checkpoint", f"there are {known}" if known else "")
+    whole = next((j for j in found if j.verdict in trusted), None)
+    if whole is not None:
+        return whole, []
+    message = f"{name_of(found[0])} is {found[0].verdict}: {VERDICTS[found[0].verdict]}"
+    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]
+
+
+def _is_unsure(group: Candidates, judged: Judged | None) -> bool:
+    """Whether a snapshot newer than the chosen one may be whole, for all that is known."""
+    return any(j.verdict == "unchecked" for j in _newer(group, judged))
+
+
+def _newer(group: Candidates, judged: Judged | None) -> Sequence[Judged]:
+    """What is newer than one of the snapshots of a job; all of them, if that is None."""
+    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
+
+
+def _named(survey: Survey, name: str) -> Judged:
+    """The snapshot that `--against` names: its folder, the end of it, or its number."""
+    wanted = name.rstrip("/")
+    found = [j for j in survey.judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
+    found = found or [j for j in survey.judged if str(j.id) == wanted]
+    readable = [j for j in found if j.folder.path in survey.tables]
+    if len(readable) != 1:
+        why = "no snapshot" if not found else "none that can be read" if not readable else "more than one"
+        raise NotFound(f"--against {name}: {why} of that name", "name its folder, as in --against chk-7")
+    return readable[0]
+
+
+def _to_compare(restored: Sequence[tuple[Candidates, Judged]], other: Judged) -> list[Judged]:
+    """What is restored of the job that a snapshot is of; if there is but one job, of that."""
+    found = [j for g, j in restored if len(restored) == 1 or any(one is other for one in g.snapshots)]
+    if restored and not found:
+        raise NotFound(f"--against {name_of(other)}: of no job that can be restored", "give the folder of one job")
+    return found
+
+
+def _row(j: Judged) -> dict[str, Any]:
+    return {
+        "snapshot": name_of(j),
+        "id": j.id,
+        "kind": j.kind,
+        "verdict": j.verdict,
+        "files": j.files,
+        "flawed": len(j.flaws),
+        "state_bytes": j.bytes,
+        "reasons": [_reason(f) for f in j.flaws],
+    }
+
+
+def _reason(flaw: Any) -> dict[str, Any]:
+    found = {"found": list(flaw.found)} if flaw.found else {}
+    return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}
+
+
+def _checks(
+    name: str, number: int | None, judged: Judged | None, group: Candidates, best: Judged | None, maximal: bool
+) -> list[Check]:
+    if judged is None and number is not None:
+        return [Check("restorable", False, f"{name} has no snapshot {number}")]
+    if judged is None:
+        checks = [Check("restorable", True, f"{name} starts anew")]
+    else:
+        holds = None if judged.verdict == "unchecked" else judged.verdict == "restorable"
+        checks = [Check("restorable", holds, f"{name_of(judged)} is {judged.verdict}: {VERDICTS[judged.verdict]}")]
+    if maximal:
+        told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
+        newest = best is judged or best is None
+        checks.append(Check("maximal", None if newest and _is_unsure(group, judged) else newest, told))
+    return checks

@@ -1,0 +1,167 @@
+"""What is wrong with snapshots, in sentences: why one cannot be restored, what it needs of others, where that is."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from cklog.inputs.damage import damage_findings
+from cklog.model import Finding, Severity, Where
+from cklog.model.wording import many
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.verdicts import Flaw, Judged, Survey
+
+
+def name_of(judged: Judged) -> str:
+    """A snapshot's folder, `.` where that is PATH itself."""
+    return judged.folder.path or "."
+
+
+def snapshot_findings(
+    survey: Survey, chosen: Mapping[str, Judged | None], groups: Sequence[Candidates]
+) -> list[Finding]:
+    """A finding for every snapshot that cannot be restored; an error if it is newer than what is chosen.
+
+    Parameters
+    ----------
+    chosen : by the job's folder what it restarts from, None: nothing
+    """
+    found = list(damage_findings(survey.damage))
+    newer = {
+        j.folder.path
+        for group in groups
+        for j in group.snapshots
+        if chosen[group.job] is None or _is_newer(j, chosen[group.job])
+    }
+    for j in survey.judged:
+        severity: Severity = "error" if j.folder.path in newer else "warning"
+        if j.verdict in ("missing-state-file", "size-mismatch"):
+            found.append(_broken(j, severity))
+        elif j.verdict == "no-metadata":
+            found.append(_torn(j))
+        elif j.verdict == "unchecked":
+            found.append(_unchecked(j, severity))
+        if j.id is not None and j.folder.number is not None and j.id != j.folder.number:
+            message = f"{name_of(j)} holds the metadata of checkpoint {j.id}: it was renamed, or mixed up"
+            found.append(Finding("renamed-snapshot", "warning", name_of(j), message, _place(j)))
+    return found
+
+
+def _is_newer(one: Judged, other: Judged | None) -> bool:
+    if other is None or other.id is None:
+        return True
+    number = one.folder.number if one.id is None else one.id
+    return number is not None and number > other.id
+
+
+def _place(j: Judged) -> tuple[Where, ...]:
+    return (Where(j.folder.metadata or name_of(j)),)
+
+
+def _broken(j: Judged, severity: Severity) -> Finding:
+    """Missing files and files of a wrong size."""
+    gone = [f for f in j.flaws if f.size is None and not f.outside]
+    wrong = [f for f in j.flaws if f.size is not None]
+    if gone:
+        lead = f"{name_of(j)}: {len(gone)} of the {many(j.files, 'file')} that it names are missing"
+        lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {many(j.files, 'file')} that it names is missing"
+        message = f"{lead} (first {gone[0].path}); a restore from it is accepted and fails when tasks start"
+        again = _found_again(gone)
+        return Finding("missing-state-file", severity, name_of(j), message + again, tuple(Where(f.path) for f in gone))
+    first = wrong[0]
+    message = (
+        f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} bytes, "
+        f"{first.needed} were stored"
+    )
+    return Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
+
+
+def _found_again(gone: Sequence[Flaw]) -> str:
+    """Where missing files lie, if all or some are below PATH with their size."""
+    found = [flaw for flaw in gone if flaw.found]
+    if not found:
+        return ""
+    folders = sorted({posixpath.dirname(flaw.found[0]) for flaw in found})
+    where = ", ".join(folders)
+    if len(found) < len(gone):
+        return f". {len(found)} of them, by name and size, lie in {where}: not enough to mend it"
+    return f". All of them, by name and size, lie in {where}: copied to where it names them, they make it whole"
+
+
+def _torn(j: Judged) -> Finding:
+    message = (
+        f"{name_of(j)} has no metadata ({many(j.folder.files, 'file')}, {j.folder.bytes} bytes): it was in progress, "
+        "or torn, when the job stopped; it cannot be restored"
+    )
+    return Finding("no-metadata", "info", name_of(j), message, (Where(name_of(j)),))
+
+
+def _unchecked(j: Judged, severity: Severity) -> Finding:
+    outside = [f for f in j.flaws if f.outside]
+    message = (
+        f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
+        f"(first {outside[0].file}): they lie outside PATH; say where they are with --map OLD=NEW"
+    )
+    return Finding("files-outside", severity, name_of(j), message, _place(j))
+
+
+def not_checked(judged: Iterable[Judged]) -> Finding:
+    """That nobody looked at files, because that was asked for."""
+    count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
+    message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
+    return Finding("files-not-checked", "warning", "--no-check-files", message)
+
+
+def moved_findings(survey: Survey, chosen: Iterable[Judged]) -> list[Finding]:
+    """Files that are not where the metadata says, and were found by their job's id."""
+    moved = [j for j in chosen if j.moved]
+    if not moved:
+        return []
+    first = moved[0]
+    told = f", as in {first.uri}" if first.uri else ""
+    message = (
+        f"{name_of(first)}{f' and {len(moved) - 1} more' if len(moved) > 1 else ''}: files are stored under another "
+        f"path{told}, and were found here by their job's id. That is right if this is a copy; if the folder was "
+        "moved, the restore will not find them. --map OLD=NEW says it for sure"
+    )
+    return [Finding("stored-elsewhere", "warning", name_of(first), message, _place(first))]
+
+
+def dependencies(
+    judged: Sequence[Judged], owners: Mapping[str, str], job_id: Callable[[str], str]
+) -> list[dict[str, Any]]:
+    """Files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
+
+    Of snapshots that can be restored, or may be: what the others name is of no use.
+    """
+    rows: list[dict[str, Any]] = []
+    for j in (j for j in judged if j.wanted):
+        counts: dict[str, int] = {}
+        for path in j.uses:
+            owner = owners.get(path)
+            if owner is not None and owner != j.folder.job:
+                counts[owner] = counts.get(owner, 0) + 1
+        for owner, count in sorted(counts.items()):
+            other = job_id(owner) != job_id(j.folder.job)
+            rows.append({"snapshot": name_of(j), "needs": owner or ".", "files": count, "other_job": other})
+    return rows
+
+
+def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
+    """That a folder must stay, because the snapshots of another job need its files."""
+    by_folder: dict[str, list[str]] = {}
+    for row in rows:
+        if row["other_job"]:
+            by_folder.setdefault(row["needs"], []).append(row["snapshot"])
+    return [
+        Finding(
+            "needed-by-other-job",
+            "warning",
+            folder,
+            f"{folder} must stay: {', '.join(snapshots[:3])}{' and more' if len(snapshots) > 3 else ''} of another job "
+            f"{'needs' if len(snapshots) == 1 else 'need'} files in it",
+            (Where(folder),),
+        )
+        for folder, snapshots in sorted(by_folder.items())
+    ]

@@ -1,0 +1,229 @@
+"""What a restore of a job's snapshot does to the results of its sinks.
+
+Sources go on at the snapshot's offsets, so everything behind them that the crashed job had already processed comes
+again. How far it had come is in no snapshot: newer ones, committed offsets and the logs' ends give bounds. A sink with
+transactions keeps readers of committed records from seeing it: a restore commits those that the snapshot holds as
+pending and aborts the later ones. But what a newer checkpoint has committed is visible, and comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cklog.errors import NotFound
+from cklog.impact.sinks.guarantees import guarantee_of
+from cklog.impact.sinks.impact import Again, Fate, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
+from cklog.impact.sinks.sources import Logs, input_piece, offset_of, read_again
+from cklog.model import Answer, SourceOffset
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.runs.snapshots.analyses import SnapshotLog, SnapshotPlan
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.state import operator_labels, source_offsets
+from cklog.runs.snapshots.verdicts import Judged, rows_of
+
+UNNAMED = "any sink"
+COMMITTED, EVERYTHING = "of committed records", "of all records"
+_WRITER, _COMMITTER = ": Writer", ": Committer"
+"""How Flink names the two operators of a sink, from metadata version 5 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """A job with what it restarts from, and the newer snapshots of it that can be read."""
+
+    group: Candidates
+    judged: Judged
+    newer: tuple[Judged, ...]
+
+
+def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: Logs | None, strict: bool) -> Answer:
+    """What restoring each job does to results; the whole answer of `cklog impact`.
+
+    Parameters
+    ----------
+    question : `at` chooses another snapshot, `against` names one up to which the job had come at least
+    """
+    plan = log.plan(question)
+    jobs = [_restored(plan, group) for group in plan.groups]
+    restored = [job for job in jobs if job is not None]
+    found = [_impact(plan, job, question.against, logs, len(plan.groups) > 1) for job in restored]
+    unsure = question.check_files and any(
+        j.verdict == "unchecked" for group in plan.groups for j in _newer(plan, group)
+    )
+    result = SinkImpact(
+        system="flink",
+        line=tuple(_entry(job) for job in restored),
+        intervals=tuple(row for one in found for row in one.intervals),
+        guarantees=tuple(row for one in found for row in one.guarantees),
+        again=tuple(row for one in found for row in one.again),
+        transactions=tuple(row for one in found for row in one.transactions),
+        notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
+    )
+    return answer(
+        "impact-sinks",
+        result,
+        plan.findings,
+        plan.survey.inputs,
+        strict=strict,
+        unrecoverable=not restored and not unsure,
+        indeterminate=unsure,
+    )
+
+
+def _newer(plan: SnapshotPlan, group: Candidates) -> Sequence[Judged]:
+    judged = plan.chosen[group.job]
+    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
+
+
+def _restored(plan: SnapshotPlan, group: Candidates) -> _Restored | None:
+    judged = plan.chosen[group.job]
+    if judged is None:
+        return None
+    return _Restored(group, judged, tuple(j for j in _newer(plan, group) if j.folder.path in plan.survey.tables))
+
+
+def _entry(job: _Restored) -> dict[str, Any]:
+    return {"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id}
+
+
+def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: Logs | None, several: bool) -> SinkImpact:
+    """Of one job; with several, its sinks carry the beginning of its folder's name."""
+    tables = plan.survey.tables
+    table = tables[job.judged.folder.path]
+    again = [_read_again(plan, job, source, against, logs) for source in source_offsets(table)]
+    lead = f"{job.group.job[:8]}:" if several else ""
+    sinks = _sinks(table)
+    told = _transactions(table, [tables[j.folder.path] for j in job.newer])
+    told = {sink: list(_located(rows, logs)) for sink, rows in told.items()}
+    names = sorted({*sinks, *told}) or [UNNAMED]
+    intervals = [row for name in names for row in _intervals(lead + name, told.get(name, []), again)]
+    pieces = [input_piece(again), Piece("state", job.judged.verdict == "restorable" or None, "snapshot-whole")]
+    guarantees = [
+        found for name in names for found in _guarantees(lead + name, told.get(name, []), sinks.get(name), pieces)
+    ]
+    rows = tuple(replace(row, sink=lead + row.sink) for name in names for row in told.get(name, []))
+    note = "sinks-not-named" if names == [UNNAMED] else "sinks-by-name"
+    bound = () if any(row.to is not None for row in again) else ("reach-unknown",)
+    return SinkImpact("flink", (), tuple(intervals), tuple(guarantees), tuple(again), rows, notes=(note, *bound))
+
+
+def _sinks(table: Any) -> dict[str, bool]:
+    """Sinks by the names of their operators; whether each has a committer."""
+    found: dict[str, bool] = {}
+    for row in rows_of(table, "operator"):
+        base, colon, role = (row["name"] or "").rpartition(": ")
+        if colon and f": {role}" in (_WRITER, _COMMITTER):
+            found[base] = found.get(base, False) or f": {role}" == _COMMITTER
+    return found
+
+
+def _sink_of(table: Any) -> dict[str, str]:
+    """The name of the sink that an operator's transactions belong to, by the operator's id."""
+    labels = operator_labels(table)
+    names = {row["operator"]: row["name"] or "" for row in rows_of(table, "operator")}
+    return {
+        id: names.get(id, "").removesuffix(_WRITER).removesuffix(_COMMITTER) or label for id, label in labels.items()
+    }
+
+
+_FATES: Mapping[str, Any] = {"pending": "committed", "open": "aborted", "failed": "aborted"}
+_OF_NEWER: Mapping[str, Any] = {"pending": "visible", "committed": "visible"}
+
+
+def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[Transaction]]:
+    """Transactions of every sink in the snapshot, and those that newer snapshots were to commit; by sink."""
+    found: dict[str, list[Transaction]] = {}
+    known: set[tuple[str, str, str | None]] = set()
+    for one, fates in [(table, _FATES), *((t, _OF_NEWER) for t in newer)]:
+        sink_of = _sink_of(one)
+        for row in rows_of(one, "transaction"):
+            sink, fate = sink_of.get(row["operator"], row["operator"]), fates.get(row["kind"])
+            key = (sink, row["name"], row["detail"])  # a pool of ids is used again, with another epoch
+            if fate is not None and key not in known:
+                known.add(key)
+                found.setdefault(sink, []).append(Transaction(*key, row["checkpoint"], fate))
+    return {sink: sorted(rows, key=lambda t: (t.fate, t.transaction)) for sink, rows in found.items()}
+
+
+def _located(rows: Iterable[Transaction], logs: Logs | None) -> Iterable[Transaction]:
+    """The same with the records of those that are open in the logs: one row for each partition that holds some."""
+    for row in rows:
+        held = [] if logs is None or row.producer is None else list(_held(row, logs))
+        yield from held or [row]
+
+
+def _held(row: Transaction, logs: Logs) -> Iterable[Transaction]:
+    number = (row.producer or "").split(" ")[1:2]
+    for p in logs.logs.partitions().values():
+        for one in p.transactions.open:
+            if [str(one.producer)] == number and not p.folder.internal:
+                yield replace(row, log=p.name, from_=one.first, to=p.restart_end, records=one.records)
+
+
+def _read_again(plan: SnapshotPlan, job: _Restored, source: SourceOffset, against: str, logs: Logs | None) -> Again:
+    """A source up to where newer snapshots of the job stand, and the one that `--against` names."""
+    reached = [_offset_in(plan, j, source) for j in [*job.newer, *_named(plan, against)]]
+    found = read_again(source, reached, logs)
+    # a split of a generator is made again from its number
+    return replace(found, kept=True) if found.most is None and source.source.isdecimal() else found
+
+
+def _offset_in(plan: SnapshotPlan, judged: Judged, source: SourceOffset) -> int | None:
+    """Where a source stands in another snapshot of the job."""
+    others = source_offsets(plan.survey.tables[judged.folder.path])
+    same = [o.offset for o in others if (o.source, o.operator) == (source.source, source.operator)]
+    return max((offset for offset in map(offset_of, same) if offset is not None), default=None)
+
+
+def _named(plan: SnapshotPlan, against: str) -> list[Judged]:
+    """The snapshot that `--against` names: its folder, or the end of it.
+
+    Raises
+    ------
+    NotFound : there is no such snapshot, or it cannot be read
+    """
+    if not against:
+        return []
+    wanted = against.rstrip("/")
+    found = [j for j in plan.survey.judged if f"/{j.folder.path}".endswith(f"/{wanted}")]
+    found = [j for j in found if j.folder.path in plan.survey.tables]
+    if len(found) != 1:
+        raise NotFound(f"--against {against}: {'no' if not found else 'more than one'} snapshot of that name")
+    return found
+
+
+def _intervals(sink: str, told: Sequence[Transaction], again: Sequence[Again]) -> Iterable[OutputInterval]:
+    """What comes again to a sink, source by source; for a sink with transactions, what its readers see of it."""
+    every = EVERYTHING if told else ""
+    for row in again:
+        known = isinstance(row.to, int) and isinstance(row.from_, int)
+        fate: Fate = "doubled" if known else "may-be-doubled"
+        count = row.to - row.from_ if known else None
+        yield OutputInterval(sink, every, fate, row.source, row.from_, row.to, row.most, count, "read-again")
+    if not told:
+        return
+    visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
+    pending = tuple(sorted({t.transaction for t in told if t.fate == "committed"}))
+    if visible:
+        of = ("transaction", visible[0], None, None, len(visible))
+        yield OutputInterval(sink, COMMITTED, "may-be-doubled", *of, "committed-later", visible)
+    if pending:
+        of = ("transaction", pending[0], None, None, len(pending))
+        yield OutputInterval(sink, COMMITTED, "once", *of, "committed-by-restore", pending)
+
+
+def _guarantees(
+    sink: str, told: Sequence[Transaction], committer: bool | None, pieces: Sequence[Piece]
+) -> Iterable[Guarantee]:
+    """By what is known of the sink: transactions, a committer of another kind, or neither."""
+    if not told:
+        why = {None: "unknown-sink", True: "unread-committer", False: "no-committer"}[committer]
+        yield guarantee_of(sink, "", [*pieces, Piece("output", False if why == "no-committer" else None, why)])
+        return
+    visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
+    held = Piece("output", not visible, "committed-since" if visible else "transactions", visible)
+    yield guarantee_of(sink, COMMITTED, [*pieces, held])
+    yield guarantee_of(sink, EVERYTHING, [*pieces, Piece("output", False, "uncommitted-seen")])

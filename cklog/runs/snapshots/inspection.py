@@ -1,0 +1,130 @@
+"""What snapshots hold: operators, their parallelism and state, and each checkpoint's story in the job manager's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.errors import NotFound
+from cklog.model import Finding
+from cklog.model.wording import many
+from cklog.runs.snapshots.findings import name_of
+from cklog.runs.snapshots.verdicts import Judged, Snapshots, Survey, rows_of
+
+_KINDS = (
+    "managed-keyed",
+    "raw-keyed",
+    "managed-operator",
+    "raw-operator",
+    "input-channel",
+    "output-channel",
+    "coordinator",
+)
+
+
+def inspection(
+    parser: Snapshots,
+    survey: Survey,
+    chosen: Mapping[str, Judged | None],
+    needs: Sequence[dict[str, Any]],
+    asked: Mapping[str, str],
+) -> tuple[dict[str, Any], list[Finding]]:
+    """The result of `inspect`, and what the job's log says against it.
+
+    Parameters
+    ----------
+    chosen : what each job would restart from; its operators are shown
+    asked : `uid`, a name to find the operator of; `job_log`, the path of a job manager's log
+    """
+    whole = sum(j.verdict == "restorable" for j in survey.judged)
+    jobs = sorted({j.folder.job for j in survey.judged if j.folder.number is not None})
+    savepoints = sum(j.folder.number is None for j in survey.judged)
+    picked = [j for j in chosen.values() if j is not None]
+    result: dict[str, Any] = {
+        "summary": (
+            f"{many(len(jobs), 'job')}, {many(len(survey.judged), 'snapshot')} "
+            f"({many(savepoints, 'savepoint')}), {whole} of them restorable."
+        ),
+        "formats": [parser.name],
+        "protocol": "coordinated",
+        "snapshots": [_snapshot(j) for j in survey.judged],
+        "needs": list(needs),
+        "operators": [row for j in picked for row in operators(j, survey.tables[j.folder.path])],
+    }
+    findings: list[Finding] = []
+    if asked.get("uid"):
+        result["uid"] = _uid(parser, asked["uid"], result["operators"])
+    if asked.get("job_log"):
+        result["history"], findings = _history(parser, survey, asked["job_log"])
+    return result, findings
+
+
+def _snapshot(j: Judged) -> dict[str, Any]:
+    return {
+        "snapshot": name_of(j),
+        "id": j.id,
+        "kind": j.kind,
+        "version": j.version,
+        "verdict": j.verdict,
+        "files": j.files,
+        "flawed": len(j.flaws),
+        "state_bytes": j.bytes,
+    }
+
+
+def operators(judged: Judged, table: pa.Table) -> list[dict[str, Any]]:
+    """One row per operator of a snapshot, with the bytes of its state by kind."""
+    handles = table.filter(pc.equal(table["entry"], "handle")).select(["operator", "kind", "subtask", "bytes"])
+    sums = handles.group_by(["operator", "kind"], use_threads=False).aggregate([("bytes", "sum")]).to_pylist()
+    bytes_of = {(row["operator"], row["kind"]): row["bytes_sum"] for row in sums}
+    finished: dict[str, int] = {}
+    for row in rows_of(table, "finished"):
+        finished[row["operator"]] = finished.get(row["operator"], 0) + 1
+    return [
+        {
+            "snapshot": name_of(judged),
+            "uid": row["uid"] or None,
+            "name": row["name"] or None,
+            "id": row["operator"],
+            "parallelism": row["parallelism"],
+            "max_parallelism": row["max_parallelism"],
+            "finished": row["parallelism"] if row["kind"] == "finished" else finished.get(row["operator"], 0),
+            "state_bytes": {
+                kind: bytes_of[row["operator"], kind] for kind in _KINDS if (row["operator"], kind) in bytes_of
+            },
+        }
+        for row in rows_of(table, "operator")
+    ]
+
+
+def _uid(parser: Any, uid: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The id that Flink makes of a uid, and the operator that has it."""
+    id = parser.id_of_uid(uid)
+    found = [row for row in rows if row["id"] == id]
+    return [{"uid": uid, "id": id, "snapshot": row["snapshot"], "name": row["name"]} for row in found] or [
+        {"uid": uid, "id": id, "snapshot": None, "name": None}
+    ]
+
+
+def _history(parser: Any, survey: Survey, path: str) -> tuple[list[dict[str, Any]], list[Finding]]:
+    """What the job manager's log says of each checkpoint, beside what is on disk."""
+    try:
+        told: list[dict[str, Any]] = parser.job_log(path)
+    except OSError as error:
+        raise NotFound(f"--job-log {path}: {error.strerror or error}") from None
+    jobs = {j.folder.job for j in survey.judged if j.folder.number is not None}
+    by_key = {(parser.job_id(j.folder.job), j.folder.number): j for j in survey.judged}
+    rows, findings = [], []
+    for row in told:
+        key = (row["job"], row["checkpoint"])
+        if row["job"] is None and len(jobs) == 1:
+            key = (parser.job_id(next(iter(jobs))), row["checkpoint"])
+        judged = by_key.get(key)
+        rows.append({**row, "verdict": judged.verdict if judged is not None else "gone"})
+        if row["state"] == "completed" and judged is not None and judged.verdict == "no-metadata":
+            message = f"{name_of(judged)}: completed, says the log, and without metadata now: it was lost since"
+            findings.append(Finding("completed-without-metadata", "error", name_of(judged), message))
+    return rows, findings

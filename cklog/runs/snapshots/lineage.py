@@ -1,0 +1,132 @@
+"""Which jobs go on from which: by the files of others that their snapshots name, and by the names of savepoints.
+
+A restored job gets a new id and a new folder and counts its checkpoints on. What it still needs of the old folder is
+written in its snapshots; when it needs nothing any more, nothing tells whose heir it was, and it stands for itself.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cklog.runs.snapshots.verdicts import Judged, Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The snapshots that a job may restart from, newest first: its own, its forebears', and savepoints of them.
+
+    `job` is its folder; `forebears` the folders that it goes on from. `own` of the candidates are its own or savepoints
+    taken of it.
+    """
+
+    job: str
+    forebears: tuple[str, ...]
+    snapshots: tuple[Judged, ...]
+    own: frozenset[str]
+
+
+def owners_of(parser: Snapshots) -> dict[str, str]:
+    """The job's or savepoint's folder that each file belongs to."""
+    return {file.path: file.owner for file in parser.state_files()}
+
+
+def forebears_of(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> dict[str, set[str]]:
+    """Folders that each job, or savepoint, goes on from directly. Copies of one job do not go on from each other."""
+    jobs = {j.folder.job: parser.job_id(j.folder.job) for j in judged}
+    parents: dict[str, set[str]] = {job: set() for job in jobs}
+    for j in judged:
+        missing = {flaw.path for flaw in j.flaws if not flaw.outside}
+        named = {owners.get(path, "\0") for path in {*j.uses, *(path for f in j.flaws for path in f.found), *missing}}
+        named |= {_owner_by_folder(folder, jobs) for folder in {posixpath.dirname(path) for path in missing}}
+        prefix = parser.taken_from(j.folder.job) if j.folder.savepoint else None
+        if prefix is not None:
+            named |= {job for job, id in jobs.items() if len(id) == 32 and id.startswith(prefix)}
+        parents[j.folder.job] |= {one for one in named if one in jobs and jobs[one] != jobs[j.folder.job]}
+    return _without_cycles(parents, judged)
+
+
+def _owner_by_folder(folder: str, jobs: Mapping[str, str]) -> str:
+    """The innermost job that a folder is of or lies in, whether it is there or not."""
+    parts = folder.split("/")
+    above = ("/".join(parts[:count]) for count in range(len(parts), -1, -1))
+    return next((one for one in above if one in jobs), "\0")
+
+
+def _without_cycles(parents: dict[str, set[str]], judged: Sequence[Judged]) -> dict[str, set[str]]:
+    """Folders that name files of each other, directly or not: the one with the older snapshots came first."""
+    first: dict[str, int] = {}
+    for j in judged:
+        first[j.folder.job] = min(_number(j), first.get(j.folder.job, 1 << 63))
+    order = {job: (first[job], job) for job in parents}
+    above = {job: _closure(job, parents) for job in parents}
+    return {job: {p for p in mine if job not in above[p] or order[p] < order[job]} for job, mine in parents.items()}
+
+
+def candidates(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> list[Candidates]:
+    """What each job that no other goes on from may restart from; sorted by folder.
+
+    A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
+    only if it belongs to no job here.
+    """
+    parents = forebears_of(parser, judged, owners)
+    savepoints = {j.folder.job for j in judged if j.folder.number is None}
+    above = {job: _closure(job, parents) for job in parents if job not in savepoints}
+    own = {job: {job} | {s for s in savepoints if job in parents[s]} for job in above}
+    fork, newest = _ends(judged, own)
+    superseded = {old for job in above for old in above[job] if old in own and newest[old] <= fork[job]}
+    found = []
+    for job in sorted(set(above) - superseded):
+        older = above[job] | {s for s in savepoints if parents[s] & above[job]}
+        chosen = [j for j in judged if j.folder.job in own[job] or (j.folder.job in older and _number(j) <= fork[job])]
+        found.append(_in_order(job, above[job], chosen, own[job]))
+    told = {j.folder.path for group in found for j in group.snapshots}
+    for job in savepoints - told:
+        found.append(_in_order(job, _closure(job, parents), [j for j in judged if j.folder.job == job], {job}))
+    return sorted(found, key=lambda group: group.job)
+
+
+def _ends(judged: Sequence[Judged], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:
+    """The number of each job's oldest snapshot, and of its newest, torn ones and savepoints taken of it included."""
+    oldest: dict[str, int] = {}
+    newest: dict[str, int] = {}
+    for j in judged:
+        oldest[j.folder.job] = min(_number(j), oldest.get(j.folder.job, 1 << 63))
+        newest[j.folder.job] = max(_number(j), newest.get(j.folder.job, -1))
+    return oldest, {job: max(newest.get(one, -1) for one in folders) for job, folders in own.items()}
+
+
+def _in_order(job: str, above: set[str], chosen: list[Judged], own: set[str]) -> Candidates:
+    chosen.sort(key=lambda j: (_number(j), j.folder.job in own, j.folder.path), reverse=True)
+    return Candidates(job, tuple(sorted(above)), tuple(chosen), frozenset(own))
+
+
+def lost(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> set[str]:
+    """Folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and savepoints.
+
+    Such a folder stays as it is: what its broken checkpoints name tells which other one it can be restored from.
+    """
+    parents = forebears_of(parser, judged, owners)
+    savepoints = {j.folder.job for j in judged if j.folder.number is None}
+    whole = {j.folder.job for j in judged if j.verdict == "restorable"} - savepoints
+    saved = whole | {old for job in whole for old in _closure(job, parents)}
+    return set(parents) - (saved - savepoints)
+
+
+def _number(judged: Judged) -> int:
+    """A snapshot's number; one without any is older than all."""
+    number = judged.folder.number if judged.id is None else judged.id
+    return -1 if number is None else number
+
+
+def _closure(job: str, parents: Mapping[str, set[str]]) -> set[str]:
+    """Everything that a folder goes on from, directly or not."""
+    found: set[str] = set()
+    rest = [job]
+    while rest:
+        for parent in parents.get(rest.pop(), ()):
+            if parent not in found and parent != job:
+                found.add(parent)
+                rest.append(parent)
+    return found

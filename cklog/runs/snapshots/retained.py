@@ -1,0 +1,86 @@
+"""Which snapshots of jobs (Flink) are kept where not all that can be restored are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cklog.errors import NotFound, UsageError
+from cklog.retention.policy import Policy
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.verdicts import Judged
+
+Times = Mapping[tuple[str, int], int]
+"""When a job's checkpoint was triggered, in ms: by the job's folder and the checkpoint's number."""
+
+
+def chosen_snapshots(
+    judged: Sequence[Judged], groups: Sequence[Candidates], policy: Policy, pinned: Iterable[Judged], times: Times
+) -> dict[str, str]:
+    """The rule of each snapshot, by its folder, that a policy speaks of; nothing if all restorable ones are kept.
+
+    What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
+    why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it.
+    """
+    found = {j.folder.path: "pin" for j in pinned if j.verdict != "restorable" or policy.limits}
+    if not policy.limits:
+        return found
+    for j in judged:
+        if j.verdict == "restorable" and j.folder.path not in found:
+            found[j.folder.path] = "savepoint" if j.folder.number is None else "older"
+    for snapshots in _by_job(judged, groups):
+        whole = [j for j in snapshots if j.verdict == "restorable"]
+        found.update({j.folder.path: "restorable" for j in whole[:1]})
+        numbered = [j for j in whole if j.folder.number is not None]
+        for rank, j in enumerate(numbered):
+            rule = _asked(policy, rank, times.get((j.folder.job, j.folder.number or 0)))
+            if rule is not None and found[j.folder.path] == "older":
+                found[j.folder.path] = rule
+    return found
+
+
+def _by_job(judged: Sequence[Judged], groups: Sequence[Candidates]) -> list[Sequence[Judged]]:
+    """The snapshots of each job, newest first; those that no job here restarts from, by folder."""
+    told = {j.folder.path for group in groups for j in group.snapshots}
+    rest: dict[str, list[Judged]] = {}
+    for j in sorted(judged, key=lambda j: (j.id or -1, j.folder.path), reverse=True):
+        if j.folder.path not in told:
+            rest.setdefault(j.folder.job, []).append(j)
+    return [*(group.snapshots for group in groups), *rest.values()]
+
+
+def _asked(policy: Policy, rank: int, time: int | None) -> str | None:
+    """Why one stays that is the `rank`-th newest of its job and was taken at `time`."""
+    if policy.keep is not None and rank < policy.keep:
+        return "keep"
+    if policy.since is None:
+        return None
+    if time is None:
+        return "no-time"
+    return "window" if time >= policy.since else None
+
+
+def times_told(parser: Any, judged: Sequence[Judged], policy: Policy) -> dict[tuple[str, int], int]:
+    """When checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
+
+    Raises
+    ------
+    UsageError : a window without such a log, or such a log without a window
+    NotFound : there is no such log
+    """
+    if policy.since is None:
+        if policy.job_log:
+            raise UsageError("--job-log without --window", "it tells when checkpoints were taken")
+        return {}
+    if not policy.job_log:
+        hint = "--job-log FILE, the job manager's log, tells when each checkpoint was triggered"
+        raise UsageError("--window: Flink's snapshots hold no time", hint)
+    try:
+        rows: list[dict[str, Any]] = parser.job_log(policy.job_log)
+    except OSError as error:
+        raise NotFound(f"--job-log {policy.job_log}: {error.strerror or error}") from None
+    jobs = sorted({j.folder.job for j in judged if j.folder.number is not None})
+    told = {(row["job"], row["checkpoint"]): row["trigger_time"] for row in rows if row["trigger_time"] is not None}
+    alone = {number: time for (job, number), time in told.items() if job is None} if len(jobs) == 1 else {}
+    found = {(job, number): time for job in jobs for (id, number), time in told.items() if id == parser.job_id(job)}
+    return found | {(jobs[0], number): time for number, time in alone.items()}

@@ -1,0 +1,184 @@
+"""What may be deleted below a root with many jobs (Flink), and what must stay, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.inputs.snapshots import StateFile
+from cklog.retention.plan import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.runs.snapshots.verdicts import Judged
+
+RULES: Mapping[str, str] = {
+    "restorable": "a snapshot that can be restored needs it",
+    "keep": "one of the newest snapshots of its job that --keep asks for needs it",
+    "window": "a snapshot taken within the time that --window asks for needs it",
+    "no-time": "a snapshot needs it of which nothing tells when it was taken: it may be within --window",
+    "pin": "a snapshot that --pin names needs it",
+    "savepoint": "a savepoint needs it, and those are deleted by their owners only",
+    "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
+    "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
+    "older": "only snapshots name it that could be restored but that nothing asks to keep",
+    "broken": "only snapshots that cannot be restored name it",
+    "last": "only snapshots that cannot be restored name it, and nothing else of the job or savepoint can be",
+    "unfinished": "no snapshot that stays names it, but a checkpoint in progress may",
+    "task-owned": "no snapshot that stays names it, but running tasks may own it",
+    "unreadable": "no snapshot that stays names it, but one whose metadata cannot be read may",
+    "other-jobs": "nothing below PATH needs it, but PATH is one job's folder: another job may",
+    "copied-job": "a snapshot names a file of this name at another place; of its job there are several copies",
+    "orphan": "no snapshot names it, and none can that is still to come",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What may still need a file that nothing restorable names.
+
+    `lost`: folders of savepoints, and of jobs of whose checkpoints none can be restored, nor of their heirs; `copied`:
+    folders of jobs of which there are several, where files were found by a job's id alone; `jobs_stopped`: no job runs,
+    so that nothing is in progress and no task owns a file.
+    """
+
+    lost: Set[str]
+    copied: Set[str]
+    jobs_stopped: bool
+
+
+def plan_retention(
+    judged: Sequence[Judged],
+    files: Iterable[StateFile],
+    owners: Mapping[str, str],
+    doubt: Doubt,
+    chosen: Mapping[str, str],
+) -> RetentionPlan:
+    """The fate of every file, over all jobs at once: a file of one job may be what another one needs.
+
+    `owners` gives the job's or savepoint's folder of each file, `chosen` the rule of each snapshot, by its folder, that
+    is not to be judged by its verdict alone (`chosen_snapshots`).
+    """
+    standing = {j.folder.path: _standing(j, doubt.lost, chosen) for j in judged}
+    named = _named_by(judged, standing)
+    torn = {j.folder.path for j in judged if j.verdict == "no-metadata"}
+    unfinished = _unfinished(judged)
+    unreadable = any(j.verdict in ("corrupt", "unknown-version") for j in judged)
+    rows = []
+    for file in sorted(files, key=lambda f: f.path):
+        rule, by = named.get(file.path, ("orphan", None))
+        if rule in _LET_GO:
+            rule = "unreadable" if unreadable else _doubted(file, torn, unfinished, doubt) or rule
+        rows.append(RetentionRow(file.path, file.bytes, _fate(rule), rule, by))
+    folders = _folders(rows, judged, owners, standing)
+    totals = totals_of(rows, "files")
+    rules = rules_of(rows, RULES)
+    return RetentionPlan("snapshots", "files", tuple(rows), totals, folders, rules, doubt.jobs_stopped)
+
+
+_LET_GO = ("older", "broken", "orphan")
+_ASKED = ("keep", "window", "no-time", "pin", "savepoint")
+_STRENGTH = ("restorable", "unchecked", *_ASKED, "repairable", "last", "older", "broken")
+
+
+def _named_by(judged: Sequence[Judged], standing: Mapping[str, str | None]) -> dict[str, tuple[str, str | None]]:
+    """The strongest rule for each file that a readable snapshot names, and the newest snapshot that it comes from."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for rule in reversed(_STRENGTH):
+        mine = (j for j in judged if standing[j.folder.path] == rule)
+        for j in sorted(mine, key=lambda j: (j.id or 0, j.folder.path)):
+            found.update(dict.fromkeys(_names(j), (rule, j.folder.path or ".")))
+    return found
+
+
+def _names(j: Judged) -> set[str]:
+    """Files that a snapshot names, and those that may be what it names."""
+    return {*j.uses, *(path for flaw in j.flaws for path in flaw.found if j.wanted)}
+
+
+def _standing(j: Judged, lost: Set[str], chosen: Mapping[str, str]) -> str | None:
+    """The rule under which a snapshot's files stand; None: its metadata names nothing that can be read."""
+    if j.folder.path in chosen:
+        return chosen[j.folder.path]
+    if j.verdict in ("restorable", "unchecked"):
+        return j.verdict
+    if j.repairable:
+        return "repairable"
+    if j.verdict not in ("missing-state-file", "size-mismatch"):
+        return None
+    return "last" if j.folder.job in lost else "broken"
+
+
+def _unfinished(judged: Sequence[Judged]) -> set[str]:
+    """Folders without metadata that may still be completed: those that no complete checkpoint of the job is behind."""
+    newest: dict[str, int] = {}
+    for j in judged:
+        if j.folder.metadata is not None and j.folder.number is not None:
+            newest[j.folder.job] = max(j.folder.number, newest.get(j.folder.job, -1))
+    return {
+        j.folder.path
+        for j in judged
+        if j.verdict == "no-metadata" and (j.folder.number or 0) > newest.get(j.folder.job, -1)
+    }
+
+
+def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: Doubt) -> str | None:
+    """Why a file stays that nothing restorable names, if there is a reason."""
+    folder = file.path.rpartition("/")[0]
+    if not file.owner and not (file.area == "exclusive" and folder in torn):
+        return "other-jobs"
+    if file.owner in doubt.copied:
+        return "copied-job"
+    if doubt.jobs_stopped:
+        return None
+    if file.area in ("task-owned", "changelog"):
+        return "task-owned"
+    return "unfinished" if file.area == "shared" or folder in unfinished else None
+
+
+def copied_jobs(judged: Sequence[Judged], files: Iterable[StateFile], job_id: Callable[[str], str]) -> set[str]:
+    """Folders of one job id that hold files of the same area, if any file was found by its job's id alone."""
+    if not any(j.moved for j in judged):
+        return set()
+    folders: dict[tuple[str, str], set[str]] = {}
+    for file in files:
+        folders.setdefault((job_id(file.owner), file.area), set()).add(file.owner)
+    return {folder for copies in folders.values() if len(copies) > 1 for folder in copies}
+
+
+def _fate(rule: str) -> Fate:
+    if rule in ("restorable", "unchecked"):
+        return "VALID"
+    return "OBSOLETE" if rule in _LET_GO else "KEEP"
+
+
+def _folders(
+    rows: Sequence[RetentionRow],
+    judged: Sequence[Judged],
+    owners: Mapping[str, str],
+    standing: Mapping[str, str | None],
+) -> tuple[dict[str, Any], ...]:
+    """Per job or savepoint: what stays, what may go, and whose snapshots outside it need it."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        owner = owners[row.path]
+        empty = {
+            "folder": owner or ".",
+            "files": 0,
+            "bytes": 0,
+            "obsolete_files": 0,
+            "obsolete_bytes": 0,
+            "needed_by": set(),
+        }
+        total = found.setdefault(owner, empty)
+        total["files"] += 1
+        total["bytes"] += row.bytes or 0
+        if row.fate == "OBSOLETE":
+            total["obsolete_files"] += 1
+            total["obsolete_bytes"] += row.bytes or 0
+    for j in judged:
+        if standing[j.folder.path] in (None, "older", "broken"):
+            continue
+        for path in _names(j):
+            of = owners.get(path)
+            if of is not None and of != j.folder.job:
+                found[of]["needed_by"].add(j.folder.path or ".")
+    return tuple({**total, "needed_by": sorted(total["needed_by"])} for _, total in sorted(found.items()))

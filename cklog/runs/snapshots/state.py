@@ -1,0 +1,192 @@
+"""What a snapshot restores: where its sources resume, what was in flight, which transactions its sink left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.model import Finding, SourceOffset, Where
+from cklog.runs.snapshots.verdicts import rows_of
+
+EARLIEST, LATEST, COMMITTED = -2, -1, -3
+UNSET = -(1 << 63)
+_MARKERS: Mapping[int, tuple[str, str, str]] = {
+    EARLIEST: (
+        "error",
+        "source-at-earliest",
+        "it starts at the earliest offset: all of the topic is read again",
+    ),
+    LATEST: (
+        "error",
+        "source-at-latest",
+        "it starts at the latest offset when it is restored: what came between checkpoint and restore is lost",
+    ),
+    COMMITTED: (
+        "warning",
+        "source-at-committed",
+        "it starts where the group has committed, not where the job was",
+    ),
+    UNSET: ("warning", "source-not-started", "its start was not decided yet: the job's own setting decides"),
+}
+
+
+def operator_labels(table: pa.Table) -> dict[str, str]:
+    """What to call each operator: its uid, else its name, else its id; by id."""
+    return {row["operator"]: row["uid"] or row["name"] or row["operator"] for row in rows_of(table, "operator")}
+
+
+def source_offsets(table: pa.Table, lead: str = "") -> list[SourceOffset]:
+    """Where each split resumes; None: at its start. Another marker instead of an offset is kept as it is.
+
+    `lead` goes before operators' names.
+    """
+    labels = operator_labels(table)
+    found = [
+        SourceOffset(
+            row["name"],
+            None if row["offset"] == EARLIEST else row["offset"],
+            lead + labels.get(row["operator"], row["operator"]),
+            -1 if row["subtask"] is None else row["subtask"],
+        )
+        for row in rows_of(table, "source")
+    ]
+    return sorted(found, key=lambda s: (s.operator, _numbered(s.source), s.subtask))
+
+
+def _numbered(name: str) -> tuple[str, int, str]:
+    """A topic-partition in order of its number.
+
+    >>> sorted(["t-10", "t-9"], key=_numbered)
+    ['t-9', 't-10']
+    """
+    topic, _, number = name.rpartition("-")
+    return (topic, int(number), "") if number.isdigit() else (name, 0, name)
+
+
+def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
+    """Markers where offsets should be, splits that no reader or two readers have, and what was not decoded."""
+    place = (Where(f"{snapshot}/_metadata" if snapshot else "_metadata"),)
+    found = []
+    readers: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows_of(table, "source"):
+        if row["subtask"] is not None:
+            readers.setdefault((row["operator"], row["name"], row["detail"] or ""), []).append(row["subtask"])
+        if row["offset"] in _MARKERS and row["kind"] != "number-sequence":
+            severity, id, means = _MARKERS[row["offset"]]
+            message = f"{row['name']} has no offset in {snapshot or 'the checkpoint'}: {means}"
+            found.append(Finding(id, severity, row["name"], message, place))  # type: ignore[arg-type]
+    found += _assignments(snapshot, table, readers, place)
+    for row in rows_of(table, "unread"):
+        found.append(
+            Finding("unread-state", "warning", snapshot, f"{snapshot}: {row['detail']} ({row['kind']})", place)
+        )
+    return found
+
+
+def _assignments(
+    snapshot: str, table: pa.Table, readers: Mapping[tuple[str, str, str], Sequence[int]], place: tuple[Where, ...]
+) -> list[Finding]:
+    """The coordinator's list of partitions beside what the readers hold, by operator, split and cluster."""
+    found = []
+    for (_, name, _), subtasks in sorted(readers.items()):
+        if len(subtasks) > 1:
+            told = ", ".join(map(str, sorted(subtasks)))
+            message = f"{snapshot}: split {name} is held by several readers ({told}): it is read more than once"
+            found.append(Finding("split-held-twice", "error", name, message, place))
+    sources = {operator for operator, *_ in readers}
+    held = {(operator, name) for operator, name, _ in readers}
+    for row in rows_of(table, "enumerator"):
+        key = (row["operator"], row["name"])
+        if row["kind"] == "assigned" and row["name"] and key not in held and row["operator"] in sources:
+            message = (
+                f"{snapshot}: the coordinator has given {row['name']} to a reader, and no reader holds it: unless it "
+                "was bounded and is done, it will not be read after a restore"
+            )
+            found.append(Finding("split-without-reader", "warning", row["name"], message, place))
+    return found
+
+
+def in_flight(table: pa.Table) -> list[dict[str, Any]]:
+    """Data of unaligned checkpoints that is restored with the channels, per channel; bytes."""
+    labels = operator_labels(table)
+    rows = [
+        {
+            "operator": labels.get(row["operator"], row["operator"]),
+            "subtask": row["subtask"],
+            "direction": row["kind"],
+            "gate": row["gate"],
+            "channel": row["channel"],
+            "bytes": row["bytes"],
+        }
+        for row in rows_of(table, "channel")
+        if row["bytes"]
+    ]
+    return sorted(rows, key=lambda r: (r["direction"], r["operator"], r["subtask"], r["gate"] or 0, r["channel"] or 0))
+
+
+def in_flight_sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same per operator and direction."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["snapshot"], row["operator"], row["direction"])
+        empty = {"snapshot": key[0], "operator": key[1], "direction": key[2], "channels": 0, "bytes": 0}
+        total = found.setdefault(key, empty)
+        total["channels"] += 1
+        total["bytes"] += row["bytes"]
+    return [found[key] for key in sorted(found)]
+
+
+def transactions(table: pa.Table) -> list[dict[str, Any]]:
+    """Kafka transactions of an exactly-once sink: pending ones are committed by a restore, open ones aborted."""
+    labels = operator_labels(table)
+    rows = [
+        {
+            "operator": labels.get(row["operator"], row["operator"]),
+            "subtask": row["subtask"],
+            "transaction": row["name"],
+            "state": row["kind"],
+            "producer": row["detail"],
+        }
+        for row in rows_of(table, "transaction")
+        if row["kind"] in ("open", "pending", "failed")
+    ]
+    return sorted(rows, key=lambda r: (r["operator"], r["transaction"], r["state"]))
+
+
+def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> list[dict[str, Any]]:
+    """Per source the offsets of two snapshots, and how many records each reads that the other has done.
+
+    None where one of the two has no offset.
+    """
+    theirs: dict[tuple[str, str], Any] = {(s.operator, s.source): s.offset for s in other}
+    alone = _of_one_operator(mine).keys() & _of_one_operator(other).keys()
+    by_name = {s.source: s.offset for s in other if s.source in alone}
+    rows = []
+    for source in mine:
+        there = theirs.get((source.operator, source.source), by_name.get(source.source))
+        known = _is_offset(source.offset) and _is_offset(there)
+        rows.append(
+            {
+                "source": source.source,
+                "reader": source.operator,
+                "offset": source.offset,
+                "other": there,
+                "read_again": max(there - source.offset, 0) if known else None,
+                "read_again_by_other": max(source.offset - there, 0) if known else None,
+            }
+        )
+    return rows
+
+
+def _is_offset(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _of_one_operator(sources: Sequence[SourceOffset]) -> dict[str, str]:
+    """The operator of each source of which one operator alone has it: an operator may be called otherwise elsewhere."""
+    found: dict[str, set[str]] = {}
+    for source in sources:
+        found.setdefault(source.source, set()).add(source.operator)
+    return {name: next(iter(operators)) for name, operators in found.items() if len(operators) == 1}

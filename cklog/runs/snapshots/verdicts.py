@@ -1,0 +1,306 @@
+"""Can a snapshot be restored? What it names, held against what is there, folder by folder.
+
+A checkpoint whose metadata is whole may still miss files: another job may have claimed and deleted them, or they never
+were where the metadata says. So existence and size of every file decide, against one listing.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cklog.arrays.columns import codes
+from cklog.arrays.types import Ints
+from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
+from cklog.inputs.snapshots import SNAPSHOTS, Place, SnapshotFolder, StateFile
+from cklog.model import InputUsed
+
+Verdict = Literal[
+    "restorable",
+    "unchecked",
+    "missing-state-file",
+    "size-mismatch",
+    "no-metadata",
+    "corrupt",
+    "unknown-version",
+]
+
+VERDICTS: Mapping[str, str] = {
+    "restorable": "the metadata is whole, and every file that it names is there with its size",
+    "unchecked": "the metadata is whole, but files that it names were not looked at",
+    "missing-state-file": "files that it names are gone: a restore is accepted and then fails when tasks start",
+    "size-mismatch": "files that it names have another size than was stored",
+    "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
+    "corrupt": "its metadata cannot be read to the end",
+    "unknown-version": "its metadata has a version that cklog does not know",
+}
+
+WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
+Mask = NDArray[np.bool_]
+_DAMAGED: Mapping[str, Verdict] = {"unknown-version": "unknown-version"}
+
+
+class Snapshots(Protocol):
+    """A parser of snapshots (`cklog.parsers.flink.parser` is one)."""
+
+    name: str
+    only: str | None
+    snapshots: tuple[SnapshotFolder, ...]
+
+    def job_id(self, job: str) -> str: ...
+    def original(self, path: str) -> str: ...
+    def taken_from(self, folder: str) -> str | None: ...
+    def bytes_of(self, table: str) -> int: ...
+    def inputs(self, rows: int) -> tuple[InputUsed, ...]: ...
+    def scan(
+        self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
+    ) -> Scan: ...
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]: ...
+    def named(self, name: str) -> list[Place]: ...
+    def state_files(self) -> list[StateFile]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
+
+    `found`: files of that name and size elsewhere below PATH.
+    """
+
+    file: str
+    path: str
+    needed: int
+    size: int | None
+    outside: bool
+    found: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A snapshot and whether it can be restored.
+
+    `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …; `uri`
+    where it lay when it was written; `files` how many it names, `bytes` of state in it, inlined or in files; `uses` the
+    files below PATH that it names; `moved` how many were found by the job's id only; `backends` the uuids of keyed
+    state; `damage` what is wrong with its metadata.
+    """
+
+    folder: SnapshotFolder
+    verdict: Verdict
+    id: int | None
+    kind: str
+    version: int | None
+    uri: str | None
+    files: int
+    bytes: int
+    uses: frozenset[str]
+    flaws: tuple[Flaw, ...] = ()
+    moved: int = 0
+    backends: frozenset[str] = frozenset()
+    damage: Damage | None = None
+
+    @property
+    def repairable(self) -> bool:
+        """Whether it lacks nothing but files that are all found elsewhere."""
+        return self.verdict == "missing-state-file" and all(flaw.found for flaw in self.flaws)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it can be restored, may be for all that is known, or can be mended."""
+        return self.verdict in ("restorable", "unchecked") or self.repairable
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage."""
+
+    judged: tuple[Judged, ...]
+    tables: Mapping[str, pa.Table]
+    damage: tuple[Damage, ...]
+    inputs: tuple[InputUsed, ...]
+
+
+def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The kernel of a scan of snapshots: they are metadata, and every row goes to the driver."""
+    return batch
+
+
+def survey(parser: Snapshots, engine_for: Callable[[int], Engine], check_files: bool = True) -> Survey:
+    """Read and judge every snapshot."""
+    scan = parser.scan("snapshots", tuple(WITH_PATH.names), whole, WITH_PATH, None)
+    scanned = engine_for(parser.bytes_of("snapshots")).run(scan)
+    table, folders = _in_order(scanned.table)
+    tables = {name: table.slice(a, b - a) for name, a, b in folders}
+    named = _named_files(table, folders)
+    damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
+    judged = tuple(
+        _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), check_files)
+        for folder in parser.snapshots
+    )
+    return Survey(judged, tables, scanned.damage, parser.inputs(table.num_rows))
+
+
+def _in_order(table: pa.Table) -> tuple[pa.Table, list[tuple[str, int, int]]]:
+    """The rows of each metadata file, in its order and one file after the other; folder, begin and end of each."""
+    path, names = codes(table["_path"])
+    if (np.diff(path) < 0).any():  # else the files' rows lie one after the other already
+        order = np.argsort(path, kind="stable")  # stable: rows of one file stay in order
+        table, path = table.take(order), path[order]
+    ends = np.searchsorted(path, np.arange(len(names) + 1)).tolist()
+    return table.combine_chunks(), [
+        (posixpath.dirname(n), a, b) for n, (a, b) in zip(names, pairwise(ends), strict=True)
+    ]
+
+
+_OF_HANDLES = ("entry", "file", "start", "bytes", "uid")
+
+
+def _judge(
+    parser: Snapshots,
+    folder: SnapshotFolder,
+    table: pa.Table | None,
+    named: _NamedFiles | None,
+    damage: Damage | None,
+    check: bool,
+) -> Judged:
+    if folder.metadata is None or damage is not None or table is None or named is None:
+        verdict: Verdict = "no-metadata" if folder.metadata is None else "corrupt"
+        if damage is not None:
+            verdict = _DAMAGED.get(damage.id, "corrupt")
+        kind = "Savepoint" if folder.savepoint else "Checkpoint"
+        return Judged(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
+    head = rows_of(table, "snapshot")[0]
+    handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
+    places = parser.places(folder.path, named.file)
+    flaws: list[Flaw] = []
+    for i in named.doubtful([place.size for place in places] if check else None):
+        flaws += _flaws(parser, named.row(i), places[i], check)
+    return Judged(
+        folder,
+        _verdict(flaws),
+        head["checkpoint"],
+        head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
+        head["version"],
+        head["file"],
+        len(named.file),
+        _state_bytes(handles, named),
+        frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
+        tuple(flaws),
+        sum(place.moved for place in places),
+        frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
+    )
+
+
+def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
+    """The rows of one kind of entry."""
+    found: list[dict[str, Any]] = table.filter(pc.equal(table["entry"], entry)).to_pylist()
+    return found
+
+
+_MOST = 1 << 61
+"""Bytes of a file at the most, so that two numbers of a wrong file can be added."""
+
+
+class _Named(NamedTuple):
+    """A file that handles name, and the ends that they need: `end` the largest, `low` the smallest.
+
+    `loose`: it may be longer.
+    """
+
+    file: str
+    end: int
+    low: int
+    loose: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NamedFiles:
+    """The files that one snapshot's handles name, sorted, as `_Named` has them; shape (n,) each."""
+
+    file: list[str]
+    end: Ints
+    low: Ints
+    loose: Mask
+
+    def row(self, i: int) -> _Named:
+        return _Named(self.file[i], int(self.end[i]), int(self.low[i]), bool(self.loose[i]))
+
+    def doubtful(self, sizes: list[int | None] | None) -> list[int]:
+        """Files that have not just the size that all handles need; all of them where no size was looked at."""
+        if sizes is None:
+            return list(range(len(self.file)))
+        found = np.array([-1 if size is None else size for size in sizes], np.int64)
+        rows: list[int] = np.flatnonzero((found != self.end) | (self.end != self.low)).tolist()
+        return rows
+
+
+def _named_files(table: pa.Table, folders: Sequence[tuple[str, int, int]]) -> dict[str, _NamedFiles]:
+    """Each file that handles of a snapshot name, by the snapshot's folder."""
+    row = np.flatnonzero(pc.and_(pc.equal(table["entry"], "handle"), pc.is_valid(table["file"])).to_numpy())
+    table = table.select(("file", "name", "start", "bytes", "at_least")).take(row)
+    file, names = codes(table["file"])
+    start, size = (pc.min_element_wise(pc.fill_null(table[name], 0), _MOST) for name in ("start", "bytes"))
+    end = pc.add(start, size).to_numpy()
+    loose = pc.or_(pc.fill_null(table["at_least"], False), pc.equal(table["name"], "segment")).to_numpy()
+    snapshot = np.searchsorted([a for _, a, _ in folders], row, side="right") - 1
+    key = snapshot * len(names) + file
+    order = np.argsort(key, kind="stable")
+    begin = np.flatnonzero(np.diff(key[order], prepend=-1))
+    of, file = np.divmod(key[order][begin], max(len(names), 1))
+    if len(begin):  # else every array is empty already
+        most, least = (f.reduceat(end[order], begin) for f in (np.maximum, np.minimum))
+        loose = np.logical_or.reduceat(loose[order], begin)
+    else:
+        most = least = end
+    text = np.array(names, object)[file]
+    ends = np.searchsorted(of, np.arange(len(folders) + 1))
+    return {
+        folder: _NamedFiles(text[a:b].tolist(), most[a:b], least[a:b], loose[a:b])
+        for (folder, _, _), (a, b) in zip(folders, pairwise(ends.tolist()), strict=True)
+    }
+
+
+def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
+    """State inlined, and of files each part once, however many subtasks name it."""
+    inlined = pc.sum(handles["bytes"].filter(pc.is_null(handles["file"]))).as_py() or 0
+    if handles["start"].null_count == len(handles):  # whole files
+        return inlined + int(named.end.sum())
+    stored = handles.filter(pc.is_valid(handles["file"]))
+    parts = stored.group_by(["file", "start"], use_threads=False).aggregate([("bytes", "max")])
+    return inlined + (pc.sum(parts["bytes_max"]).as_py() or 0)
+
+
+def _flaws(parser: Snapshots, one: _Named, place: Place, check: bool) -> list[Flaw]:
+    """What is wrong with a file, if anything is."""
+    if not check:
+        return [Flaw(one.file, place.path, one.end, None, True)]
+    if place.outside or place.size is None:
+        named = parser.named(posixpath.basename(place.path))
+        found = tuple(p.path for p in named if _fits(p.size, one) and p.path != place.path)
+        return [Flaw(one.file, place.path, one.end, None, place.outside, found)]
+    needed = one.low if place.size == one.end else one.end
+    return [] if _fits(place.size, one) else [Flaw(one.file, place.path, needed, place.size, False)]
+
+
+def _fits(size: int | None, one: _Named) -> bool:
+    """Whether a file of a size is what a snapshot names."""
+    if size is None or one.loose:
+        return size is not None and size >= one.end
+    return size == one.end == one.low
+
+
+def _verdict(flaws: Iterable[Flaw]) -> Verdict:
+    flaws = list(flaws)
+    if any(not f.outside and f.size is None for f in flaws):
+        return "missing-state-file"
+    if any(f.size is not None for f in flaws):
+        return "size-mismatch"
+    return "unchecked" if flaws else "restorable"

@@ -1,0 +1,1 @@
+"""A run given as state stores rebuilt from changelogs: Kafka Streams."""

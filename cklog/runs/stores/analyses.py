@@ -1,0 +1,260 @@
+"""State stores that are rebuilt from changelogs (Kafka Streams): what each must read again after a crash.
+
+A task is the unit of recovery. What its stores hold on disk is known by the offsets that were written beside them: the
+rest of each changelog partition, [restore_from, log end), is applied again. The line has an entry for each task, whose
+checkpoint is the lowest of its stores' next offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import cached_property
+
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.partitions import Range
+from cklog.inputs.stores import Entry, Restore, StoreLayout, Stores, Task
+from cklog.kafka_logs.findings import partition_findings
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset
+from cklog.model.checks import Check, summary
+from cklog.model.question import Question
+from cklog.model.verdict import answer
+from cklog.model.wording import many
+from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
+
+
+class StoreRestores:
+    """The analyses of state folders; `logs` are the brokers' logs, if they are at hand."""
+
+    def __init__(self, parser: Stores, logs: PartitionLogs | None, strict: bool) -> None:
+        self._parser = parser
+        self._logs = logs
+        self._strict = strict
+
+    def recovery_line(self, question: Question) -> Answer:
+        """Where each task's stores go on."""
+        return self._answer("recovery-line", question)
+
+    def replay(self, question: Question) -> Answer:
+        """The same: the ranges that are applied again."""
+        return self._answer("replay", question)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+        """Whether every named task can go on from an offset, as those of its stores do that have one.
+
+        Stores without one are restored from the beginning of their changelogs; the offset of a task that has no
+        other stores is None.
+
+        Raises
+        ------
+        NotFound : no such task
+        UsageError : None for a task that has a store with an offset
+        """
+        _refuse(question)
+        restores, findings = self._read
+        checks: list[Check] = []
+        for name, offset in line.items():
+            mine = [r for r in restores if r.task == name]
+            if offset is None and any(r.start == "checkpoint" for r in mine):
+                raise UsageError(f"{name}: a task that failed has no current state", "give an offset of its stores")
+            checks += _checks(name, offset, mine, maximal, self._tasks)
+        found = [
+            *findings,
+            *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
+        ]
+        result = {"summary": summary(checks), "checks": checks}
+        unknown = any(c.holds is None for c in checks) and all(c.holds is not False for c in checks)
+        return answer("verify", result, found, self._inputs(), strict=self._strict, indeterminate=unknown)
+
+    def inspect(self) -> Answer:
+        """Tasks and stores."""
+        restores, findings = self._read
+        tasks = [
+            {
+                "task": t.name,
+                "application": t.application,
+                "stores": len(t.stores),
+                "store_bytes": sum(size for _, size in t.stores),
+                "entries": None if t.entries is None else len(t.entries),
+            }
+            for t in self._layout.tasks
+        ]
+        result = {
+            "summary": f"{_told(self._layout.tasks)} {_headline(restores, self._logs is not None)}",
+            "formats": [self._parser.name],
+            "tasks": tasks,
+            "stores": [asdict(r) for r in restores],
+        }
+        return answer("inspect", result, findings, self._inputs(), strict=self._strict)
+
+    @cached_property
+    def _layout(self) -> StoreLayout:
+        return self._parser.stores()
+
+    @property
+    def _tasks(self) -> set[str]:
+        return {task.name for task in self._layout.tasks}
+
+    def _answer(self, command: str, question: Question) -> Answer:
+        _refuse(question)
+        restores, findings = self._read
+        line = tuple(_line_entry(task, [r for r in restores if r.task == task.name]) for task in self._layout.tasks)
+        result = RecoveryLine(
+            consistent=_reached(restores) is not False,
+            protocol="uncoordinated",
+            line=line,
+            channels=tuple(_channel(r) for r in restores if r.records is not None),
+            sources=tuple(self._sources()),
+            rolled_back=(),
+            useless=(),
+            steps=(),
+            domino=False,
+            notes=_notes(self._logs is not None),
+            details={
+                "headline": _headline(restores, self._logs is not None),
+                "stores": [asdict(r) for r in restores],
+            },
+        )
+        nothing = bool(line) and all(e.state == "initial" for e in line)
+        return answer(command, result, findings, self._inputs(), strict=self._strict, unrecoverable=nothing)
+
+    @cached_property
+    def _read(self) -> tuple[list[Restore], list[Finding]]:
+        """What every store reads again, and what is wrong."""
+        if not self._layout.tasks:
+            raise NotFound(
+                "no task's folder with stores is here", "PATH is state.dir, or the application's folder in it"
+            )
+        findings = [*self._layout.findings]
+        restores: list[tuple[Task, Restore, Entry | None]] = []
+        for task in self._layout.tasks:
+            damaged = any(f.subject.rpartition("/")[0] == task.path.removeprefix(".") for f in findings)
+            found, told = of_task(task, damaged)
+            restores += [(task, restore, entry) for restore, entry in found]
+            findings += told
+        if self._logs is None:
+            return [restore for _, restore, _ in restores], findings
+        counted, more = self._counted(self._logs, restores)
+        return counted, [*findings, *more]
+
+    def _counted(
+        self, logs: PartitionLogs, restores: list[tuple[Task, Restore, Entry | None]]
+    ) -> tuple[list[Restore], list[Finding]]:
+        """The same with what the logs hold of each range."""
+        known = {folder.name for folder in logs.layout.folders}
+        partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
+        findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
+        findings += partition_findings(partitions.values())
+        rows: list[Restore] = []
+        ranges: dict[int, Range] = {}
+        for task, restore, entry in restores:
+            p = partitions.get(restore.changelog)
+            if p is None:
+                findings += no_log(task, restore)
+                rows.append(restore)
+                continue
+            row, told = fitted(task, restore, entry, p.log_start, p.restart_end)
+            findings += told if p.records else [*told, *emptied(task, restore)]
+            start = row.restore_from or 0
+            ranges[len(rows)] = Range(p.folder.topic, p.folder.partition, start, max(start, p.restart_end))
+            rows.append(row)
+        for i, count in zip(ranges, logs.counts(list(ranges.values())), strict=True):
+            rows[i] = replace(rows[i], records=count.records, bytes=count.bytes)
+        return rows, findings
+
+    def _sources(self) -> Iterator[SourceOffset]:
+        """Where the application reads on: its group's committed offsets."""
+        if self._logs is None:
+            return
+        for commit in self._logs.commits[0]:
+            if commit.group in {task.application for task in self._layout.tasks}:
+                yield SourceOffset(commit.name, commit.offset, commit.group, 0)
+
+    def _inputs(self) -> tuple[InputUsed, ...]:
+        return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
+
+
+_REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
+
+
+def _refuse(question: Question) -> None:
+    """The questions that a state folder cannot be asked."""
+    if question.failed or question.at or question.as_of is not None or question.earliest or question.against:
+        options = "--failed, --at, --as-of, --earliest and --against"
+        raise UsageError(f"{options}: a state folder holds one state of each store", "leave them out")
+
+
+def _line_entry(task: Task, restores: Iterable[Restore]) -> LineEntry:
+    """At the lowest next offset of the stores that have one; initial if there is none."""
+    starts = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
+    if not starts:
+        return LineEntry(task.operator, task.partition, None, None, task.path, False, "initial")
+    return LineEntry(task.operator, task.partition, min(starts), None, task.path, False, "stored")
+
+
+def _channel(restore: Restore) -> ReplayRange:
+    start = restore.restore_from or 0
+    end = max(start, restore.restore_to or 0)
+    return ReplayRange(restore.changelog, start, end, restore.records, restore.bytes, restore.records is not None)
+
+
+def _checks(name: str, offset: int | None, restores: list[Restore], maximal: bool, tasks: set[str]) -> list[Check]:
+    """Checks of one task's line."""
+    if name not in tasks:
+        raise NotFound(f"{name}: no such task", f"there are {', '.join(sorted(tasks))}")
+    known = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
+    fresh = [r for r in restores if r.start == "beginning"]
+    lowest = f", the lowest is {min(known)}" if known else ""
+    anew = f"; {many(len(fresh), 'store')} from the beginning of the changelog" if fresh else ""
+    told = f"{name} has {many(len(known), 'store')} with an offset{lowest}{anew}"
+    held = min(known, default=None)
+    checks = [
+        Check("restorable", offset is None or (held is not None and held >= offset), told),
+        Check("consistent", _reached(restores), f"{name}: whether every changelog reaches as far as its store"),
+    ]
+    if maximal:
+        checks.append(Check("maximal", offset is None or (held is not None and held <= offset), told))
+    return checks
+
+
+def _reached(restores: Iterable[Restore]) -> bool | None:
+    """Whether the logs hold all that stores need; None if there are none to tell."""
+    ranges = [(r.restore_from, r.restore_to, r.records) for r in restores]
+    if any(start is not None and end is not None and start > end for start, end, _ in ranges):
+        return False
+    return None if any(end is None or count is None for _, end, count in ranges) else True
+
+
+def _told(tasks: Iterable[Task]) -> str:
+    listed = list(tasks)
+    stores = sum(len(t.stores) for t in listed)
+    names = ", ".join(sorted({task.application for task in listed}))
+    return f"State of {names}: {many(len(listed), 'task')} with {many(stores, 'store')}."
+
+
+def _headline(restores: list[Restore], logged: bool) -> str:
+    whole = sum(r.start == "beginning" for r in restores)
+    kept = len(restores) - whole
+    lead = f"{kept} of {many(len(restores), 'store')} {_go(kept)} on from {_its(kept)} checkpoint"
+    rest = f", {whole} from the beginning of {_its(whole)} changelog" if whole else ""
+    if not logged:
+        return f"{lead}{rest}. How much that is, the changelogs would say: --kafka FOLDER."
+    counted = [r for r in restores if r.records is not None]
+    records, size = sum(r.records or 0 for r in counted), sum(r.bytes or 0 for r in counted)
+    applied = f"{many(records, 'record')} {'is' if records == 1 else 'are'} applied again"
+    return f"{lead}{rest}: {applied}, in {many(size, 'byte')} of batches."
+
+
+def _go(count: int) -> str:
+    return "goes" if count == 1 else "go"
+
+
+def _its(count: int) -> str:
+    return "its" if count == 1 else "their"
+
+
+def _notes(logged: bool) -> tuple[str, ...]:
+    note = "a task's checkpoint is the lowest next offset of its stores; stores are mostly ahead of it"
+    return (note,) if logged else (note, "no changelogs are here: where they end is not known")

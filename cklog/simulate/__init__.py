@@ -1,0 +1,1 @@
+"""Runs made by known protocols and workloads, written as run folders."""

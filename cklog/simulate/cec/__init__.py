@@ -1,0 +1,1 @@
+"""An operator under continuous eventual checkpointing."""

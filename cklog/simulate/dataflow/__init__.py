@@ -1,0 +1,1 @@
+"""A dataflow job under a checkpointing protocol (CheckMate)."""

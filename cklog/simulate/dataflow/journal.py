@@ -1,0 +1,213 @@
+"""The checkpoints of a simulated run as a history, and what the run comes to in figures."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from cklog.arrays.types import Ints
+from cklog.history.arrays import History
+from cklog.lines.entries import is_domino
+from cklog.lines.fixpoint import recovery_line
+from cklog.simulate.dataflow.layout import Layout
+from cklog.simulate.dataflow.setting import Setting, Taken
+from cklog.simulate.dataflow.simulation import Dataflow
+from cklog.zigzag.intervals import useless
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFigures:
+    """Checkpoints of all instances of an operator; `rolled_past` and `useless` as in `Figures`."""
+
+    operator: str
+    instances: int
+    local: int
+    forced: int
+    coordinated: int
+    rolled_past: int
+    useless: int
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFigures:
+    """Messages from one operator to another; `per_interval`: per channel and checkpoint interval, on average."""
+
+    sender: str
+    receiver: str
+    channels: int
+    messages: int
+    per_interval: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A run in figures.
+
+    `rolled_past`: checkpoints newer than the latest consistent line of a failure of all instances at the end (what
+    CheckMate's Table III counts as invalid), under coordination newer than the last complete round; `useless`:
+    those on a Z-cycle, in no consistent line ever; `deepest`: the most checkpoints that one instance falls back;
+    `domino`: a rollback forces another one.
+    `checkpointing_ms`: mean time of a checkpoint, or of a complete coordinated round; None without any.
+    `ratio`: all bytes sent, relative to those of the records alone; None if nothing was sent.
+    """
+
+    checkpoints: int
+    local: int
+    forced: int
+    coordinated: int
+    rolled_past: int
+    useless: int
+    deepest: int
+    domino: bool
+    rounds_complete: int
+    rounds_incomplete: int
+    checkpointing_ms: float | None
+    messages: int
+    payload_bytes: int
+    carried_bytes: int
+    control_bytes: int
+    ratio: float | None
+    operators: tuple[OperatorFigures, ...]
+    edges: tuple[EdgeFigures, ...]
+
+
+class Journal:
+    """The watermarks of every checkpoint, 8 bytes each."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._times = [array("q") for _ in layout.subtasks]
+        self._sent = [array("q") for _ in layout.subtasks]  # per checkpoint the channels of `Layout.out`
+        self._received = [array("q") for _ in layout.subtasks]
+        self.kinds: list[Counter[str]] = [Counter() for _ in layout.subtasks]
+        self.duration_us = 0
+
+    def add(self, taken: Taken) -> None:
+        """A checkpoint more."""
+        self._times[taken.instance].append(taken.time)
+        self._sent[taken.instance].extend(taken.sent)
+        self._received[taken.instance].extend(taken.received)
+        self.kinds[taken.instance][taken.kind] += 1
+        self.duration_us += taken.duration_us
+
+    def history(self) -> History:
+        """As the analyses take it; every instance failed."""
+        layout = self._layout
+        order = sorted(range(len(layout.subtasks)), key=layout.subtasks.__getitem__)
+        place = {instance: i for i, instance in enumerate(order)}
+        channels = sorted(range(len(layout.channels)), key=layout.channels.__getitem__)
+        rows = [len(self._times[i]) + 1 for i in order]
+        sent_at, sent = self._marks(channels, layout.sender, layout.out, self._sent)
+        received_at, received = self._marks(channels, layout.receiver, layout.into, self._received)
+        return History(
+            subtasks=tuple(layout.subtasks[i] for i in order),
+            channels=tuple(layout.channels[c] for c in channels),
+            src=np.array([place[layout.sender[c]] for c in channels], np.int64),
+            dst=np.array([place[layout.receiver[c]] for c in channels], np.int64),
+            first=_starts(rows),
+            label=np.concatenate([np.arange(n) for n in rows]),
+            time=np.concatenate([np.r_[-1, self._times[i]].astype(np.int64) for i in order]),
+            sent_at=sent_at,
+            received_at=received_at,
+            sent=sent,
+            received=received,
+            survivor=np.zeros(len(order), np.bool_),
+        )
+
+    def _marks(
+        self, channels: list[int], owner: list[int], of: list[list[int]], marks: list[array[int]]
+    ) -> tuple[Ints, Ints]:
+        """Where each channel's watermarks start, and the watermarks: 0 for the initial state, one per checkpoint."""
+        found: dict[int, Ints] = {}
+        for instance in set(owner):
+            rows = np.array(marks[instance], np.int64).reshape(-1, len(of[instance]))
+            columns = np.vstack([np.zeros((1, len(of[instance])), np.int64), rows]).T
+            found.update(zip(of[instance], columns, strict=True))
+        parts = [found[c] for c in channels]
+        return _starts([len(part) for part in parts]), np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def figures_of(setting: Setting, run: Dataflow, journal: Journal) -> Figures:
+    """The figures of a run that has ended."""
+    history = journal.history()
+    owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
+    start = _start(setting, history)
+    past = history.newest - recovery_line(history, start)
+    lost = np.bincount(owner[useless(history)], minlength=len(history.subtasks))
+    kinds: Counter[str] = sum(journal.kinds, Counter())
+    taken, traffic = kinds.total(), run.traffic
+    if setting.protocol == "coor":
+        spans, spent = len(run.round_us), sum(run.round_us)
+    else:
+        spans, spent = taken, journal.duration_us
+    sent = traffic.payload + traffic.carried + traffic.control
+    return Figures(
+        checkpoints=taken,
+        local=kinds["local"],
+        forced=kinds["forced"],
+        coordinated=kinds["coordinated"],
+        rolled_past=int(past.sum()),
+        useless=int(lost.sum()),
+        deepest=int(past.max()),
+        domino=is_domino(history, start),
+        rounds_complete=len(run.round_us),
+        rounds_incomplete=run.rounds_begun - len(run.round_us),
+        checkpointing_ms=spent / 1000 / spans if spans else None,
+        messages=traffic.messages,
+        payload_bytes=traffic.payload,
+        carried_bytes=traffic.carried,
+        control_bytes=traffic.control,
+        ratio=sent / traffic.payload if traffic.payload else None,
+        operators=tuple(_operators(history, run.layout, journal, past, lost)),
+        edges=tuple(_edges(setting, run)),
+    )
+
+
+def _start(setting: Setting, history: History) -> Ints:
+    """The newest checkpoints that a restart may use: without message logs those of the last round that all took."""
+    return np.full_like(history.newest, history.newest.min()) if setting.protocol == "coor" else history.newest
+
+
+def _operators(history: History, layout: Layout, journal: Journal, past: Ints, lost: Ints) -> list[OperatorFigures]:
+    """One row per operator, in the order of the query."""
+    names = np.array([subtask.operator for subtask in history.subtasks])
+    found = []
+    for number, operator in enumerate(layout.operators):
+        of = range(number * layout.workers, (number + 1) * layout.workers)
+        kinds: Counter[str] = sum((journal.kinds[i] for i in of), Counter())
+        own = names == operator.name
+        found.append(
+            OperatorFigures(
+                operator.name,
+                layout.workers,
+                kinds["local"],
+                kinds["forced"],
+                kinds["coordinated"],
+                int(past[own].sum()),
+                int(lost[own].sum()),
+            )
+        )
+    return found
+
+
+def _edges(setting: Setting, run: Dataflow) -> list[EdgeFigures]:
+    """One row per pair of operators with channels between them, in the order of the query."""
+    messages: Counter[tuple[str, str]] = Counter()
+    channels: Counter[tuple[str, str]] = Counter()
+    subtasks = run.layout.subtasks
+    for channel, (a, b) in enumerate(zip(run.layout.sender, run.layout.receiver, strict=True)):
+        pair = subtasks[a].operator, subtasks[b].operator
+        messages[pair] += run.sent[channel]
+        channels[pair] += 1
+    intervals = setting.failure_s / setting.interval_s
+    return [
+        EdgeFigures(*pair, n, messages[pair], messages[pair] / n / intervals if intervals else 0.0)
+        for pair, n in channels.items()
+    ]
+
+
+def _starts(lengths: list[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)

@@ -1,0 +1,144 @@
+"""What a simulated dataflow run depends on, and the sizes and facts it is counted by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cklog.errors import UsageError
+from cklog.simulate.dataflow.queries import Query
+
+SECOND = 1_000_000
+"""In microseconds, the simulator's unit of time."""
+
+MARKER_BYTES = 32
+"""A marker of a coordinated round."""
+
+CONTROL_BYTES = 64
+"""A message between coordinator and worker: begin a round, or done with it."""
+
+METADATA_BYTES, METADATA_CHANNEL_BYTES = 144, 20
+"""What the coordinator is told of an independent checkpoint: a part of its own and one per channel. Measured on the
+testbed: 304 bytes with 4 channels each way, 4,136 with 100."""
+
+PROTOCOLS = ("unc", "cic-hmnr", "cic-bcs", "coor")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """All that a run depends on. The defaults are the paper's where it has them.
+
+    Parameters
+    ----------
+    protocol : one of `PROTOCOLS`
+    rate : records per second that the sources of a worker read together
+    failure_s : then the run ends
+    first_round_s : of the first coordinated round
+    load : share of a worker's time that records take if keys are spread evenly (the paper: 80 % of what it sustains)
+    interval_s, spread_s : a worker's timer fires every `interval_s` more or less `spread_s`, evenly drawn; its first
+        time at any moment of the first interval. Rounds begin every `interval_s`
+    hot_items : share of the keyed records that have one and the same key
+    delay_ms, jitter_ms : of a message between two workers
+    snapshot_ms : for which a checkpoint of one instance stops its worker
+    start_ms : of the deployment, since the epoch
+    """
+
+    query: Query
+    protocol: str
+    workers: int
+    rate: float
+    failure_s: float
+    first_round_s: float
+    load: float = 0.8
+    interval_s: float = 5.0
+    spread_s: float = 1.0
+    hot_items: float = 0.0
+    delay_ms: float = 1.0
+    jitter_ms: float = 1.0
+    snapshot_ms: float = 1.0
+    seed: int = 1
+    start_ms: int = 1_700_000_000_000
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise UsageError(f"protocol {self.protocol}: not one of {', '.join(PROTOCOLS)}")
+        for name, value, low, high in (
+            ("workers", self.workers, 1, 1000),
+            ("rate", self.rate, 0.001, 1e6),
+            ("load", self.load, 0.0, 10.0),
+            ("interval", self.interval_s, 0.001, 1e6),
+            ("spread of the interval", self.spread_s, 0.0, self.interval_s * 0.999),
+            ("failure", self.failure_s, 0.0, 1e7),
+            ("first round", self.first_round_s, 0.0, 1e7),
+            ("share of hot items", self.hot_items, 0.0, 1.0),
+            ("delay", self.delay_ms, 0.0, 1e7),
+            ("jitter", self.jitter_ms, 0.0, 1e7),
+            ("time of a snapshot", self.snapshot_ms, 0.0, 1e7),
+            ("start", self.start_ms, 0, 1 << 50),
+        ):
+            if not low <= value <= high:
+                raise UsageError(f"{name}: {value:g} is not from {low:g} to {high:g}")
+        if self.protocol == "coor":
+            _refuse_cycle(self.query)
+
+    @property
+    def processing_us(self) -> int:
+        """What a record takes of its worker's processor."""
+        return round(self.load * SECOND / (self.rate * self.query.handled()))
+
+
+def _refuse_cycle(query: Query) -> None:
+    cycle = query.cycle()
+    if not cycle:
+        return
+    first, last = cycle[0], cycle[-2]
+    message = (
+        f"coordinated checkpoints deadlock on {query.name}: {first} waits for a marker on its feedback channel "
+        f"{last}->{first}, which only its own checkpoint could send on (the cycle {' -> '.join(cycle)})"
+    )
+    raise UsageError(message, "choose --protocol unc, cic-hmnr or cic-bcs")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A checkpoint that an instance took: `number` from 1, watermarks by `Layout.out` and `Layout.into`.
+
+    `time` in milliseconds since the epoch; `kind` local, forced or coordinated; `duration_us` from when it was asked
+    for until it was there; `offset`: the next record that a source reads, None if it is no source.
+    """
+
+    instance: int
+    number: int
+    time: int
+    kind: str
+    round: int | None
+    index: int | None
+    duration_us: int
+    bytes: int
+    sent: list[int]
+    received: list[int]
+    offset: int | None
+
+
+class Log(Protocol):
+    """Where a run is written to as it goes; times in milliseconds since the epoch."""
+
+    def message(self, channel: int, seq: int, time: int) -> None:
+        """A message was sent."""
+
+    def event(self, instance: int, word: str, channel: int, number: int, time: int) -> None:
+        """An instance sent or received message `number` of a channel, or took checkpoint `number` (channel -1)."""
+
+    def checkpoint(self, taken: Taken) -> None:
+        """A checkpoint was taken."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Messages between instances and their bytes: of records, of what these carry for the protocol (`carried`), and
+    of messages that the protocol alone sends (`control`)."""
+
+    messages: int = 0
+    payload: int = 0
+    carried: int = 0
+    control: int = 0

@@ -1,0 +1,311 @@
+"""A discrete-event simulation of a stream-processing job under a checkpointing protocol, up to its failure.
+
+The model follows CheckMate's testbed (ICDE 2024, sections IV and VII). Every worker has one processor and hosts one
+instance of every operator. Sources read records at a fixed mean rate; a worker takes what has arrived in order of
+arrival, one record at a time, each for the same processing time. Messages between workers take the network's delay
+and a random part of the jitter; channels are FIFO, and those inside a worker take no time.
+
+Uncoordinated and communication-induced: each worker has a timer, and its instances checkpoint together when it fires
+and the record in process is done. A forced checkpoint is of one instance, and moves no timer. Coordinated: a round
+begins at the sources, and markers go through the channels; the next begins after the interval, or when the round is
+complete if that takes longer.
+
+Time is in whole simulated microseconds since the deployment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from cklog.simulate.dataflow.layout import Layout
+from cklog.simulate.dataflow.protocols import carried_bytes, rules_of
+from cklog.simulate.dataflow.queries import Task
+from cklog.simulate.dataflow.rounds import Rounds
+from cklog.simulate.dataflow.setting import (
+    CONTROL_BYTES,
+    MARKER_BYTES,
+    METADATA_BYTES,
+    METADATA_CHANNEL_BYTES,
+    SECOND,
+    Log,
+    Setting,
+    Taken,
+    Traffic,
+)
+
+Item = tuple[int, int, int, Any, Any]
+"""What comes to a worker: instance, channel (-1: a record for a source to read), number, carried, record.
+
+A marker of a coordinated round has the number -1, and the round in place of a record."""
+
+_MARKER = -1
+
+
+class _Worker:
+    """A processor: what has come for it, in order, and when a checkpoint was asked for."""
+
+    def __init__(self, seed: str) -> None:
+        self.come: deque[Item] = deque()
+        self.busy = False
+        self.due: int | None = None
+        self.timer = Random(seed)
+
+
+class _Reader:
+    """When records are there for a source: gaps from half to one and a half times the mean, evenly drawn."""
+
+    def __init__(self, source: int, mean_us: float, seed: str) -> None:
+        self.source = source
+        self._mean_us = mean_us
+        self._draws = Random(seed)
+
+    def gap(self) -> int:
+        """Until the next one."""
+        return round(self._mean_us * (0.5 + self._draws.random()))
+
+
+class Dataflow:
+    """One run: `run` it once, then read the rest.
+
+    Memory: per channel its watermarks and what is on its way; the state of the query's tasks; no history.
+
+    Attributes
+    ----------
+    sent, received : next number, by channel
+    rounds_begun : coordinated rounds, complete or not
+    round_us : how long each complete one took, from its beginning until the coordinator knew of its end
+    """
+
+    def __init__(self, setting: Setting, layout: Layout, log: Log) -> None:
+        self._setting = setting
+        self._log = log
+        self.layout = layout
+        self.traffic = Traffic()
+        self.sent = [0] * len(self.layout.channels)
+        self.received = [0] * len(self.layout.channels)
+        self.rounds_begun = 0
+        self.round_us: list[int] = []
+        instances = len(self.layout.subtasks)
+        self._taken = [0] * instances
+        self._read = [0] * instances
+        self._rules = rules_of(setting.protocol, instances)
+        self._rounds = Rounds(self.layout)
+        self._heard: list[Any] = [None] * len(self.sent)  # what the last message of each channel carried
+        self._arrival = [0] * len(self.sent)  # of the last message of each channel
+        self._tasks = [self._task(i) for i in range(instances)]
+        self._network = Random(f"{setting.seed}/network")
+        self._workers = [_Worker(f"{setting.seed}/timer/{w}") for w in range(setting.workers)]
+        self._agenda: list[tuple[int, int, Callable[[int, Any], None], Any]] = []
+        self._planned = 0
+        self._carried_bytes = carried_bytes(setting.protocol, instances)
+        self._processing_us = setting.processing_us
+        self._snapshot_us = round(setting.snapshot_ms * 1000)
+        self._delay_us, self._jitter_us = setting.delay_ms * 1000, setting.jitter_ms * 1000
+        self._end = round(setting.failure_s * SECOND)
+
+    def _task(self, instance: int) -> Task:
+        setting = self._setting
+        draws = Random(f"{setting.seed}/task/{self.layout.subtasks[instance]}")
+        return setting.query.task(setting.query.operators[instance // setting.workers], draws, setting.hot_items)
+
+    def run(self) -> None:
+        """From the deployment to the failure."""
+        setting = self._setting
+        for number, worker in enumerate(self._workers):
+            for source in self.layout.sources(number):
+                share = self.layout.operators[source // setting.workers].share
+                seed = f"{setting.seed}/source/{self.layout.subtasks[source]}"
+                reader = _Reader(source, SECOND / (setting.rate * share), seed)
+                self._plan(reader.gap(), self._read_next, reader)
+            if setting.protocol != "coor":
+                self._plan(round(worker.timer.random() * setting.interval_s * SECOND), self._fire, number)
+        if setting.protocol == "coor":
+            self._plan(round(setting.first_round_s * SECOND), self._begin_round, None)
+        while self._agenda and self._agenda[0][0] < self._end:
+            now, _, happens, to = heappop(self._agenda)
+            happens(now, to)
+
+    def _plan(self, time: int, happens: Callable[[int, Any], None], to: Any) -> None:
+        """Let something happen; of things at the same time, what was planned first comes first."""
+        heappush(self._agenda, (time, self._planned, happens, to))
+        self._planned += 1
+
+    # --- records
+
+    def _read_next(self, now: int, reader: _Reader) -> None:
+        """A record is there for a source to read."""
+        self._plan(now + reader.gap(), self._read_next, reader)
+        self._arrive(now, (reader.source, -1, 0, None, None))
+
+    def _arrive(self, now: int, item: Item) -> None:
+        """Something has come for an instance."""
+        number = item[0] % len(self._workers)
+        worker = self._workers[number]
+        worker.come.append(item)
+        if not worker.busy:
+            self._proceed(now, number)
+
+    def _proceed(self, now: int, number: int) -> None:
+        """A free worker takes the checkpoint that is due, or the next thing that has come."""
+        worker = self._workers[number]
+        took = 0
+        while not took:
+            if worker.due is not None:
+                took = self._checkpoint_all(now, number, worker.due)
+                worker.due = None
+            elif worker.come:
+                took = self._take(now, worker, worker.come.popleft())
+            else:
+                worker.busy = False
+                return
+        worker.busy = True
+        self._plan(now + took, self._proceed, number)
+
+    def _take(self, now: int, worker: _Worker, item: Item) -> int:
+        """Process what has come. How long it takes: 0 if nothing can be done yet."""
+        instance, channel, number, carried, record = item
+        if channel in self._rounds.blocked[instance]:
+            self._rounds.put_aside(instance, item)
+            return 0
+        if number == _MARKER:
+            return self._align(now, worker, item)
+        took = self._processing_us
+        if channel < 0:
+            self._read[instance] += 1
+        else:
+            if carried is not self._heard[channel]:
+                self._heard[channel] = carried
+                took += self._heed(now, instance, carried)
+            self.received[channel] = number + 1
+            self._log.event(instance, "receive", channel, number, self._ms(now))
+        for key, made in self._tasks[instance].handle(record, now):
+            self._send(now + took, instance, key, made)
+        return max(took, 1)
+
+    def _heed(self, now: int, instance: int, carried: Any) -> int:
+        """Do what a message asks for before it is taken. How long that takes."""
+        rules, took = self._rules[instance], 0
+        if rules.forces(carried):
+            rules.checkpoint(carried)
+            took = self._checkpoint(now, now, instance, "forced")
+        rules.receive(carried)
+        return took
+
+    def _send(self, time: int, instance: int, key: int, record: Any) -> None:
+        """Send a record on, unless it leaves the job or the failure comes first."""
+        first, ways = self.layout.ways[instance]
+        if not ways or time >= self._end:
+            return
+        channel = first + key % ways
+        receiver, number = self.layout.receiver[channel], self.sent[channel]
+        self.sent[channel] = number + 1
+        self.traffic.messages += 1
+        self.traffic.payload += self._setting.query.payload_bytes
+        self.traffic.carried += self._carried_bytes
+        self._log.message(channel, number, self._ms(time))
+        self._log.event(instance, "send", channel, number, self._ms(time))
+        self._transmit(time, (receiver, channel, number, self._rules[instance].send(receiver), record))
+
+    def _transmit(self, time: int, item: Item) -> None:
+        """Through the network; or at once inside the worker, which is busy until `time`."""
+        receiver, channel, workers = item[0], item[1], len(self._workers)
+        if self.layout.sender[channel] % workers == receiver % workers:
+            self._workers[receiver % workers].come.append(item)
+            return
+        self._arrival[channel] = max(self._arrival[channel], time + self._network_us())  # FIFO
+        self._plan(self._arrival[channel], self._arrive, item)
+
+    def _network_us(self) -> int:
+        return round(self._delay_us + self._jitter_us * self._network.random())
+
+    # --- checkpoints
+
+    def _fire(self, now: int, number: int) -> None:
+        """A worker's timer: its instances checkpoint as soon as it is free."""
+        setting, worker = self._setting, self._workers[number]
+        gap_s = setting.interval_s + setting.spread_s * (2 * worker.timer.random() - 1)
+        self._plan(now + round(gap_s * SECOND), self._fire, number)
+        if worker.due is None:
+            worker.due = now
+        if not worker.busy:
+            self._proceed(now, number)
+
+    def _checkpoint_all(self, now: int, number: int, due: int) -> int:
+        """All instances of a worker, at one moment. How long it takes."""
+        took = 0
+        for instance in self.layout.on(number):
+            self._rules[instance].checkpoint()
+            took += self._checkpoint(now, due, instance, "local")
+        return max(took, 1)
+
+    def _checkpoint(self, now: int, due: int, instance: int, kind: str) -> int:
+        """One instance, asked to at `due`. How long it takes."""
+        self._taken[instance] += 1
+        layout = self.layout
+        taken = Taken(
+            instance=instance,
+            number=self._taken[instance],
+            time=self._ms(now),
+            kind=kind,
+            round=self.rounds_begun if kind == "coordinated" else None,
+            index=self._rules[instance].index,
+            duration_us=now - due + self._snapshot_us,
+            bytes=self._tasks[instance].state_bytes(),
+            sent=[self.sent[c] for c in layout.out[instance]],
+            received=[self.received[c] for c in layout.into[instance]],
+            offset=None if layout.into[instance] else self._read[instance],
+        )
+        self._log.checkpoint(taken)
+        self._log.event(instance, "checkpoint", -1, taken.number, taken.time)
+        if kind != "coordinated":
+            channels = len(taken.sent) + len(taken.received)
+            self.traffic.control += METADATA_BYTES + METADATA_CHANNEL_BYTES * channels
+        return self._snapshot_us
+
+    def _ms(self, time: int) -> int:
+        return self._setting.start_ms + time // 1000
+
+    # --- coordinated rounds
+
+    def _begin_round(self, now: int, _: None) -> None:
+        """The coordinator tells every worker."""
+        self.rounds_begun += 1
+        self._rounds.begin(now)
+        for number in range(len(self._workers)):
+            self.traffic.control += CONTROL_BYTES
+            self._plan(now + self._network_us(), self._order, number)
+
+    def _order(self, now: int, number: int) -> None:
+        """A worker is told: its sources checkpoint before they read on."""
+        worker = self._workers[number]
+        for source in self.layout.sources(number):
+            worker.come.appendleft((source, -1, _MARKER, None, None))
+        if not worker.busy:
+            self._proceed(now, number)
+
+    def _align(self, now: int, worker: _Worker, item: Item) -> int:
+        """A marker has come. If it is the last one: checkpoint, send markers on, and take up what was put aside."""
+        instance, channel, *_ = item
+        since = self._rounds.marker(now, instance, channel)
+        if since is None:
+            return 0
+        took = self._checkpoint(now, since, instance, "coordinated")
+        worker.come.extendleft(reversed(self._rounds.taken_up(instance)))
+        for way in self.layout.out[instance]:
+            self.traffic.control += MARKER_BYTES
+            self._transmit(now + took, (self.layout.receiver[way], way, _MARKER, None, None))
+        if self._rounds.checkpointed(instance):
+            self.traffic.control += CONTROL_BYTES
+            self._plan(now + took + self._network_us(), self._report, None)
+        return max(took, 1)
+
+    def _report(self, now: int, _: None) -> None:
+        """A worker tells the coordinator that its instances are done; the last one ends the round."""
+        if self._rounds.reported():
+            begun = self._rounds.begun_us
+            self.round_us.append(now - begun)
+            self._plan(max(now, begun + round(self._setting.interval_s * SECOND)), self._begin_round, None)

@@ -1,0 +1,1 @@
+"""Checksums and compressions that several formats share."""

@@ -1,0 +1,1 @@
+"""Flink checkpoints and savepoints."""

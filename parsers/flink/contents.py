@@ -1,0 +1,106 @@
+"""Where the bytes of a piece of Flink's state are: in the metadata, or in a file that it names.
+
+A relative name means a file beside the metadata. An absolute one is of the place where the snapshot was written: the
+file is looked for beside the metadata, and in the job's folder if that is above it, by the same way on from the job's
+id. Nothing outside the folder that PATH names is opened.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from cklog.engine import Split
+from cklog.parsers.flink.java import Cursor
+from cklog.storage import open_file
+
+_JOB = re.compile(r"[0-9a-f]{32}")
+
+_BEYOND_A_PATH = re.compile("[?#]")
+"""A stored name must not become a part of a remote URI that says with whom to speak."""
+
+BYTES_IN_ALL = 256 << 20
+"""Bytes of state files that are read for one snapshot at the most; sources and sinks keep a few kB."""
+
+
+class Piece(NamedTuple):
+    """A stretch of bytes: of a file, or (`at`) of the metadata itself. `bytes` None: the writer did not know."""
+
+    name: str
+    file: str | None
+    start: int | None
+    bytes: int | None
+    scope: str | None = None
+    at: int | None = None
+
+
+class Contents:
+    """Reads pieces of state for one snapshot."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        self._left = BYTES_IN_ALL
+
+    def of(self, data: bytes, piece: Piece) -> Cursor | str:
+        """The bytes of a piece, `data` being the metadata; or why they are not there."""
+        if piece.at is not None:
+            return Cursor(data, piece.at, piece.at + (piece.bytes or 0))
+        if piece.file is None:
+            return Cursor(b"")
+        for uri in candidates(self._split, piece.file):
+            try:
+                with open_file(uri) as file:
+                    start = piece.start or 0
+                    size = max(file.size() - start, 0)
+                    size = size if piece.bytes is None else min(size, piece.bytes)
+                    if size > self._left:
+                        return f"{size} bytes of state, more than is read"
+                    self._left -= size
+                    file.seek(start)
+                    return Cursor(file.read(size))
+            except (OSError, ValueError, pa.ArrowException):
+                continue
+        return f"{piece.file} is not beside the metadata, nor in the job's folder above it"
+
+
+def candidates(split: Split, stored: str) -> list[str]:
+    """URIs at which a stored file may be found, the likeliest first.
+
+    >>> split = Split("s3://b/copy/ab/chk-1/_metadata?region=x", "chk-1/_metadata", "", 0, 9, 9)
+    >>> candidates(split, "77-88")
+    ['s3://b/copy/ab/chk-1/77-88?region=x']
+    """
+    bare, mark, query = split.uri.partition("?") if "://" in split.uri else (split.uri, "", "")
+    folder = posixpath.dirname(bare)
+    found = []
+    if ":" not in stored and not stored.startswith("/"):
+        inner = posixpath.normpath(stored)
+        found += [] if inner.startswith("..") else [posixpath.join(folder, inner)]
+    else:
+        found.append(posixpath.join(folder, posixpath.basename(stored)))
+        found += _below_job(split.path, bare, stored)
+    safe = [one for one in found if "://" not in one or not _BEYOND_A_PATH.search(one.removeprefix(folder))]
+    return [one + mark + query for one in safe]
+
+
+def _below_job(path: str, bare: str, stored: str) -> list[str]:
+    """The place of an absolute file in the job's folder above the metadata, if that folder lies below PATH.
+
+    >>> job = "0123456789abcdef0123456789abcdef"
+    >>> path = f"jobs/{job}/chk-1/_metadata"
+    >>> _below_job(path, f"/copy/{path}", f"file:/mnt/{job}/taskowned/7") == [f"/copy/jobs/{job}/taskowned/7"]
+    True
+    """
+    above = posixpath.dirname(path).split("/")
+    jobs = [part for part in above if _JOB.fullmatch(part)]
+    parts = stored.split("/")
+    if not jobs or jobs[-1] not in parts or not bare.endswith("/" + path):
+        return []
+    rest = parts[parts.index(jobs[-1]) + 1 :]
+    if not rest or any(part in ("", ".", "..") for part in rest):
+        return []
+    last = len(above) - 1 - above[::-1].index(jobs[-1])
+    return [posixpath.join(bare[: -len(path)], *above[: last + 1], *rest)]

@@ -1,0 +1,233 @@
+"""Serialized splits, enumerators and transactions of Flink's connectors, each with the version of its serializer.
+
+    split       Kafka (0)    utf topic  partition:i32  start:i64  stop:i64
+                dynamic (1)  utf cluster  0:i32  Kafka        (2)  utf cluster  bool [until:i64]  0:i32  Kafka
+                numbers (1)  utf id  next:i64  last:i64
+    enumerator  Kafka (1)    n:i32 (utf topic  partition:i32)*n, all of them assigned
+                Kafka (2)    n:i32 (utf topic  partition:i32  status:i32)*n  discovered:bool
+                Kafka (3)    n:i32 0:i32 (length:i32 Kafka  status:i32)*n  discovered:bool
+                numbers (1)  n:i32 numbers*n, the splits that no reader has
+    writer      (1)  utf prefix
+                (2)  utf prefix  subtask:i32  subtasks:i32  ownership:i32  n:i32 (utf id  checkpoint:i64)*n
+    collector   (1)  b91f252c LIST(committable)                   (2)  b91f252c LIST(checkpoint)
+    checkpoint  (0, 1)     id:i64 [1: subtasks:i32] LIST(subtask)
+    subtask     (0, 1, 2)  [1, 2: subtask:i32] LIST(request) n:i32 [0, 1: drained:i32] failed:i32
+    request     (0)        version:i32 length:i32 committable  retries:i32  state:i32
+    committable (1)        epoch:i16 producer:i64 utf id
+    LIST(x)     version:i32 n:i32 (length:i32 x)*n
+
+A function for each yields (byte, entry, cells) for rows of the table of snapshots, and raises `Malformed` or `Unknown`
+unless all of the bytes are laid out so, topics have names that Kafka allows, and numbers are possible. Offsets are the
+next ones to read, ends are exclusive; Kafka's markers (-1 latest, -2 earliest, -3 committed, the smallest number: none
+yet) stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+
+Found = tuple[int, str, dict[str, Any]]
+Layout = Callable[[int, Cursor], Iterator[Found]]
+Cells = dict[str, Any]
+
+_NONE = -(1 << 63)
+_BIGGEST = (1 << 63) - 1
+_LOWEST_MARKER = -3
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
+_STATUS = {0: "assigned", 1: "unassigned"}
+_COLLECTOR = bytes.fromhex("b91f252c")
+_FATES = {0: "pending", 1: "pending", 2: "failed", 3: "committed"}
+"""Of a request to commit: received, to be tried again, failed, done."""
+
+
+def kafka_split(version: int, cursor: Cursor) -> Iterator[Found]:
+    """A partition and its offsets, by KafkaPartitionSplitSerializer."""
+    _known(version, 0)
+    at = cursor.at
+    cells = _kafka(cursor)
+    cursor.done("a split")
+    yield at, "source", cells
+
+
+def dynamic_split(version: int, cursor: Cursor) -> Iterator[Found]:
+    """The same with its cluster, by DynamicKafkaSourceSplitSerializer."""
+    _known(version, 1, 2)
+    at = cursor.at
+    cluster = cursor.utf("a cluster")
+    if version == 2 and cursor.flag("whether the split is kept"):
+        cursor.i64("until when")
+    _known(cursor.i32("a version"), 0)
+    cells = _kafka(cursor) | {"kind": "dynamic-kafka", "detail": cluster}
+    cursor.done("a split")
+    yield at, "source", cells
+
+
+def number_split(version: int, cursor: Cursor) -> Iterator[Found]:
+    """A range of numbers, of the sources that generate data."""
+    _known(version, 1)
+    yield from _numbers(cursor)
+    cursor.done("a split")
+
+
+def _kafka(cursor: Cursor) -> Cells:
+    name = _partition(cursor)
+    start, stop = _position(cursor), _position(cursor)
+    return {"name": name, "kind": "kafka", "offset": start, "stop": None if stop == _NONE else stop}
+
+
+def _partition(cursor: Cursor) -> str:
+    at = cursor.at
+    topic, partition = cursor.utf("a topic"), cursor.i32("a partition")
+    if not _TOPIC.fullmatch(topic) or partition < 0:
+        raise Malformed(at, "no partition of Kafka")
+    return f"{topic}-{partition}"
+
+
+def _position(cursor: Cursor) -> int:
+    """An offset or a marker."""
+    found = cursor.i64("an offset")
+    if found < _LOWEST_MARKER and found != _NONE:
+        raise Malformed(cursor.at - 8, f"an offset of {found}")
+    return found
+
+
+def _numbers(cursor: Cursor) -> Iterator[Found]:
+    at = cursor.at
+    name, start, last = cursor.utf("a split"), cursor.i64("a number"), cursor.i64("a number")
+    if not name or start > last:
+        raise Malformed(at, "no range of numbers")
+    stop = None if last == _BIGGEST else last + 1
+    yield at, "source", {"name": name, "kind": "number-sequence", "offset": start, "stop": stop}
+
+
+def kafka_enumerator(version: int, cursor: Cursor) -> Iterator[Found]:
+    """Which partitions readers have, by KafkaSourceEnumStateSerializer."""
+    _known(version, 1, 2, 3)
+    start = cursor.at
+    count = cursor.count(6, "partitions")
+    if version == 3:
+        _known(cursor.i32("a version"), 0)
+    for _ in range(count):
+        at = cursor.at
+        cells = _enumerated(cursor) if version == 3 else {"name": _partition(cursor)}
+        status = cursor.i32("a status") if version > 1 else 0
+        if status not in _STATUS:
+            raise Unknown(f"a status {status}")
+        yield at, "enumerator", cells | {"kind": _STATUS[status]}
+    if version > 1 and not cursor.flag("whether partitions were looked for"):
+        yield start, "enumerator", {"kind": "discovering"}
+    cursor.done("an enumerator")
+
+
+def _enumerated(cursor: Cursor) -> Cells:
+    """A split of an enumerator, version 3."""
+    inner = Cursor(cursor.data, cursor.blob("a split"), cursor.at)
+    cells = _kafka(inner)
+    inner.done("a split")
+    return {"name": cells["name"], "offset": cells["offset"]}
+
+
+def number_enumerator(version: int, cursor: Cursor) -> Iterator[Found]:
+    """Ranges that no reader has yet."""
+    _known(version, 1)
+    for _ in range(cursor.count(18, "splits")):
+        yield from _numbers(cursor)
+    cursor.done("an enumerator")
+
+
+def kafka_writer(version: int, cursor: Cursor) -> Iterator[Found]:
+    """Transactions of a writer that are to be committed, by KafkaWriterStateSerializer."""
+    _known(version, 1, 2)
+    at = cursor.at
+    yield at, "transaction", {"name": _transaction(cursor), "kind": "prefix"}
+    if version == 2:
+        cursor.skip(12, "whose transactions they are")
+        for _ in range(cursor.count(10, "transactions")):
+            at = cursor.at
+            name = _transaction(cursor)
+            yield at, "transaction", {"name": name, "kind": "open", "checkpoint": cursor.i64("a checkpoint")}
+    cursor.done("a writer")
+
+
+def _transaction(cursor: Cursor) -> str:
+    name = cursor.utf("a transactional id")
+    if not name:
+        raise Malformed(cursor.at, "an empty transactional id")
+    return name
+
+
+def kafka_committer(version: int, cursor: Cursor) -> Iterator[Found]:
+    """Transactions that were to be committed when the checkpoint was complete."""
+    _known(version, 1, 2)
+    at = cursor.skip(4, "the start of a collector")
+    if cursor.data[at : cursor.at] != _COLLECTOR:
+        raise Unknown("no collector of committables")
+    for inner, number in _listed(cursor, (1,) if version == 1 else (0, 1)):
+        if version == 1:
+            yield inner.at, "transaction", _committable(inner) | {"kind": "pending"}
+            inner.done("a committable")
+        else:
+            yield from _of_checkpoint(inner, number)
+    cursor.done("a collector")
+
+
+def _of_checkpoint(cursor: Cursor, version: int) -> Iterator[Found]:
+    checkpoint = cursor.i64("a checkpoint")
+    if version == 1:
+        cursor.i32("the number of subtasks")
+    for inner, number in _listed(cursor, (0, 1, 2)):
+        if number:
+            inner.i32("a subtask")
+        for request, _ in _listed(inner, (0,)):
+            yield _request(request, checkpoint)
+        inner.skip(8 if number == 2 else 12, "counts of committables")
+        inner.done("a subtask's committables")
+    cursor.done("a checkpoint's committables")
+
+
+def _request(cursor: Cursor, checkpoint: int) -> Found:
+    _known(cursor.i32("a version"), 1)
+    inner = Cursor(cursor.data, cursor.blob("a committable"), cursor.at)
+    at = inner.at
+    cells = _committable(inner) | {"checkpoint": checkpoint}
+    inner.done("a committable")
+    cursor.i32("a number of retries")
+    fate = cursor.i32("the state of a request")
+    cursor.done("a request")
+    if fate not in _FATES:
+        raise Unknown(f"a request in state {fate}")
+    return at, "transaction", cells | {"kind": _FATES[fate]}
+
+
+def _committable(cursor: Cursor) -> Cells:
+    at = cursor.skip(2, "an epoch")
+    epoch = int.from_bytes(cursor.data[at : cursor.at], "big", signed=True)
+    producer = cursor.i64("a producer")
+    return {"name": _transaction(cursor), "detail": f"producer {producer} epoch {epoch}"}
+
+
+def _listed(cursor: Cursor, versions: tuple[int, ...]) -> Iterator[tuple[Cursor, int]]:
+    """Each of a LIST, and the version of its serializer."""
+    version = cursor.i32("a version")
+    _known(version, *versions)
+    for _ in range(cursor.count(4, "elements")):
+        yield Cursor(cursor.data, cursor.blob("an element"), cursor.at), version
+
+
+def _known(version: int, *versions: int) -> None:
+    if version not in versions:
+        raise Unknown(f"version {version}")
+
+
+LAYOUTS: dict[str, tuple[tuple[Layout, ...], str]] = {
+    "SourceReaderState": ((kafka_split, dynamic_split, number_split), "unknown-split"),
+    "writer_raw_states": ((kafka_writer,), "unknown-writer"),
+    "streaming_committer_raw_states": ((kafka_committer,), "unknown-committable"),
+}
+"""By the name of a list: what its elements may be, and what to call others."""
+
+ENUMERATORS: tuple[Layout, ...] = (kafka_enumerator, number_enumerator)

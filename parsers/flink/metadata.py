@@ -1,0 +1,244 @@
+"""Flink's `_metadata`: what a checkpoint or savepoint consists of. Versions 2 to 6 (Flink 1.3 to 2.3), and 7.
+
+    file      = magic 4960672d  version:i32  checkpoint:i64  n:i32 MASTER*n  n:i32 OPERATOR*n  [4-: properties]
+    MASTER    = magic c96b1696  length:i32  (version:i32  utf name  length:i32 bytes)
+    OPERATOR  = [5-: utf name  utf uid]  id:16  parallelism:i32  most:i32  [2: 1:i32]  [3-: STREAM, the coordinator's]
+                n:i32  (index:i32 SUBTASK)*n     from version 3 on: n < 0, all of it had finished and nothing follows;
+                                                 index < 0, instance -index - 1 had finished and has no SUBTASK
+    SUBTASK   = [2: duration:i64 0:i32]  0|1:i32 [STATES] managed  0|1:i32 [STATES] raw  KEYED managed  KEYED raw
+                [3-: n:i32 CHANNEL*n input  n:i32 CHANNEL*n output]  [7: 0|1:u8 [checkpoint:i64]]
+    properties = a serialized CheckpointProperties, or a serialized null
+
+Integers are big-endian; STREAM, STATES, KEYED and CHANNEL are those of `cklog.parsers.flink.handles`. The job manager
+writes the file last. It has no checksum: a cut or a longer file does not decode, a flipped bit may well. Version 7 is
+not released; in it, an instance's state may be that of an older checkpoint. Of a file that does not decode to its last
+byte nothing is told but where and why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.parsers.flink.contents import Piece
+from cklog.parsers.flink.handles import Handles, Owner, handle_row
+from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
+from cklog.parsers.flink.rows import Row, batch, row
+from cklog.parsers.flink.sources import coordinated
+from cklog.storage import open_file
+
+READER = "cklog.parsers.flink.metadata:read"
+
+VERSIONS = range(2, 8)
+UNRELEASED = 7
+
+_MAGIC, _MASTER_MAGIC = "4960672d", "c96b1696"
+_FILE_LIMIT = 1 << 30
+"""Bytes of a metadata file at the most: some ten million handles."""
+
+_ROWS_AT_ONCE = 1 << 13
+_BYTES_OF_ROW = 32
+"""A row of a real file takes more. If rows are smaller, the file is decoded twice, so that they need not be held."""
+
+_PROPERTIES_LIMIT = 16 << 10
+"""Bytes of properties that are decoded; real ones take less than one thousand."""
+
+_OWN = re.compile(r"(.*/chk-([0-9]{1,19}))(?:/|\Z)")
+_SAVEPOINT = re.compile(r"(.*/savepoint-[0-9a-f]{6}-[0-9a-f]{12})(?:/|\Z)")
+_JOB = re.compile(r"(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
+
+
+class UnknownVersion(Exception):
+    """The file is of a version that this reader does not know."""
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The rows of one whole `_metadata`, or its damage; a `cklog.engine.Reader` for the table snapshots."""
+    if split.size > _FILE_LIMIT:
+        yield Damage(split.path, "corrupt-metadata", 0, f"{split.size} bytes, more than metadata ever has")
+        return
+    try:
+        with open_file(split.uri) as file:
+            data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {error}".splitlines()[0])
+        return
+    try:
+        yield from _batches(split, data, columns)
+    except Malformed as reason:
+        yield Damage(split.path, "corrupt-metadata", reason.at, reason.why)
+    except UnknownVersion as reason:
+        yield Damage(split.path, "unknown-version", 4, str(reason))
+
+
+def _batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """All rows, once the whole file is known to decode."""
+    most = _ROWS_AT_ONCE + len(data) // _BYTES_OF_ROW
+    found = rows(split, data)
+    held = list(islice(found, most))
+    if len(held) < most:
+        yield batch(held, columns, split.path)
+        return
+    del held
+    for _ in found:
+        pass
+    found = rows(split, data)
+    while held := list(islice(found, _ROWS_AT_ONCE)):
+        yield batch(held, columns, split.path)
+
+
+def rows(split: Split, data: bytes) -> Iterator[Row]:
+    """Rows of the table of snapshots in the order of the file, the snapshot itself as the last one.
+
+    Raises
+    ------
+    Malformed
+        where the bytes stop making sense; the rows before are not to be believed either.
+    UnknownVersion
+        before the first row.
+    """
+    cursor = Cursor(data)
+    _expect(cursor, _MAGIC, "a metadata file")
+    version = cursor.i32("a version")
+    if version not in VERSIONS:
+        raise UnknownVersion(f"version {version}; known are {VERSIONS[0]} to {VERSIONS[-1]}")
+    checkpoint = cursor.i64("a checkpoint")
+    if checkpoint < 0:
+        raise Malformed(8, f"the checkpoint is {checkpoint}")
+    handles = Handles(cursor, split)
+    for _ in range(cursor.count(8, "master hooks")):
+        yield _master(cursor)
+    for _ in range(cursor.count(28, "operators")):
+        yield from _operator(cursor, handles, version)
+    if version == UNRELEASED:
+        detail = "version 7 is of no release of Flink; it is read as it was proposed"
+        yield row(4, "unread", kind="unreleased-version", detail=detail)
+    properties: dict[str, str | None] = {}
+    if version >= 4:
+        at = cursor.at
+        try:
+            properties = _properties(cursor)
+        except Unknown as reason:
+            yield row(at, "unread", kind="unknown-properties", detail=str(reason))
+    else:
+        cursor.done("the last operator")
+    folder = _folder(handles.folders, checkpoint, properties.get("name"))
+    yield row(0, "snapshot", checkpoint=checkpoint, version=version, bytes=len(data), file=folder, **properties)
+
+
+def _expect(cursor: Cursor, magic: str, what: str) -> None:
+    at = cursor.skip(4, f"the start of {what}")
+    if cursor.data[at : cursor.at].hex() != magic:
+        raise Malformed(at, f"{what} begins with {magic}, and here is {cursor.data[at : cursor.at].hex()}")
+
+
+def _master(cursor: Cursor) -> Row:
+    """The state of a hook in the job manager."""
+    at = cursor.at
+    _expect(cursor, _MASTER_MAGIC, "the state of a master hook")
+    inner = Cursor(cursor.data, cursor.blob("the state of a master hook"), cursor.at)
+    inner.i32("a version")
+    name = inner.utf("the name of a master hook")
+    start = inner.blob("the state of a master hook")
+    inner.done("the state of a master hook")
+    piece = Piece("inline", None, None, inner.at - start, None, start)
+    return handle_row(at, Owner(None, None, "master"), piece, name)
+
+
+def _operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[Row]:
+    at = cursor.at
+    name, uid = (cursor.utf("an operator's name"), cursor.utf("an operator's uid")) if version >= 5 else ("", "")
+    start = cursor.skip(16, "an operator's id")
+    operator = cursor.data[start : cursor.at].hex()
+    parallelism, most = cursor.i32("a parallelism"), cursor.i32("a highest parallelism")
+    if not 0 < parallelism <= most:
+        raise Malformed(cursor.at - 8, f"a parallelism of {parallelism}, {most} at the most")
+    if version == 2:
+        cursor.i32("the length of a chain")
+    place = cursor.at
+    piece = handles.coordinator() if version >= 3 else None
+    count = cursor.i32("the number of subtasks")
+    if count > parallelism or (count < 0 and version == 2):
+        raise Malformed(cursor.at - 4, f"{count} subtasks where the parallelism is {parallelism}")
+    yield row(
+        at,
+        "operator",
+        operator=operator,
+        name=name or None,
+        uid=uid or None,
+        parallelism=parallelism,
+        max_parallelism=most,
+        kind="finished" if count < 0 else None,
+        detail=None if piece is None else str(piece.bytes),
+    )
+    if piece is not None:
+        yield handle_row(place, Owner(operator, None, "coordinator"), piece)
+        yield from coordinated(cursor.data, piece, operator)
+    for _ in range(count):
+        yield from _subtask(cursor, handles, version, operator, parallelism)
+
+
+def _subtask(cursor: Cursor, handles: Handles, version: int, operator: str, parallelism: int) -> Iterator[Row]:
+    at = cursor.at
+    index = cursor.i32("a subtask")
+    finished = index < 0 and version >= 3
+    subtask = -index - 1 if finished else index
+    if not 0 <= subtask < parallelism:
+        raise Malformed(at, f"subtask {subtask} where the parallelism is {parallelism}")
+    if finished:
+        yield row(at, "finished", operator=operator, subtask=subtask)
+        return
+    if version == 2:
+        cursor.i64("a duration")
+        if cursor.i32("the number of legacy states"):
+            raise Malformed(cursor.at - 4, "state of Flink 1.2 or before")
+    yield from handles.operator_state(operator, subtask, "managed-operator")
+    yield from handles.operator_state(operator, subtask, "raw-operator")
+    yield from handles.keyed_state(operator, subtask, "managed-keyed")
+    yield from handles.keyed_state(operator, subtask, "raw-keyed")
+    if version >= 3:
+        yield from handles.channels(operator, subtask, "input", version >= 6)
+        yield from handles.channels(operator, subtask, "output", version >= 6)
+    if version == UNRELEASED and cursor.flag("whether the state is an older checkpoint's"):
+        place, older = cursor.at, cursor.i64("a checkpoint")
+        yield row(place, "reference", operator=operator, subtask=subtask, checkpoint=older)
+
+
+def _properties(cursor: Cursor) -> dict[str, str | None]:
+    """Name and kind (the way of writing) of the snapshot, and as its detail the settings that are on."""
+    length = cursor.end - cursor.at
+    if length > _PROPERTIES_LIMIT:
+        raise Unknown(f"{length} bytes of properties")
+    found = serialized(cursor)
+    if found is None:
+        return {}
+    if not isinstance(found, Instance) or not isinstance(found.fields.get("checkpointType"), Instance):
+        raise Unknown("properties of an unknown class")
+    of_type = found.fields["checkpointType"].fields
+    name, written = of_type.get("name"), of_type.get("formatType", of_type.get("sharingFilesStrategy"))
+    return {
+        "name": name if isinstance(name, str) else None,
+        "kind": written.name if isinstance(written, Constant) else None,
+        "detail": ",".join(sorted(name for name, value in found.fields.items() if value is True)),
+    }
+
+
+def _folder(folders: set[str], checkpoint: int, name: str | None) -> str | None:
+    """Where the snapshot's own folder was when it was written; None if its handles do not tell, or disagree.
+
+    >>> _folder({"file:/a/chk-3", "file:/a/shared", "file:/a/chk-2"}, 3, "Checkpoint")
+    'file:/a/chk-3'
+    >>> _folder({f"s3://b/{'0a' * 16}/taskowned/x"}, 3, "Checkpoint")
+    's3://b/0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/chk-3'
+    """
+    if name is not None and "Savepoint" in name:
+        found = {match[1] for folder in folders if (match := _SAVEPOINT.match(folder))}
+        return found.pop() if len(found) == 1 else None
+    own = {match[1] for folder in folders if (match := _OWN.match(folder)) and int(match[2]) == checkpoint}
+    jobs = {f"{match[1]}/chk-{checkpoint}" for folder in folders if (match := _JOB.match(folder))}
+    found = own or jobs
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,288 @@
+"""Checkpoints and savepoints of Flink (1.3 to 2.3) on disk: folders, and where the files that they name are now.
+
+    <root>/…/<job id, 32 hex>/chk-<n>/_metadata      and files of that checkpoint alone, named relative to it
+    <root>/…/<job id>/shared/…                       files of incremental backends, named by absolute URI
+    <root>/…/<job id>/taskowned/…                    files that the task managers own (changelog, merged files)
+    <root>/…/<job id>/dstl/…                         segments of the changelog, often below another root
+    <root>/…/savepoint-<6 hex>-<12 hex>/_metadata    and its files, all of them named relative to it
+
+`_metadata` is written last: a chk-<n> without one is in progress or was left by a crash. PATH is one chk-<n>, a job's
+folder, or a root with many. A stored absolute path is looked for where `--map` says, below PATH, and, since copies are
+what people look at, in the folder below PATH that has the same job id.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.inputs.snapshots import SNAPSHOTS, Area, Place, SnapshotFolder, StateFile
+from cklog.model import InputUsed
+from cklog.parsers.flink.job_log import job_log
+from cklog.parsers.flink.metadata import READER
+from cklog.parsers.flink.uid import operator_id
+from cklog.storage import Root
+
+MAGIC = bytes.fromhex("4960672d")
+_METADATA = "_metadata"
+_CHECKPOINT = re.compile(r"chk-([0-9]{1,18})")
+_SAVEPOINT = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
+_JOB = re.compile(r"[0-9a-f]{32}")
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
+_IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_OF_A_NAME = 100
+"""Files of one name that are looked at: the names are random, and two of one name are copies."""
+
+
+class _Folder(NamedTuple):
+    """Where the files of a stored folder are: below PATH, or `elsewhere` by a map (then `sizes` are of that place)."""
+
+    path: str
+    sizes: dict[str, int]
+    outside: bool
+    moved: bool
+
+
+class Flink:
+    """Snapshots below a folder, listed once; `snapshots` tells them, `place` finds what they name.
+
+    `only` is the name of the one checkpoint that PATH is; the folder of its job is what is listed then.
+    """
+
+    name = "flink"
+    tables: ClassVar = {"snapshots": SNAPSHOTS}
+
+    @staticmethod
+    def recognises(root: Root) -> bool:
+        """Whether there is a `_metadata` of Flink's, or a job's folder with a chk-<n>."""
+        entries, folders = root.tree()
+        name = root.parent()[1]
+        if any(_CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_above(f, name)) for f in folders):
+            return True
+        if _is_checkpoint(root):
+            return True
+        found = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
+        return any(root.read(path, len(MAGIC)) == MAGIC for path in found[:8])
+
+    def __init__(self, root: Root) -> None:
+        self.only: str | None = None
+        if _is_checkpoint(root):
+            root, self.only = root.parent()  # one checkpoint of a job: its shared files lie beside it
+        self._root = root
+        self._name = root.parent()[1]
+        entries, self._folders = root.tree()
+        self._sizes = {entry.path: entry.size for entry in entries}
+        self._known = frozenset(self._folders)
+        self._resolved: dict[tuple[str, str], _Folder] = {}
+        self._placed: dict[str, dict[str, Place]] = {}
+        self._mapped: dict[str, dict[str, int]] = {}
+
+    @cached_property
+    def snapshots(self) -> tuple[SnapshotFolder, ...]:
+        """Every snapshot folder, with its metadata or without, sorted by path."""
+        complete = {posixpath.dirname(path) for path in self._sizes if posixpath.basename(path) == _METADATA}
+        begun = {f for f in self._folders if _CHECKPOINT.fullmatch(posixpath.basename(f))}
+        begun = {f for f in begun if _JOB.fullmatch(_above(f, self._name))}
+        held: dict[str, list[int]] = {}
+        for path, size in self._sizes.items():
+            held.setdefault(posixpath.dirname(path), []).append(size)
+        return tuple(
+            self._snapshot(path, path in complete, held.get(path, []))
+            for path in sorted(complete | begun)
+            if self.only in (None, path)
+        )
+
+    def _snapshot(self, path: str, complete: bool, sizes: list[int]) -> SnapshotFolder:
+        name = posixpath.basename(path) or self._name
+        number = _CHECKPOINT.fullmatch(name) if path else None
+        return SnapshotFolder(
+            path=path,
+            job=posixpath.dirname(path) if number else path,
+            number=int(number[1]) if number else None,
+            savepoint=bool(_SAVEPOINT.fullmatch(name)),
+            metadata=posixpath.join(path, _METADATA) if complete else None,
+            files=len(sizes),
+            bytes=sum(sizes),
+        )
+
+    def job_id(self, job: str) -> str:
+        """The name of a job's folder, or of a savepoint's."""
+        return posixpath.basename(job) or self._name
+
+    def taken_from(self, folder: str) -> str | None:
+        """The first six digits of the id of the job that a savepoint was taken of, by its name; None: no savepoint."""
+        found = _SAVEPOINT.fullmatch(self.job_id(folder))
+        return found[1] if found else None
+
+    def original(self, path: str) -> str:
+        """What a folder below PATH is called where the job runs: by the maps, else by PATH as it was given."""
+        root = self._root.path.partition("?")[0] if "://" in self._root.path else self._root.path
+        here = posixpath.join(root, path) if path else root
+        return self._root.original(here) or here
+
+    def id_of_uid(self, uid: str) -> str:
+        """The operator id that Flink makes of a uid."""
+        return operator_id(uid)
+
+    def job_log(self, path: str) -> list[dict[str, Any]]:
+        """What a job manager's log says of checkpoints."""
+        return job_log(path)
+
+    def bytes_of(self, table: str) -> int:
+        """Size of all metadata files."""
+        return sum(self._sizes[s.metadata] for s in self.snapshots if s.metadata is not None)
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int = 0,
+    ) -> Scan:
+        """A scan with one split per metadata file: they are small, and none can be read from its middle."""
+        paths = [s.metadata for s in self.snapshots if s.metadata is not None]
+        splits = (Split(self._root.uri(p), p, READER, 0, self._sizes[p], self._sizes[p]) for p in paths)
+        return Scan(tuple(splits), table, columns, kernel, partial, reduce)
+
+    def inputs(self, rows: int) -> tuple[InputUsed, ...]:
+        """The metadata files as one row of the answer's inputs."""
+        count = sum(s.metadata is not None for s in self.snapshots)
+        return (InputUsed(f"{count} _metadata", self.name, self.bytes_of("snapshots"), rows),)
+
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]:
+        """Where files are that a snapshot in folder `snapshot` names, and their sizes."""
+        known = self._placed.setdefault(posixpath.dirname(snapshot), {})  # checkpoints of one job name the same files
+        return [known.get(file) or self._find(snapshot, file, known) for file in stored]
+
+    def _find(self, snapshot: str, stored: str, known: dict[str, Place]) -> Place:
+        if not _ABSOLUTE.match(stored):
+            path = posixpath.normpath(posixpath.join(snapshot, stored))
+            if path == ".." or path.startswith("../"):
+                return Place(stored, None, outside=True)
+            return Place(path, self._sizes.get(path))
+        above, _, name = stored.rpartition("/")
+        key = (above, posixpath.dirname(snapshot))
+        if key not in self._resolved:
+            self._resolved[key] = self._folder(*key)
+        folder = self._resolved[key]
+        path = posixpath.join(folder.path, name)
+        place = Place(path, folder.sizes.get(path), moved=folder.moved)
+        known[stored] = Place(stored, None, outside=True) if folder.outside else place
+        return known[stored]
+
+    def _folder(self, stored: str, job: str) -> _Folder:
+        """By the maps, then below PATH, then below the folder of the same job; `job` is the snapshot's own."""
+        found = self._root.resolve(stored)
+        if found is not None:
+            inside = self._root.inside(found)
+            if inside is not None:
+                return _Folder(inside, self._sizes, False, False)
+            return _Folder(found, self._listed(found), False, False)
+        moved = self._by_job(stored, job)
+        return _Folder(stored if moved is None else moved, self._sizes, moved is None, True)
+
+    def _listed(self, folder: str) -> dict[str, int]:
+        """Sizes of the files of a folder outside PATH that a map leads to."""
+        if folder not in self._mapped:
+            entries = Root(folder).list()
+            self._mapped[folder] = {posixpath.join(folder, entry.path): entry.size for entry in entries}
+        return self._mapped[folder]
+
+    def _by_job(self, stored: str, own: str) -> str | None:
+        """The folder below PATH that stands for a stored one: same job id, same way on from there.
+
+        Of several copies of a job the snapshot's own. What is by layout in a job's folder is there or is missing;
+        anything else (the changelog has a root of its own) may as well be where nobody looked: None.
+        """
+        parts = stored.split("/")
+        at = next((i for i in range(len(parts) - 1, -1, -1) if _JOB.fullmatch(parts[i])), None)
+        if at is None or any(part in ("", ".", "..") for part in parts[at:]):
+            return None
+        inner = "/".join(parts[at + 1 :])
+        jobs = self._jobs.get(parts[at], [])
+        there = [job for job in jobs if not inner or posixpath.join(job, inner) in self._known]
+        if not there and at + 1 < len(parts) and _IN_JOB.fullmatch(parts[at + 1]):
+            there = jobs
+        if not there:
+            return None
+        best = max(there, key=lambda job: (job == own, _common_end(job.split("/")[:-1], parts[:at])))
+        return posixpath.join(best, inner) if inner else best
+
+    @cached_property
+    def _jobs(self) -> dict[str, list[str]]:
+        """The folders of each job id, sorted."""
+        found: dict[str, list[str]] = {}
+        for folder in ["", *self._folders]:
+            name = posixpath.basename(folder) if folder else self._name
+            if _JOB.fullmatch(name):
+                found.setdefault(name, []).append(folder)
+        return found
+
+    def named(self, name: str) -> list[Place]:
+        """Files below PATH with this name, sorted by path; the first hundred."""
+        return [Place(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_OF_A_NAME]]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in self._sizes:
+            found.setdefault(posixpath.basename(path), []).append(path)
+        return found
+
+    def state_files(self) -> list[StateFile]:
+        """Every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's.
+
+        Nor are those with control characters in their paths, which no list of paths could name for sure.
+        """
+        owners = {s.path: s.job for s in self.snapshots}
+        found = (self._state_file(path, size, owners) for path, size in self._sizes.items())
+        return [file for file in found if file is not None]
+
+    def _state_file(self, path: str, size: int, owners: dict[str, str]) -> StateFile | None:
+        if _CONTROL.search(path):
+            return None
+        folder = posixpath.dirname(path)
+        if folder in owners:
+            return StateFile(path, size, owners[folder], "exclusive")
+        parts = path.split("/")
+        for at, part in enumerate(parts[:-1]):
+            owner = "/".join(parts[:at])
+            is_job = _JOB.fullmatch(parts[at - 1] if at else self._name)
+            if is_job and part in _AREAS:
+                return StateFile(path, size, owner, _AREAS[part])
+        return None
+
+
+def _is_checkpoint(root: Root) -> bool:
+    """Whether a folder is one checkpoint in the folder of its job, by their names."""
+    above, name = root.parent()
+    return bool(_CHECKPOINT.fullmatch(name) and _JOB.fullmatch(above.parent()[1]))
+
+
+def _above(folder: str, root: str) -> str:
+    """The name of the folder that holds a folder; `root` is the name of PATH."""
+    return posixpath.basename(posixpath.dirname(folder)) or root
+
+
+def _common_end(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many parts two paths have in common at their ends.
+
+    >>> _common_end(["a", "x", "y"], ["b", "x", "y"])
+    2
+    """
+    count = 0
+    for left, right in zip(reversed([*one]), reversed([*other]), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count

@@ -1,0 +1,1 @@
+"""JSON lines, a column at a time."""

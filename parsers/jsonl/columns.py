@@ -1,0 +1,395 @@
+"""JSON lines of one shape, decoded a column at a time.
+
+    block   = line+
+    line    = JSON object "\\n"       its strings without escapes, its numbers integers of 64 bits
+
+A log writer prints every record by the same template, so only the values of a block differ. The first line
+gives the template: the literal bytes before each value and the type of each value, however deep it lies; words
+(true, false, null), names and brackets belong to the literals. The block is then read as
+a few passes over all lines at once: compare the literal, find the end of the value, go on behind it. Nothing
+is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
+None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
+
+Values are read as little-endian words of eight bytes, which `cklog.parsers.jsonl.words` gathers from any address.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cklog.parsers.jsonl.line_crc import line_crcs
+from cklog.parsers.jsonl.words import (
+    HIGH,
+    I64,
+    MIX,
+    QUOTES,
+    U64,
+    WORDS_AT_ONCE,
+    Deviates,
+    Widths,
+    Words,
+    bytes_below,
+    every_byte,
+    hexadecimal,
+    read_digits,
+    unused_bits,
+    zero_bytes,
+)
+
+Kind = Literal["string", "int64"]
+Fields = tuple[tuple[str, Kind | Literal["json"]], ...]
+
+
+_LONGEST_WORDS = 31
+"""Longer strings and literals are left to the slower reader: every pass costs all lines of the block."""
+
+_LONGEST_LINE_BYTES = 1 << 16
+
+_PAD_BYTES = 4096
+"""Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
+
+_TOKEN = re.compile(
+    rb' *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?(?:0|[1-9][0-9]*))(?![0-9.eE])'
+    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One value of the template and the literal bytes between the value before it and this one."""
+
+    name: str
+    kind: Kind
+    literal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What the first line fixes. The first value's literal starts with the end of the line before."""
+
+    values: tuple[_Value, ...]
+    line: bytes
+    others: frozenset[str]  # members that are not one integer or string; a member that is null is none
+    head: int  # bytes of a line before its first value
+    tail: bytes  # of a line behind its last value, with the newline
+
+
+def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
+    """Columns `fields` of a block of whole lines, or None if not every line has the first line's shape.
+
+    Parameters
+    ----------
+    block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
+    fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
+        the line's first byte in the block; the kind "json" stands for the text of any member
+
+    Returns
+    -------
+    RecordBatch, or None
+        Strings as a dictionary column, integers as int64; a member that no line has, or that is null in all,
+        is a column of nulls. If the last member of the shape is `crc32c`, each line agreed with it.
+
+    Examples
+    --------
+    >>> decode(b'{"channel":"a","seq":7}\\n{"channel":"b","seq":-8}\\n', (("seq", "int64"),)).to_pydict()
+    {'seq': [7, -8]}
+    >>> decode(b'{"channel":"a","seq":7}\\n{"channel":"b","seq":8.0}\\n', (("seq", "int64"),)) is None
+    True
+    """
+    try:
+        return _decode(block, fields)
+    except Deviates:
+        return None
+
+
+def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+    template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
+    raw = np.frombuffer(block, np.uint8)
+    kinds = {value.name: value.kind for value in template.values}
+    flat = [(name, kind) for name, kind in fields if kind != "json"]
+    if any(kinds.get(name, kind) != kind or name in template.others for name, kind in flat):
+        raise Deviates
+    if bytes(block[-len(template.tail) :]) != template.tail:
+        raise Deviates
+    if raw.max() >= 0x80:
+        _check_utf8(block)
+    lines = _Lines(raw, template)
+    columns = lines.columns({name for name, _ in flat}, {name for name, kind in fields if kind == "json"})
+    columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
+    none = {"int64": pa.int64(), "string": pa.string(), "json": pa.string()}
+    arrays = [columns[n] if n in columns else pa.nulls(len(lines.starts), none[kind]) for n, kind in fields]
+    return pa.RecordBatch.from_arrays(arrays, [name for name, _ in fields])
+
+
+def _check_utf8(block: bytes | memoryview) -> None:
+    try:
+        str(block, "utf-8")
+    except UnicodeDecodeError:
+        raise Deviates from None
+
+
+def _template(block: bytes) -> _Template:
+    """The template that the first line of `block` fixes."""
+    line = block[: block.find(b"\n") + 1]
+    try:
+        members = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Deviates from None
+    found = list(_values(line))
+    if not isinstance(members, dict) or not found:
+        raise Deviates
+    names = [name for name, *_ in found]
+    tail = line[found[-1][3] :]
+    if "crc32c" in names[:-1] or (names[-1] == "crc32c" and tail != b'"}\n') or "_offset" in members:
+        raise Deviates
+    values = []
+    before = 0
+    for name, kind, start, end in found:
+        values.append(_Value(name, kind, line[before:start]))
+        before = end
+    first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
+    others = frozenset(name for name, value in members.items() if value is not None and name not in names)
+    return _Template((first, *values[1:]), line, others, found[0][2], tail)
+
+
+def _member_texts(line: bytes, names: set[str]) -> dict[str, tuple[int, int]]:
+    """Where the values of members stand in a line that is a JSON object; null is no value."""
+    text = line.decode("latin-1")  # a character for every byte
+    decoder, found, at = json.JSONDecoder(), {}, text.index("{")
+    while text[at] != "}":
+        name, at = decoder.raw_decode(text, _behind_spaces(text, at + 1))
+        start = _behind_spaces(text, text.index(":", at) + 1)
+        value, end = decoder.raw_decode(text, start)
+        at = _behind_spaces(text, end)
+        if name in names and value is not None:
+            found[name] = start, end
+    return found
+
+
+def _behind_spaces(text: str, at: int) -> int:
+    while text[at] == " ":
+        at += 1
+    return at
+
+
+def _values(line: bytes) -> Iterator[tuple[str, Kind, int, int]]:
+    """Every integer and every string of a line that is no name: its member ("" below the top), kind and place."""
+    at, depth, name, names = 0, 0, "", set[str]()
+    while line[at:] != b"\n":
+        token = _TOKEN.match(line, at)
+        if not token:
+            raise Deviates
+        at = token.end()
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token["mark"] or b"", 0)
+        if token["string"] is not None and _names_a_member(line, at):
+            if depth == 1:
+                name = token["string"].decode(errors="surrogateescape")
+                if name in names:
+                    raise Deviates  # the later one of the two would count
+                names.add(name)
+        elif token["string"] is not None or token["int64"] is not None:
+            kind: Kind = "int64" if token["string"] is None else "string"
+            yield (name if depth == 1 else "", kind, *token.span(kind))
+
+
+def _names_a_member(line: bytes, at: int) -> bool:
+    return line[at:].lstrip(b" ").startswith(b":")
+
+
+class _Scratch(threading.local):
+    """Memory kept from block to block of a thread: fresh pages cost more than the work on them."""
+
+    def __init__(self) -> None:
+        self._bytes = np.zeros(0, np.uint8)
+        self._marks = np.zeros(0, np.bool_)
+
+    def padded(self, raw: NDArray[np.uint8], tail: bytes) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """A copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
+        size = -(-len(raw) // 8) * 8 + 2 * _PAD_BYTES
+        if size > len(self._bytes):
+            self._bytes, self._marks = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+        memory = self._bytes[:size]
+        memory[_PAD_BYTES - len(tail) : _PAD_BYTES] = np.frombuffer(tail, np.uint8)
+        memory[: _PAD_BYTES - len(tail)] = 0
+        memory[_PAD_BYTES : _PAD_BYTES + len(raw)] = raw
+        memory[_PAD_BYTES + len(raw) :] = 0
+        return memory, self._marks[:size]
+
+
+_SCRATCH = _Scratch()
+
+
+def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> I64:
+    """Addresses of newlines: in every eight bytes the first, for no line of a template is that short.
+
+    A newline that is passed over lies inside a line then, where no template has one.
+    """
+    words = np.equal(memory, 0x0A, out=marks).view(np.uint64)
+    at = np.flatnonzero(words != 0)
+    found = words[at] - np.uint64(1)
+    found &= ~words[at]
+    at *= 8
+    at += np.bitwise_count(found) >> np.uint8(3)
+    return at
+
+
+class _Lines:
+    """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
+
+    def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
+        memory, marks = _SCRATCH.padded(raw, template.tail)
+        newlines = _newlines(memory, marks)
+        self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
+        self._memory = memory
+        size = 8 * WORDS_AT_ONCE
+        every = (len(memory) - size + 1,)
+        self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
+
+    def words(self, at: I64) -> Words:
+        return Words(self._windows, at)
+
+    def columns(self, wanted: set[str], texts: set[str]) -> dict[str, pa.Array]:
+        """Read all members of all lines; the columns of those wanted, and the JSON text of others."""
+        columns: dict[str, pa.Array] = {}
+        ends: list[I64] = []
+        tail = len(self._template.tail)
+        end = self.starts - tail
+        for value in self._template.values:
+            start = end + len(value.literal)
+            words = self._behind(value.literal, start)
+            if value.name == "crc32c":
+                _check_crc(value, self, end, words)
+            width, column = _READ[value.kind](words, value.name in wanted)
+            end = start + width
+            ends.append(end)
+            if (end > self._ends).any():
+                raise Deviates
+            if column is not None:
+                columns[value.name] = column
+        if (end + (tail - 1) != self._ends).any():
+            raise Deviates
+        for name, span in _member_texts(self._template.line, texts).items() if texts else ():
+            columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
+        return columns
+
+    def _in_all(self, ends: list[I64], at: int) -> I64:
+        """Where byte `at` of the first line is in every line: as far behind the value before it."""
+        first = [int(end[0] - self.starts[0]) for end in ends]
+        before = sum(end <= at for end in first)
+        return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
+
+    def _texts(self, start: I64, end: I64) -> pa.Array:
+        """The bytes from `start` to `end` of every line as strings."""
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
+        source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
+        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
+        return pa.Array.from_buffers(pa.string(), len(start), buffers)
+
+    def _behind(self, literal: bytes, start: I64) -> Words:
+        """The words of the value at `start`, once the literal before it has been compared."""
+        count = -(-len(literal) // 8)
+        if count > _LONGEST_WORDS:
+            raise Deviates
+        words = self.words(start - 8 * count)
+        expected = np.frombuffer(literal.rjust(8 * count, b"\0"), "<u8")
+        foreign = 8 * (8 * count - len(literal))  # bits of the first word that precede the literal
+        for j in range(count):
+            found = words[j] if j or not foreign else words[j] >> np.uint64(foreign) << np.uint64(foreign)
+            if not (found == expected[j]).all():
+                raise Deviates
+        return words.behind(count)
+
+
+def _integer(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Width and value of an integer as JSON writes it, within 64 bits."""
+    number, width = read_digits(words)
+    if width.all():
+        if number.max() >> np.uint64(63):
+            raise Deviates
+        return width, pa.array(number.view(np.int64)) if wanted else None
+    negative = (words[0] & np.uint64(0xFF)) == ord("-")
+    number, width = read_digits(words.moved(negative))
+    fits = number <= np.uint64(2**63 - 1) + negative
+    if not (width.all() and fits.all() and number[negative].all()):
+        raise Deviates
+    return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
+
+
+def _text(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Width and value of a string that needs no unescaping."""
+    contents: list[U64] = []
+    width: Widths = np.zeros((), np.uint8)
+    for j in range(_LONGEST_WORDS):
+        word = words[j]
+        count = bytes_below(zero_bytes(word ^ QUOTES))
+        count *= width == 8 * j
+        width = width + count
+        unused = unused_bits(count)
+        contents.append(word << unused >> unused)
+        if width.max() < 8 * (j + 1):
+            break
+    else:
+        raise Deviates
+    if wanted:
+        return width, _dictionary(contents, width)
+    _check_plain(contents, width)
+    return width, None
+
+
+def _check_plain(contents: list[U64], width: Widths) -> None:
+    """No backslash, no control character."""
+    for j, word in enumerate(contents):
+        used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
+        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))
+        if ((zero_bytes(word ^ every_byte(0x5C)) | ((below - every_byte(0x20)) & ~below)) & HIGH).any():
+            raise Deviates
+
+
+def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
+    """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
+    hashed = contents[0]
+    for word in contents[1:]:
+        hashed = hashed * MIX
+        hashed ^= hashed >> np.uint64(32)
+        hashed += word
+    encoded = pa.array(hashed).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    one = np.empty(len(encoded.dictionary), np.int64)  # a line of each code
+    one[codes] = np.arange(len(codes))
+    strings = [word[one] for word in contents]
+    if len(contents) > 1 and any((string[codes] != word).any() for string, word in zip(strings, contents, strict=True)):
+        raise Deviates
+    _check_plain(strings, width[one])
+    return pa.DictionaryArray.from_arrays(encoded.indices, _strings(strings, width[one]))
+
+
+def _strings(contents: list[U64], width: Widths) -> pa.Array:
+    """The first `width` bytes of each row of words as a string array."""
+    characters = np.stack(contents, axis=1).view(np.uint8)  # (strings, 8 * words)
+    used = np.arange(characters.shape[1]) < width[:, None]
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(width, dtype=np.int32)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters[used])]
+    return pa.Array.from_buffers(pa.string(), len(width), buffers)
+
+
+def _check_crc(value: _Value, lines: _Lines, end: I64, words: Words) -> None:
+    """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
+    if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
+        raise Deviates
+    if (words[1] & np.uint64(0xFF) != ord('"')).any():
+        raise Deviates
+    covered = end + (len(value.literal) - len(b',"crc32c":"'))  # a closing quote belongs to the literal
+    if (words[0] != hexadecimal(line_crcs(lines.words, lines.starts, covered, _PAD_BYTES))).any():
+        raise Deviates
+
+
+_READ = {"int64": _integer, "string": _text}

@@ -1,0 +1,83 @@
+"""Blocks of JSON lines of a few shapes, such as sends and checkpoints in one log: each shape decoded on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cklog.parsers.jsonl.columns import Fields, decode
+
+_SHAPES = 8
+"""A block of more shapes is not decoded here; a record has few members that may be absent."""
+
+
+def decode_mixed(block: bytes, fields: Fields) -> pa.RecordBatch | None:
+    """What `cklog.parsers.jsonl.columns.decode` returns for lines of one shape, for lines of up to eight.
+
+    Lines with equally many quotes are taken to be of one shape; if they are not, those whose second member begins
+    with one letter. `decode` sees whether they are.
+
+    Examples
+    --------
+    >>> block = b'{"channel":"a","seq":7}\\n{"checkpoint":1}\\n{"channel":"b","seq":8}\\n'
+    >>> decode_mixed(block, (("seq", "int64"), ("_offset", "int64"))).to_pydict()
+    {'seq': [7, None, 8], '_offset': [0, 24, 41]}
+    """
+    raw = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(raw == ord("\n")) + 1
+    if not len(ends) or ends[-1] != len(raw):
+        return None
+    starts = np.append(0, ends[:-1])
+    quotes = np.add.reduceat(raw == ord('"'), starts).astype(np.int64)
+    found = _decoded(raw, starts, ends, quotes, fields)
+    return _decoded(raw, starts, ends, _finer(raw, quotes), fields) if found is None else found
+
+
+def _finer(raw: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each line's number of quotes with the byte behind its fifth: in an event log the name of the second member."""
+    behind = np.append(np.flatnonzero(raw == ord('"')) + 1, 0)
+    fifth = np.where(quotes > 4, np.cumsum(quotes) - quotes + 4, len(behind) - 1)
+    return 256 * quotes + np.where(quotes > 4, raw[behind[fifth]], 0)
+
+
+def _decoded(
+    raw: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    kind_of: NDArray[np.int64],
+    fields: Fields,
+) -> pa.RecordBatch | None:
+    """Each kind of lines decoded on its own and put together, None unless all of them can be."""
+    kinds, count = np.unique(kind_of, return_counts=True)
+    if not 1 < len(kinds) <= _SHAPES:
+        return None
+    parts, lines = [], []
+    for kind in kinds[np.argsort(count, kind="stable")].tolist():  # a damaged line is in a small group
+        chosen = np.flatnonzero(kind_of == kind)
+        part = decode(_lines(raw, starts, ends, kind_of == kind), fields)
+        if part is None or part.num_rows != len(chosen):
+            return None
+        parts.append(_placed(part, starts[chosen]))
+        lines.append(chosen)
+    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    found: pa.RecordBatch = table.take(np.argsort(np.concatenate(lines))).combine_chunks().to_batches()[0]
+    return found
+
+
+def _lines(
+    raw: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], wanted: NDArray[np.bool_]
+) -> bytes:
+    return raw[np.repeat(wanted, ends - starts)].tobytes()
+
+
+def _placed(part: pa.RecordBatch, starts: NDArray[np.int64]) -> pa.RecordBatch:
+    """Offsets in the whole block; strings always as a dictionary, so that parts go together."""
+    arrays = []
+    for name, column in zip(part.schema.names, part.columns, strict=True):
+        if name == "_offset":
+            column = pa.array(starts)
+        elif pa.types.is_string(column.type):
+            column = column.dictionary_encode()
+        arrays.append(column)
+    return pa.RecordBatch.from_arrays(arrays, part.schema.names)

@@ -1,0 +1,320 @@
+"""JSON lines, plain, gzip or Zstandard: read by byte range, every bad line skipped, counted and placed.
+
+    file = line*        line = JSON object, 0x0A
+    a line may end with the member  "crc32c":"<8 hex>"  over the line's bytes before  ,"crc32c"
+
+A split owns the lines that *begin* in its byte range. A writer that crashed leaves at most a last line without
+a newline: a torn tail, skipped even if it parses. Offsets are those of the decompressed bytes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.engine import Damage, Split
+from cklog.model import TABLES
+from cklog.parsers.jsonl.columns import Fields, decode
+from cklog.parsers.jsonl.mixed_columns import decode_mixed
+from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json
+from cklog.storage import open_file
+
+_BLOCK_BYTES = 8 << 20
+"""Read at a time: small enough for the cache, large enough for vectorised decoding."""
+
+_LINE_BYTES = 64 << 20
+"""A line longer than this is no record, and is passed over without being held."""
+
+_BISECT_BYTES = 16 << 10
+"""A block that does not decode as a whole is halved down to this size, then read line by line."""
+
+_BEYOND_BYTES = 16 << 10
+"""Read at a time behind a split's end, where only the rest of its last line is wanted."""
+
+_PACKED_BYTES = 256 << 10
+"""Compressed bytes read at a time."""
+
+READER = "cklog.parsers.jsonl.reader:read"
+UNTRUSTED = "cklog.parsers.jsonl.reader:read_untrusted"
+COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    return _read(split, table, columns, trusted=True)
+
+
+def read_untrusted(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The same of a file whose bytes are known to be wrong: only lines with a crc32c of their own are records."""
+    return _read(split, table, columns, trusted=False)
+
+
+def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
+    full = TABLES[table]
+    schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
+    try:
+        with Stream(split, trusted) as file:
+            flat = flat_fields(schema, columns) if file.trusted else None
+            for start, block in whole_lines(file, split):
+                if isinstance(block, Damage):
+                    yield block
+                else:
+                    shape = Shape(split.path, schema, columns, flat, file.trusted)
+                    yield from rows_of(shape, start, block)
+            if file.fault is not None:
+                yield file.fault
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What lines are read into: `flat` fields for the vectorised decoder, or None to go line by line."""
+
+    path: str
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    flat: Fields | None
+    trusted: bool
+
+
+def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
+    """Fields for the vectorised decoder, or None if the table has columns that only the slower reader fills."""
+    if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
+        return None
+    fields = [schema.field(name) for name in columns if name not in PSEUDO]
+    flat = [f for f in fields if not pa.types.is_map(f.type)]
+    found: Fields = tuple((f.name, _decoded_as(f)) for f in flat)
+    return (*found, ("_offset", "int64")) if "_offset" in columns else found
+
+
+def _decoded_as(field: pa.Field) -> Literal["json", "int64", "string"]:
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return "json"
+    return "int64" if pa.types.is_int64(field.type) else "string"
+
+
+def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+    """Decode a block at once if its lines have one shape or a few, else halve it, at last line by line."""
+    if shape.flat is not None:
+        found = decode(block, shape.flat)
+        found = decode_mixed(block, shape.flat) if found is None else found
+        batch = _completed(shape, start, found) if found is not None else None
+        if batch is not None:
+            yield batch
+            return
+    middle = block.find(b"\n", len(block) // 2) + 1
+    if shape.flat is None or len(block) <= _BISECT_BYTES or middle in (0, len(block)):
+        yield from _line_by_line(shape, start, block)
+    else:
+        yield from rows_of(shape, start, block[:middle])
+        yield from rows_of(shape, start + middle, block[middle:])
+
+
+def _completed(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:
+    """All columns of a decoded block, or None if not every line of it is a record."""
+    rows = found.num_rows
+    arrays = []
+    for name in shape.columns:
+        if name == "_path":
+            index = pa.array(np.zeros(rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([shape.path])))
+        elif name == "_offset":
+            arrays.append(pc.add(found.column(name), start))
+        elif name in found.schema.names:
+            arrays.append(found.column(name))
+        else:
+            arrays.append(pa.nulls(rows, shape.schema.field(name).type))
+    batch = pa.RecordBatch.from_arrays(arrays, list(shape.columns))
+    return None if any(True for _ in faults(batch, shape.schema)) else batch
+
+
+def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+    rows: list[dict[str, Any]] = []
+    at = start
+    for line in block.split(b"\n")[:-1]:
+        if line.strip():
+            try:
+                found = strict_json(line, required=not shape.trusted)
+                rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
+            except NotARecord as reason:
+                yield Damage(shape.path, "bad-record", at, str(reason))
+        at += len(line) + 1
+    if rows:
+        yield _batch(rows, shape.schema, shape.columns)
+
+
+def _batch(rows: list[dict[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:
+    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
+    arrays = [pa.array([row[f.name] for row in rows], f.type) for f in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+class Gunzip:
+    """A gzip file, decompressed no further than asked: what comes before a fault can be had to the last byte."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._member = zlib.decompressobj(wbits=31)
+        self._ahead = b""
+
+    def __enter__(self) -> Gunzip:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file below."""
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt."""
+        while True:
+            if self._member.eof and not self._next_member():
+                return b""
+            packed = self._ahead or self._file.read(_PACKED_BYTES)
+            if not packed and not self._member.unconsumed_tail:
+                raise OSError("Truncated compressed stream")
+            try:
+                data = self._member.decompress(packed, size)
+            except zlib.error as error:
+                raise OSError(str(error)) from None
+            self._ahead = self._member.unconsumed_tail
+            if data:
+                return data
+
+    def _next_member(self) -> bool:
+        """Go on with the member behind this one, over the zeros that may pad a file; False at the end."""
+        rest = self._member.unused_data
+        while not rest.strip(b"\0"):
+            rest = self._file.read(_PACKED_BYTES)
+            if not rest:
+                return False
+        self._member, self._ahead = zlib.decompressobj(wbits=31), rest.lstrip(b"\0")
+        return True
+
+
+class Stream:
+    """The (decompressed) bytes of a split's file, as far as they can be had.
+
+    A compressed file is decompressed twice: its checksum stands at the end, and until it has been seen the
+    bytes prove nothing. `fault` says what is wrong; `trusted` is False if bytes may be wrong and not only
+    missing, so that only lines with a checksum of their own are records.
+    """
+
+    def __init__(self, split: Split, trusted: bool = True) -> None:
+        self._split = split
+        suffixes = sorted(COMPRESSION, key=len, reverse=True)
+        self._codec = next(COMPRESSION[s] for s in suffixes if split.path.endswith(s))
+        self.fault: Damage | None = None
+        self.trusted = trusted
+        self._left: int | None = None
+
+    def __enter__(self) -> Stream:
+        if self._codec is not None:
+            self._verify()
+        self._file = self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; empty at the end of what is there."""
+        if self._left is not None:
+            size = min(size, self._left)
+        data: bytes = self._file.read(size) if size else b""
+        if self._left is not None:
+            self._left -= len(data)
+        return data
+
+    def seek(self, to: int) -> None:
+        """Move to a byte of an uncompressed file."""
+        self._file.seek(to)
+
+    def _open(self) -> Any:
+        file = open_file(self._split.uri)
+        if self._codec == "gzip":
+            return Gunzip(file)
+        return file if self._codec is None else pa.CompressedInputStream(file, self._codec)
+
+    def _verify(self) -> None:
+        """Find how many bytes decompress, and why not more."""
+        good = 0
+        for step in (_BLOCK_BYTES, 4096, 1):
+            good, reason = self._decompress(good, step)
+            if reason is None:
+                return
+        self._left = good
+        cut = reason is not None and "Truncated" in reason
+        kind, end = ("torn-tail", "is cut short") if cut else ("corrupt-file", f"is corrupt ({reason})")
+        self.trusted = self.trusted and cut
+        kept = "" if self.trusted else "; only lines with a crc32c of their own are kept"
+        self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")
+
+    def _decompress(self, skip: int, step: int) -> tuple[int, str | None]:
+        """Bytes that come out when read in `step`s after the first `skip`, and the error that ends them."""
+        done = 0
+        with self._open() as file:
+            try:
+                while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
+                    done += len(data)
+            except OSError as error:
+                return done, str(error).splitlines()[0]
+        return done, None
+
+
+def whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+    """Blocks of whole lines that begin in the split, each with its offset; reads little beyond the split's end."""
+    whole = split.start == 0 and split.end >= split.size
+    at, rest = 0, b""
+    if not whole:
+        at, rest = _first_line(file, split)
+    while True:
+        ahead = split.end - at - len(rest)
+        data = file.read(_BLOCK_BYTES if whole else min(_BLOCK_BYTES, ahead) if ahead > 0 else _BEYOND_BYTES)
+        rest = rest + data if rest else data
+        cut = rest.rfind(b"\n") + 1
+        if not whole and at + cut >= split.end:
+            last = rest.find(b"\n", max(split.end - 1 - at, 0)) + 1
+            if last and at < split.end:
+                yield at, rest[:last]
+            if last or at >= split.end:
+                return
+        if cut:
+            yield at, rest[:cut]
+            at, rest = at + cut, rest[cut:]
+        if not data:
+            break
+        if len(rest) > _LINE_BYTES:
+            yield at, Damage(split.path, "bad-record", at, f"a line longer than {_LINE_BYTES >> 20} MiB")
+            at, rest = _after_newline(file, at + len(rest), _BLOCK_BYTES)
+    if rest and not file.trusted:
+        yield at, rest + b"\n"  # its own checksum tells whether all of it is there
+    elif rest and (whole or at < split.end) and file.fault is None:
+        yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
+
+
+def _first_line(file: Stream, split: Split) -> tuple[int, bytes]:
+    """Position the file after the line that the split before owns; offset and bytes already read."""
+    if split.start == 0:
+        return 0, b""
+    file.seek(split.start - 1)
+    return _after_newline(file, split.start - 1, min(_BLOCK_BYTES, split.end - split.start + 1))
+
+
+def _after_newline(file: Stream, at: int, size: int) -> tuple[int, bytes]:
+    """Read on, `size` bytes at a time, to behind the next newline; offset and bytes already read from there."""
+    while data := file.read(size):
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1, data[newline + 1 :]
+        at += len(data)
+    return at, b""

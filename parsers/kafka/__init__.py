@@ -1,0 +1,1 @@
+"""Kafka: a broker's data folder, and state folders of Kafka Streams."""

@@ -1,0 +1,368 @@
+"""Kafka record batches, format 2 (magic 2, since Kafka 0.11), on bytes: header, checksum, payload, records.
+
+    batch   = header payload                                    all integers of the header are big-endian
+    header  = baseOffset:i64  batchLength:i32  leaderEpoch:i32  magic:i8  crc:u32  attributes:i16
+              lastOffsetDelta:i32  baseTimestamp:i64  maxTimestamp:i64  producerId:i64  producerEpoch:i16
+              baseSequence:i32  count:i32
+    payload = record*, compressed as one block if bits 0-2 of the attributes say so
+    record  = length  attributes:i8  timestampDelta  offsetDelta  bytes(key)  bytes(value)  n  (name bytes(value))*n
+    bytes   = length, -1 for null, and so many bytes            lengths, deltas and n are zig-zag varints
+
+`batchLength` counts what follows it. The CRC-32C covers `attributes` to the end: base offset and length are not
+under it. `lastOffsetDelta` outlives compaction, `count` does not: offsets come from the former alone.
+Attributes: bits 0-2 codec, 3 LogAppendTime (every record has maxTimestamp), 4 transactional, 5 control (the one
+record is a marker and no data). All of it is bytes that a crash or a stranger may have written: what does not
+fit raises `BadBatch`, and no length field is believed before the bytes behind it are there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import crc32c
+import pyarrow as pa
+
+HEADER = struct.Struct(
+    ">q"  # baseOffset
+    "i"  # batchLength
+    "i"  # partitionLeaderEpoch
+    "b"  # magic
+    "I"  # crc
+    "h"  # attributes
+    "i"  # lastOffsetDelta
+    "q"  # baseTimestamp
+    "q"  # maxTimestamp
+    "q"  # producerId
+    "h"  # producerEpoch
+    "i"  # baseSequence
+    "i"  # count
+)
+BEFORE_LENGTH = 12
+"""Bytes of a batch that batchLength does not count."""
+
+CHECKED_FROM = 21
+"""Where the bytes begin that the CRC covers."""
+
+BATCH_LIMIT = 256 << 20
+"""Bytes of a batch at the most; Kafka's own default is 1 MiB."""
+
+FARTHEST = 1 << 31
+"""How far behind a segment's base no offset is: indexes have 32 bits for it, and a broker begins another segment."""
+
+PAYLOAD_LIMIT = 256 << 20
+"""Bytes of a decompressed payload at the most."""
+
+_BLOCK_BYTES = 1 << 20
+_SNAPPY_RATIO = 22
+"""A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
+
+_XERIAL = b"\x82SNAPPY\x00"
+_CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_MARKERS: dict[int, Literal["abort", "commit"]] = {0: "abort", 1: "commit"}
+_MARKER = struct.Struct(">hh")  # version, type
+
+
+class BadBatch(Exception):
+    """Why bytes are no record batch."""
+
+
+class Record(NamedTuple):
+    """One record; `size` is its encoded length in bytes, before compression, with its length field."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header of a batch, its fields possible but not yet verified.
+
+    `magic` is the format. What formats 0 and 1 (`cklog.parsers.kafka.legacy`) do not have is -1: all times of
+    format 0, and the last three fields.
+    """
+
+    base: int
+    length: int
+    crc: int
+    attributes: int
+    last_delta: int
+    base_time: int
+    max_time: int
+    producer: int
+    count: int
+    magic: int = 2
+    leader_epoch: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return BEFORE_LENGTH + self.length
+
+    @property
+    def last(self) -> int:
+        """The last offset that the batch takes."""
+        return self.base + self.last_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & 0x07
+
+    @property
+    def log_append_time(self) -> bool:
+        return bool(self.attributes & 0x08)
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.attributes & 0x10)
+
+    @property
+    def control(self) -> bool:
+        return bool(self.attributes & 0x20)
+
+
+def header(data: bytes, at: int = 0) -> Header:
+    """The header at byte `at`.
+
+    Raises
+    ------
+    BadBatch
+        fewer than 61 bytes, another magic, or a field that no writer can have written.
+    """
+    if len(data) - at < HEADER.size:
+        raise BadBatch(f"a header needs {HEADER.size} bytes, there are {max(len(data) - at, 0)}")
+    (
+        base,
+        length,
+        leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last,
+        base_time,
+        max_time,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    ) = HEADER.unpack_from(data, at)
+    if magic != 2:
+        raise BadBatch(f"magic is {magic}, not 2")
+    if not HEADER.size <= BEFORE_LENGTH + length <= BATCH_LIMIT:
+        raise BadBatch(f"a batch of {BEFORE_LENGTH + length} bytes")
+    if base < 0 or last < 0 or base + last >= (1 << 63) - 1:
+        raise BadBatch(f"offsets from {base} to {base + last}")
+    if not 0 <= count <= last + 1:
+        raise BadBatch(f"{count} records in {last + 1} offsets")
+    return Header(
+        base,
+        length,
+        crc,
+        attributes,
+        last,
+        base_time,
+        max_time,
+        producer,
+        count,
+        magic,
+        leader_epoch,
+        producer_epoch,
+        sequence,
+    )
+
+
+def near(head: Header, base: int) -> Header:
+    """The same; `BadBatch` if its offsets are too far behind the segment's base: they are under no CRC."""
+    if head.last - base >= FARTHEST:
+        raise BadBatch(f"offset {head.last} is too far behind the segment's base {base}")
+    return head
+
+
+def verify(head: Header, batch: bytes) -> None:
+    """Raise `BadBatch` unless the batch is whole and its bytes match its CRC-32C."""
+    if len(batch) != head.size:
+        raise BadBatch(f"the batch needs {head.size} bytes, there are {len(batch)}")
+    computed = crc32c.crc32c(memoryview(batch)[CHECKED_FROM:])
+    if computed != head.crc:
+        raise BadBatch(f"crc is {head.crc:08x}, the batch's bytes give {computed:08x}")
+
+
+def records(head: Header, batch: bytes) -> Iterator[Record]:
+    """The records of a whole batch, in order, decoded as they are asked for; the CRC is not looked at.
+
+    Raises
+    ------
+    BadBatch
+        at the first record that does not decode, or if there are more or fewer bytes than records.
+    """
+    if head.count == 0:  # compaction took the records and kept the producer's state
+        return
+    data = decompress(head.codec, batch[HEADER.size : head.size])
+    at, before = 0, -1
+    for _ in range(head.count):
+        record, delta, at = _record(head, data, at)
+        if not before < delta <= head.last_delta:
+            raise BadBatch(f"offset {record.offset} after {head.base + before} in a batch up to {head.last}")
+        before = delta
+        yield record
+    if at != len(data):
+        raise BadBatch(f"{len(data) - at} bytes behind the last of {head.count} records")
+
+
+def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
+    """What a control batch says of its producer's transaction; None if it speaks of something else."""
+    for record in records(head, batch):
+        if record.key is None or len(record.key) < _MARKER.size:
+            raise BadBatch("a control record without a version and a type")
+        return _MARKERS.get(_MARKER.unpack_from(record.key)[1])
+    return None
+
+
+def _record(head: Header, data: bytes, start: int) -> tuple[Record, int, int]:
+    """The record at `start`, its offset delta, and where the next one begins."""
+    length, at = varint(data, start)
+    end = at + length
+    if length < 0 or end > len(data):
+        raise BadBatch(f"a record of {length} bytes where {len(data) - at} are left")
+    time_delta, at = varint(data, at + 1, bits=64)
+    delta, at = varint(data, at)
+    key, at = _bytes(data, at, end)
+    value, at = _bytes(data, at, end)
+    count, at = varint(data, at)
+    if not 0 <= count <= end - at:
+        raise BadBatch(f"{count} headers in {end - at} bytes")
+    headers, at = _headers(data, at, end, count)
+    if at != end:
+        raise BadBatch(f"a record that ends {abs(end - at)} bytes from where its length says")
+    time = head.max_time if head.log_append_time else head.base_time + time_delta
+    if not -(1 << 63) <= time < 1 << 63:
+        raise BadBatch(f"a timestamp of {time}")
+    return Record(head.base + delta, time, key, value, headers, end - start), delta, end
+
+
+def _headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    """Names and values of `count` headers from `at` on, and where they end."""
+    found = []
+    for _ in range(count):
+        name, at = _bytes(data, at, end)
+        held, at = _bytes(data, at, end)
+        found.append((_text(name), held))
+    return tuple(found), at
+
+
+def headers_at(data: bytes, at: int, count: int) -> tuple[tuple[str, bytes | None], ...]:
+    """Names and values of the `count` headers that begin at `at` in a payload that is known to decode."""
+    return _headers(data, at, len(data), count)[0]
+
+
+def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """A zig-zag varint of at most `bits`, and where it ends.
+
+    >>> varint(bytes([0x01]), 0), varint(bytes([0xac, 0x02]), 0)
+    ((-1, 1), (150, 2))
+    """
+    raw, shift = 0, 0
+    try:
+        while True:
+            byte = data[at]
+            at += 1
+            raw |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift >= bits:
+                raise BadBatch(f"a number beyond {bits} bits")
+    except IndexError:
+        raise BadBatch("a number that is cut short") from None
+    if raw >> bits:
+        raise BadBatch(f"a number beyond {bits} bits")
+    return (raw >> 1) ^ -(raw & 1), at
+
+
+def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    length, at = varint(data, at)
+    if length == -1:
+        return None, at
+    if length < 0 or at + length > end:
+        raise BadBatch(f"a field of {length} bytes where {max(end - at, 0)} are left")
+    return data[at : at + length], at + length
+
+
+def _text(name: bytes | None) -> str:
+    if name is None:
+        raise BadBatch("a header without a name")
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadBatch("a header's name is not UTF-8") from None
+
+
+def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """The payload that `packed` holds, of `limit` bytes at the most.
+
+    Raises
+    ------
+    BadBatch
+        an unknown codec, a stream that is cut short or wrong, or more than `limit` bytes in it.
+    """
+    if codec == 0:
+        return packed
+    if codec not in _CODECS:
+        raise BadBatch(f"compression codec {codec}")
+    try:
+        parts = _snappy(packed) if codec == 2 else _stream(packed, _CODECS[codec])
+        return _bounded(parts, limit)
+    except (OSError, pa.ArrowException) as error:
+        raise BadBatch(f"{_CODECS[codec]}: {error}".splitlines()[0]) from None
+
+
+def _bounded(parts: Iterator[bytes], limit: int) -> bytes:
+    """All parts, as long as they stay within the limit."""
+    whole = bytearray()
+    for part in parts:
+        whole += part
+        if len(whole) > limit:
+            raise BadBatch(f"more than {limit} bytes when decompressed")
+    return bytes(whole)
+
+
+def _stream(packed: bytes, codec: str) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
+        while part := stream.read(_BLOCK_BYTES):
+            yield part
+
+
+def _snappy(packed: bytes) -> Iterator[bytes]:
+    """Blocks of a snappy payload: the Java client frames them (xerial), librdkafka writes one raw block."""
+    if not packed.startswith(_XERIAL):
+        yield _snappy_block(packed)
+        return
+    at = len(_XERIAL) + 8  # two version numbers that no reader looks at
+    while at < len(packed):
+        length = int.from_bytes(packed[at : at + 4], "big")
+        at += 4
+        if at + length > len(packed):
+            raise BadBatch(f"a snappy block of {length} bytes where {max(len(packed) - at, 0)} are left")
+        yield _snappy_block(packed[at : at + length])
+        at += length
+
+
+def _snappy_block(block: bytes) -> bytes:
+    size, shift = 0, 0
+    for at, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            if size > min(_SNAPPY_RATIO * (len(block) - at), PAYLOAD_LIMIT):
+                raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
+            decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+            return decompressed
+    raise BadBatch("a snappy block without a length")

@@ -1,0 +1,333 @@
+"""The records of many Kafka batches at once, as arrays: what `kafka_batches.records` gives one by one.
+
+    payload = record*
+    record  = length  attributes:i8  timestampDelta  offsetDelta  bytes(key)  bytes(value)  n  (name bytes(value))*n
+
+A record says how long it is, so that two things can be told apart. Where records begin: their lengths are followed
+in all batches side by side, the k-th record of every batch in one step. What they hold: each field of all records
+in one step, since by then every place is known. Keys, values and headers stay where they lie and are told by
+position and length.
+
+The careful decoder is `kafka_batches.records`: a batch that anything speaks against is given to it, and is a fault
+with its reason, or stays. Messages of formats 0 and 1 are decoded by `kafka_legacy` and join the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.parsers.kafka import legacy
+from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, Record, decompress, headers_at, records, varint
+from cklog.parsers.kafka.varints import Bytes, Flags, Ints, varints
+
+Batch = tuple[Header, "bytes | memoryview"]
+"""A header and the bytes of the whole batch."""
+
+_PADDING = 64
+"""Bytes behind the last payload: the numbers of one record may be read so far beyond its end before it is judged."""
+
+_SIDE_BY_SIDE = 32
+"""Fewer batches than these are followed one by one: a step costs as much for one as for a hundred."""
+
+_HEADERS = 64
+"""Headers of one record that are followed at once; records with more are given to the careful decoder."""
+
+_SMALLEST = 7
+"""Bytes of a record at least: its length and six fields."""
+
+
+class Fault(NamedTuple):
+    """A batch that does not decode, by its place in the input, and why; none of its records is given."""
+
+    batch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Records in the order of the batches, each array of shape (n,); positions are places in `data`.
+
+    A key or value of length -1 is null. `headers` of them begin at `headers_at`; `size` is the encoded length
+    before compression, with the length field, in bytes. `batch` is the place of a record's batch in the input.
+    """
+
+    data: bytes
+    batch: Ints
+    offset: Ints
+    timestamp: Ints
+    key: Ints
+    key_length: Ints
+    value: Ints
+    value_length: Ints
+    headers: Ints
+    headers_at: Ints
+    size: Ints
+    faults: tuple[Fault, ...]
+
+    def headers_of(self, i: int) -> tuple[tuple[str, bytes | None], ...]:
+        """Names and values of record `i`'s headers."""
+        return headers_at(self.data, int(self.headers_at[i]), int(self.headers[i]))
+
+    def to_table(self) -> pa.Table:
+        """Columns batch, offset, timestamp, key, value, headers (their number) and size."""
+        return pa.table(
+            {
+                "batch": self.batch,
+                "offset": self.offset,
+                "timestamp": self.timestamp,
+                "key": slices(self.data, self.key, self.key_length),
+                "value": slices(self.data, self.value, self.value_length),
+                "headers": self.headers,
+                "size": self.size,
+            }
+        )
+
+
+_ARRAYS = (
+    "batch",
+    "offset",
+    "timestamp",
+    "key",
+    "key_length",
+    "value",
+    "value_length",
+    "headers",
+    "headers_at",
+    "size",
+)
+
+
+class _Payloads(NamedTuple):
+    """Payloads one behind the other, with padding; `start` of shape (batches + 1,); messages decoded already."""
+
+    data: bytes
+    start: Ints
+    counts: Ints
+    old: list[npt.NDArray[np.int64]]
+    faults: list[Fault]
+
+
+def decode(batches: Sequence[Batch]) -> Decoded:
+    """The records of whole batches of any format; no CRC is looked at.
+
+    Some thousand batches, or some 16 MB, are a good measure: what is worked on then fits the caches.
+    """
+    payloads = _payloads(batches)
+    data = np.frombuffer(payloads.data, np.uint8)
+    begin, end, whose, suspects = _places(payloads, data)
+    found, bad = _fields(payloads.data, data, begin, end, whose, [head for head, _ in batches])
+    suspects |= set(whose[bad].tolist())
+    faults = payloads.faults + [fault for i in sorted(suspects) if (fault := _fault(i, batches[i]))]
+    if faults:
+        found = found[:, ~np.isin(found[0], [fault.batch for fault in faults])]
+    if payloads.old:
+        found = np.concatenate([found, *payloads.old], axis=1)
+        found = found[:, np.argsort(found[0], kind="stable")]
+    arrays = dict(zip(_ARRAYS, found, strict=True))
+    return Decoded(payloads.data, **arrays, faults=tuple(sorted(faults)))
+
+
+def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
+    """Slices of `data` as a binary array, null where the length is -1; they ascend and do not overlap.
+
+    Slices and the gaps between them are one array over the data, of which every other element is taken.
+    """
+    bounds = np.empty(2 * len(at) + 1, np.int64)
+    bounds[0:-1:2], bounds[1::2] = at, at + np.maximum(length, 0)
+    bounds[-1] = bounds[-2] if len(at) else 0
+    whole = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 2 * len(at), [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    )
+    return whole.take(pa.array(np.arange(0, 2 * len(at), 2), mask=length < 0))
+
+
+def _fault(i: int, batch: Batch) -> Fault | None:
+    """What the careful decoder says against a batch, if anything."""
+    head, data = batch
+    try:
+        for _ in records(head, bytes(data)):
+            pass
+    except BadBatch as reason:
+        return Fault(i, str(reason))
+    return None
+
+
+def _payloads(batches: Sequence[Batch]) -> _Payloads:
+    """Every payload decompressed; empty where it cannot be, and where no record is left."""
+    parts: list[bytes | memoryview] = []
+    count, start = np.zeros(len(batches), np.int64), np.zeros(len(batches) + 1, np.int64)
+    old: list[npt.NDArray[np.int64]] = []
+    faults: list[Fault] = []
+    for i, (head, data) in enumerate(batches):
+        part: bytes | memoryview = b""
+        try:
+            if head.magic < 2:
+                rows = list(legacy.records(head, bytes(data)))
+                part = b"".join((row.key or b"") + (row.value or b"") for row in rows)
+                old.append(_old(i, rows, int(start[i])))
+            elif head.count:
+                packed = data[HEADER.size : head.size]
+                part = decompress(head.codec, bytes(packed)) if head.codec else packed
+                count[i] = head.count
+        except BadBatch as reason:
+            faults.append(Fault(i, str(reason)))
+        parts.append(part)
+        start[i + 1] = start[i] + len(part)
+    return _Payloads(b"".join([*parts, bytes(_PADDING)]), start, count, old, faults)
+
+
+def _old(i: int, rows: list[Record], at: int) -> npt.NDArray[np.int64]:
+    """The arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
+    found = np.empty((len(_ARRAYS), len(rows)), np.int64)
+    for k, row in enumerate(rows):
+        lengths = [-1 if held is None else len(held) for held in (row.key, row.value)]
+        value = at + max(lengths[0], 0)
+        end = value + max(lengths[1], 0)
+        found[:, k] = (i, row.offset, row.timestamp, at, lengths[0], value, lengths[1], 0, end, row.size)
+        at = end
+    return found
+
+
+def _places(payloads: _Payloads, data: Bytes) -> tuple[Ints, Ints, Ints, set[int]]:
+    """Where each record begins and ends, and its batch, shapes (n,); and the batches whose lengths do not fit."""
+    start, end = payloads.start[:-1], payloads.start[1:]
+    fits = payloads.counts * _SMALLEST <= end - start
+    count = np.where(fits, payloads.counts, 0)
+    first = np.cumsum(count + 1) - (count + 1)  # of a batch in `bounds`: begins of its records, and the end of the last
+    bounds = np.empty(int((count + 1).sum()), np.int64)
+    _follow(payloads.data, data, start, end, count, first, bounds)
+    fits &= (bounds[first + count] == end) | (count == 0)
+    count = np.where(fits, count, 0)
+    whose = np.repeat(np.arange(len(count)), count)
+    here = np.arange(len(whose)) + np.repeat(first - np.cumsum(count) + count, count)
+    return bounds[here], bounds[here + 1], whose, set(np.flatnonzero(~fits).tolist())
+
+
+def _follow(packed: bytes, data: Bytes, start: Ints, end: Ints, count: Ints, first: Ints, bounds: Ints) -> None:
+    """Fill `bounds` from `first` on with the begins of `count` records and the end of the last, for each batch.
+
+    Where lengths lead out of a payload or are negative, all that follow are its end plus one.
+    """
+    order = np.argsort(-count, kind="stable")  # the longest first: batches that go on are a prefix
+    at, end, count, first = start[order], end[order], count[order], first[order]
+    k = 0
+    while (going := int(np.searchsorted(-count, -k))) >= _SIDE_BY_SIDE:
+        bounds[first[:going] + k] = at[:going]
+        length, after, bad = varints(data, at[:going], 32)
+        after += length
+        at[:going] = np.where(bad | (length < 0) | (after > end[:going]), end[:going] + 1, after)
+        k += 1
+    bounds[first + count] = at
+    for i in range(going):
+        places = _follow_one(packed, int(at[i]), int(end[i]), int(count[i]) - k)
+        bounds[first[i] + k : first[i] + count[i] + 1] = places
+
+
+def _follow_one(data: bytes, at: int, end: int, count: int) -> list[int]:
+    """The begins of `count` records of one payload, and the end of the last, as `_follow` has them."""
+    places = [end + 1] * (count + 1)
+    for i in range(count):
+        places[i] = at
+        byte = data[at]
+        if byte < 0x80 and not byte & 1:
+            at += 1 + (byte >> 1)
+        else:
+            try:
+                length, at = varint(data, at)
+            except BadBatch:
+                return places
+            at = at + length if length >= 0 else end + 1
+        if at > end:
+            return places
+    places[count] = at
+    return places
+
+
+def _fields(
+    packed: bytes, data: Bytes, begin: Ints, end: Ints, whose: Ints, heads: list[Header]
+) -> tuple[npt.NDArray[np.int64], Flags]:
+    """The arrays of all records, shape (10, n), and those that do not decode or are left to the careful decoder."""
+    _, at, _ = varints(data, begin, 32)
+    time, at, bad = varints(data, at + 1, 64)  # one byte of attributes, which say nothing
+    delta, at, worse = varints(data, at, 32)
+    bad |= worse
+    key, key_length, at = _held(data, at, end, bad)
+    value, value_length, at = _held(data, at, end, bad)
+    headers, at, worse = varints(data, at, 32)
+    bad |= worse | (headers < 0) | (headers > end - at) | ((headers == 0) & (at != end))
+    if headers.any():
+        _headers(packed, data, at, end, headers, bad)
+    offset, time, worse = _numbered(time, delta, whose, heads)
+    bad |= worse
+    arrays = [whose, offset, time, key, key_length, value, value_length, headers, at, end - begin]
+    return np.array(arrays, np.int64).reshape(len(_ARRAYS), -1), bad
+
+
+def _held(data: Bytes, at: Ints, end: Ints, bad: Flags) -> tuple[Ints, Ints, Ints]:
+    """Where the bytes of a field begin, how many they are, and where they end; `bad` is marked where they cannot."""
+    length, at, worse = varints(data, at, 32)
+    worse |= (length < -1) | ((length >= 0) & (length > end - at))
+    bad |= worse
+    if worse.any():
+        length[worse] = -1
+    return at, length, at + np.maximum(length, 0)
+
+
+def _numbered(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tuple[Ints, Ints, Flags]:
+    """Offsets and timestamps out of their deltas, and which cannot be."""
+    names = ("base", "last_delta", "base_time", "max_time", "log_append_time")
+    base, last, base_time, max_time, appended = (
+        np.array([getattr(head, name) for head in heads], np.int64)[whose] for name in names
+    )
+    before = np.concatenate([[-1], delta[:-1]])
+    before[np.flatnonzero(np.diff(whose, prepend=-1))] = -1
+    bad = (delta <= before) | (delta > last)
+    found = base_time + time
+    overflown = ((base_time ^ found) & (time ^ found)) < 0
+    return base + delta, np.where(appended != 0, max_time, found), bad | (overflown & (appended == 0))
+
+
+def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: Flags) -> None:
+    """Mark in `bad` the records whose headers do not decode, or are more than is worth following here."""
+    going = np.flatnonzero((count > 0) & ~bad)
+    at, names = at[going], []
+    for h in range(_HEADERS):
+        wrong = np.zeros(len(going), np.bool_)
+        name, length, at = _held(data, at, end[going], wrong)
+        wrong |= length < 0
+        names.append((name[~wrong], length[~wrong], going[~wrong]))
+        _, _, at = _held(data, at, end[going], wrong)
+        last = count[going] == h + 1
+        wrong |= last & (at != end[going])
+        bad[going[wrong]] = True
+        at, going = at[~(wrong | last)], going[~(wrong | last)]
+        if not len(going):
+            break
+    bad[going] = True
+    at, length, whose = (np.concatenate(parts) for parts in zip(*names, strict=True))
+    _names(packed, at, length, whose, bad)
+
+
+def _names(packed: bytes, at: Ints, length: Ints, whose: Ints, bad: Flags) -> None:
+    """Mark in `bad` the records with a header whose name is not UTF-8."""
+    order = np.argsort(at)
+    names = slices(packed, at[order], length[order])
+    strange = [name for name in names.unique().to_pylist() if not _is_text(name)]
+    if strange:
+        found = pc.is_in(names, value_set=pa.array(strange, names.type)).to_numpy(zero_copy_only=False)
+        bad[whose[order][found]] = True
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""The folders of a Kafka broker: which partitions there are, and what the broker's own small files say of them.
+
+    DATA/                            a broker has one or more (`log.dirs`)
+      meta.properties  .kafka_cleanshutdown  *-offset-checkpoint        (`cklog.parsers.kafka.offset_checkpoints`)
+      TOPIC-PARTITION/               split at the last hyphen
+        NNNNNNNNNNNNNNNNNNNN.log     segments, with .index  .timeindex  .txnindex  .snapshot beside them
+        leader-epoch-checkpoint  partition.metadata
+      TOPIC-PARTITION.ID-delete  -future  -stray                         no partition (any more, or yet)
+
+`.kafka_cleanshutdown` is there only after a clean stop: without it the broker was killed, and will check its logs. A
+segment renamed to `.log.deleted` waits for its deletion and still holds its data. Names of `.cleaned` and `.swap` are
+compaction's own. PATH may also be one partition's folder, of which no broker's files can tell anything then.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.inputs.partitions import Folder, Layout, ProducerSnapshot, SegmentFile
+from cklog.model import Finding, InputUsed, Where
+from cklog.parsers.kafka import offset_checkpoints as kafka_checkpoints
+from cklog.parsers.kafka import producer_snapshots as kafka_snapshots
+from cklog.parsers.kafka.groups import TOPIC
+from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint
+from cklog.storage import Entry, Root
+
+_SEGMENT = re.compile(r"[0-9]{20}\.log")
+_DELETED = re.compile(r"[0-9]{20}\.log\.deleted")
+_SNAPSHOT = re.compile(r"[0-9]{20}\.snapshot")
+_ABORTED = re.compile(r"[0-9]{20}\.txnindex")
+_PARTITION = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_PARTED = re.compile(r".+-[0-9]{1,10}\.[0-9A-Za-z_-]+-(delete|future|stray)", re.DOTALL)
+_PARTITIONS = 1 << 31
+_OFFSETS = 1 << 63
+_PROPERTIES = "meta.properties"
+_DEEPEST = 2
+"""Folders between PATH and a segment at the most: PATH/DATA/TOPIC-PARTITION."""
+
+_WHY_PARTED = {
+    "delete": "its topic is being deleted",
+    "future": "it is a copy that was being moved to another disk",
+    "stray": "it no longer belongs to this broker",
+}
+
+
+def has_segments(entries: Iterable[Entry]) -> bool:
+    """Whether there is any segment of a Kafka log."""
+    return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
+
+
+def _is_segment(name: str) -> bool:
+    """Whether a name is an offset and `.log`; 20 digits can say more than an offset can be."""
+    return _SEGMENT.fullmatch(name) is not None and int(name[:20]) < _OFFSETS
+
+
+def layout(root: Root, entries: Iterable[Entry]) -> Layout:
+    """Every partition among the files below a root, and what is to be said before any segment is read."""
+    files: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.path.count("/") <= _DEEPEST:
+            folder, _, name = entry.path.rpartition("/")
+            files.setdefault(folder, {})[name] = entry
+    reading = _Reading(root, files)
+    found = [reading.partition(path) for path in sorted(files) if reading.is_partition(path)]
+    folders = reading.distinct(sorted(found, key=_order))
+    inputs = _inputs(folders)
+    commits = tuple(folder for folder in folders if folder.topic == TOPIC)
+    return Layout(tuple(folders), tuple(reading.findings), inputs, commits)
+
+
+def _order(folder: Folder) -> tuple[str, int, int, str]:
+    """By topic and number; of several with one name the uppermost first."""
+    return folder.topic, folder.partition, folder.path.count("/"), folder.path
+
+
+def _inputs(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
+    """One row per data folder."""
+    sizes: dict[str, int] = {}
+    for folder in folders:
+        size = sum(segment.size for segment in folder.segments)
+        sizes[folder.data_folder] = sizes.get(folder.data_folder, 0) + size
+    return tuple(InputUsed(path, "kafka", size, None) for path, size in sorted(sizes.items()))
+
+
+class _Reading:
+    """The folders below a root while their small files are read."""
+
+    def __init__(self, root: Root, files: Mapping[str, Mapping[str, Entry]]) -> None:
+        self._root = root
+        self._files = files
+        self._brokers: dict[str, dict[str, dict[tuple[str, int], int] | None]] = {}
+        self.findings: list[Finding] = []
+
+    def is_partition(self, path: str) -> bool:
+        """Whether a folder is a partition's; one that is not, though it looks like it, is reported."""
+        name = posixpath.basename(path)
+        parted = _PARTED.fullmatch(name)
+        held = self._files[path]
+        segments = [entry for base, entry in held.items() if _is_segment(base)]
+        if parted:
+            size = sum(entry.size for entry in segments)
+            message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
+            self.findings.append(Finding("skipped-folder", "info", path, message, (Where(path),)))
+            return False
+        if not segments and kafka_checkpoints.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
+            message = f"{path}: no segment is here; they were deleted, or lie in tiered storage"
+            self.findings.append(Finding("missing-segment", "warning", path, message, (Where(path),)))
+        return bool(segments)
+
+    def partition(self, path: str) -> Folder:
+        """One partition, with what its own files and its broker's say."""
+        held = self._files[path]
+        topic, number = _named(posixpath.basename(path) if path else self._root.parent()[1])
+        broker = self._broker(posixpath.dirname(path)) if path else {}
+        key = topic, number
+        cleaned = broker.get(kafka_checkpoints.CLEANED)
+        return Folder(
+            topic=topic,
+            partition=number,
+            path=path,
+            segments=_segments(held, _SEGMENT),
+            clean=self._clean(posixpath.dirname(path)) if path else None,
+            log_start=(broker.get(kafka_checkpoints.LOG_STARTS) or {}).get(key),
+            high_watermark=(broker.get(kafka_checkpoints.HIGH_WATERMARKS) or {}).get(key),
+            recovery_point=(broker.get(kafka_checkpoints.RECOVERY_POINTS) or {}).get(key),
+            compacted=None if cleaned is None else key in cleaned,
+            epochs=self._decoded(held.get(kafka_checkpoints.LEADER_EPOCHS), kafka_checkpoints.epochs) or (),
+            snapshot=self._snapshot(held),
+            aborted=tuple(
+                span
+                for name in sorted(held)
+                if _ABORTED.fullmatch(name)
+                for span in self._decoded(held[name], kafka_snapshots.aborted) or ()
+            ),
+            deleted=self._deleted(path, held),
+        )
+
+    def distinct(self, folders: Iterable[Folder]) -> list[Folder]:
+        """The folders without those whose partition another one has; data folders of one broker share none."""
+        found: dict[str, Folder] = {}
+        for folder in folders:
+            other = found.setdefault(folder.name, folder)
+            if other is not folder:
+                message = f"{folder.path}: left out, {other.path} is {folder.name} too; give the right one alone"
+                self.findings.append(
+                    Finding("duplicate-partition", "error", folder.name, message, (Where(folder.path),))
+                )
+        return list(found.values())
+
+    def _broker(self, path: str) -> dict[str, dict[tuple[str, int], int] | None]:
+        """The offset checkpoints of a data folder, by name; None for one that cannot be read."""
+        if path not in self._brokers:
+            held = self._files.get(path, {})
+            names = [n for n in held if n.endswith("-offset-checkpoint")]
+            self._brokers[path] = {name: self._decoded(held[name], kafka_checkpoints.offsets) for name in sorted(names)}
+        return self._brokers[path]
+
+    def _clean(self, path: str) -> bool | None:
+        """Whether the broker of a data folder was stopped cleanly; None if no file of a broker is there."""
+        held = self._files.get(path, {})
+        if kafka_checkpoints.CLEAN_STOP in held:
+            return True
+        return False if _PROPERTIES in held or kafka_checkpoints.RECOVERY_POINTS in held else None
+
+    def _snapshot(self, held: Mapping[str, Entry]) -> ProducerSnapshot | None:
+        names = sorted(name for name in held if _SNAPSHOT.fullmatch(name))
+        if not names:
+            return None
+        found = self._decoded(held[names[-1]], kafka_snapshots.producers)
+        return None if found is None else ProducerSnapshot(held[names[-1]].path, int(names[-1][:20]), found)
+
+    def _deleted(self, path: str, held: Mapping[str, Entry]) -> tuple[SegmentFile, ...]:
+        found = tuple(segment for segment in _segments(held, _DELETED) if segment.size)
+        if found:
+            are = "segment is" if len(found) == 1 else "segments are"
+            message = (
+                f"{found[0].path}: {len(found)} deleted {are} still here ({sum(s.size for s in found)} bytes): copy "
+                "them now if their records are needed, a broker removes them within a minute"
+            )
+            self.findings.append(
+                Finding("deleted-segment", "info", path, message, tuple(Where(segment.path) for segment in found))
+            )
+        return found
+
+    def _decoded(self, entry: Entry | None, decode: Callable[[bytes], Any]) -> Any:
+        """What a small file holds; None, and a finding, if it cannot be read."""
+        if entry is None:
+            return None
+        try:
+            return decode(self._root.read(entry.path))
+        except (OSError, pa.ArrowException, BadCheckpoint, kafka_snapshots.BadSnapshot) as reason:
+            message = f"{entry.path}: not used: {reason}".splitlines()[0]
+            self.findings.append(Finding("bad-checkpoint-file", "warning", entry.path, message, (Where(entry.path),)))
+            return None
+
+
+def _named(name: str) -> tuple[str, int]:
+    """Topic and partition of a folder's name.
+
+    >>> _named("a-b-12"), _named("copy")
+    (('a-b', 12), ('copy', 0))
+    """
+    match = _PARTITION.fullmatch(name)
+    return (match[1], int(match[2])) if match and int(match[2]) < _PARTITIONS else (name or "log", 0)
+
+
+def _segments(held: Mapping[str, Entry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:
+    """The segments of a folder, in log order."""
+    names = sorted(name for name in held if form.fullmatch(name) and int(name[:20]) < _OFFSETS)
+    return tuple(SegmentFile(held[name].path, int(name[:20]), held[name].size) for name in names)

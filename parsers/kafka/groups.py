@@ -1,0 +1,189 @@
+"""Committed offsets of consumer groups, in the partitions of Kafka's topic `__consumer_offsets`.
+
+    key    = version:i16 0 or 1  group  topic  partition:i32          a committed offset
+           | version:i16 2 or more  ...                               group metadata and newer kinds: passed over
+    value  = version:i16  offset:i64  rest                            null: the commit was deleted, or has expired
+    rest   = 0, 2: metadata  commitTime:i64         1: metadata  commitTime:i64  expireTime:i64
+             3: leaderEpoch:i32  metadata  commitTime:i64
+             4: the same, its string with a varint length + 1 before it, and tagged fields behind
+    strings are length:i16 and UTF-8; all integers are big-endian
+
+The committed offset is the next one that the group will read. The topic is compacted: the last record of a key holds.
+A record may be part of a transaction, and then holds only if that is committed: `cklog.kafka_logs.commits` sees to it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.inputs.partitions import COMMITS
+from cklog.parsers.kafka.records import Part, read_records
+from cklog.parsers.tables.records import PSEUDO
+
+TOPIC = "__consumer_offsets"
+READER = "cklog.parsers.kafka.groups:read"
+
+_KEYS_KEPT = 1 << 18
+"""Keys that are kept understood at a time."""
+
+_FLEXIBLE = 4
+
+
+class NotACommit(Exception):
+    """Why a record's bytes are no committed offset."""
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` of `COMMITS`, and records that cannot be understood; a `cklog.engine.Reader`.
+
+    Damage of whole batches is not told here: the scan of the headers has told it.
+    """
+    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else COMMITS.field(n) for n in columns])
+    keys: dict[bytes, tuple[str, str, int] | None] = {}
+    try:
+        for part in read_records(split):
+            if isinstance(part, Damage):
+                continue
+            for fault in part.records.faults:
+                head = part.heads[fault.batch]
+                detail = f"offsets {head.base} to {head.last}: {fault.reason}"
+                yield Damage(split.path, "bad-record", int(part.at[fault.batch]), detail, max(head.count, 1))
+            found = _Commits(split.path, part, keys)
+            yield from found.damage
+            yield found.batch(shape)
+            if len(keys) > _KEYS_KEPT:
+                keys.clear()
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+
+
+class _Commits:
+    """The committed offsets of some batches, column by column.
+
+    `keys` are those understood before: a group commits under the same ones all its life.
+    """
+
+    def __init__(self, path: str, part: Part, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
+        self._path, self._part, self._keys = path, part, keys
+        self.damage: list[Damage] = []
+        self._rows: list[tuple[Any, ...]] = []
+        table = part.records.to_table()
+        columns = (table[name].to_pylist() for name in ("batch", "offset", "key", "value"))
+        passed_over = [head.control or head.magic != 2 for head in part.heads]
+        for batch, offset, key, value in zip(*columns, strict=True):
+            if not passed_over[batch]:
+                self._add(batch, offset, key or b"", value)
+
+    def _add(self, batch: int, offset: int, key: bytes, value: bytes | None) -> None:
+        try:
+            if key not in self._keys:
+                self._keys[key] = commit_key(key)
+            named = self._keys[key]
+            if named is not None:
+                self._rows.append((batch, offset, *named, *commit_value(value)))
+        except NotACommit as reason:
+            at = int(self._part.at[batch])
+            self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
+
+    def batch(self, shape: pa.Schema) -> pa.RecordBatch:
+        """The rows, as the columns of `shape`."""
+        names = ("batch", "at", "group", "topic", "partition", "offset", "time", "leader_epoch")
+        lists = zip(*self._rows, strict=True) if self._rows else ((),) * len(names)
+        columns: dict[str, Any] = dict(zip(names, lists, strict=True))
+        heads, at = self._part.heads, self._part.at.tolist()
+        columns["producer"] = [heads[i].producer for i in columns["batch"]]
+        columns["transactional"] = [heads[i].transactional for i in columns["batch"]]
+        columns["_offset"] = [at[i] for i in columns["batch"]]
+        columns["_path"] = [self._path] * len(self._rows)
+        return pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in shape], schema=shape)
+
+
+def commit_key(key: bytes) -> tuple[str, str, int] | None:
+    """(group, topic, partition) of a committed offset's key; None for a record of another kind.
+
+    >>> commit_key(bytes.fromhex("0001 0002 6731 0001 74 00000003"))
+    ('g1', 't', 3)
+    """
+    version, at = _number(key, 0, ">h")
+    if version not in (0, 1):
+        return None
+    group, at = _string(key, at)
+    topic, at = _string(key, at)
+    partition, _ = _number(key, at, ">i")
+    if partition < 0:
+        raise NotACommit(f"partition {partition}")
+    return group, topic, partition
+
+
+def commit_value(value: bytes | None) -> tuple[int | None, int | None, int | None]:
+    """(offset, commit time in ms, leader epoch) of a committed offset's value; all None if it is a deletion.
+
+    >>> commit_value(struct.pack(">hqihq", 3, 1200, 7, 0, 1700000000000))
+    (1200, 1700000000000, 7)
+    """
+    if value is None:
+        return None, None, None
+    version, at = _number(value, 0, ">h")
+    if not 0 <= version <= _FLEXIBLE:
+        raise NotACommit(f"a committed offset of version {version}, known are 0 to {_FLEXIBLE}")
+    offset, at = _number(value, at, ">q")
+    if offset < 0:
+        raise NotACommit(f"a committed offset of {offset}")
+    epoch = -1
+    if version >= 3:
+        epoch, at = _number(value, at, ">i")
+    _, at = _compact_string(value, at) if version == _FLEXIBLE else _string(value, at)
+    time, _ = _number(value, at, ">q")
+    return offset, None if time < 0 else time, None if epoch < 0 else epoch
+
+
+def coordinator(group: str, partitions: int) -> int:
+    """The partition of `__consumer_offsets` that holds a group's commits: Java's hash of the name, its sign dropped.
+
+    >>> [coordinator(group, 5) for group in ("g1", "g2", "g3", "brandnew")]
+    [2, 3, 4, 3]
+    """
+    code = 0
+    units = group.encode("utf-16-be", "surrogatepass")
+    for unit in struct.unpack(f">{len(units) // 2}H", units):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    return 0 if signed == -(1 << 31) else abs(signed) % partitions
+
+
+def _number(data: bytes, at: int, form: str) -> tuple[int, int]:
+    end = at + struct.calcsize(form)
+    if end > len(data):
+        raise NotACommit(f"a field at byte {at} of {len(data)} is cut short")
+    return int(struct.unpack_from(form, data, at)[0]), end
+
+
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    length, at = _number(data, at, ">h")
+    return _text(data, at, length)
+
+
+def _compact_string(data: bytes, at: int) -> tuple[str, int]:
+    """A string whose length + 1 is an unsigned varint of at most 5 bytes."""
+    length, shift = 0, 0
+    while shift < 35:
+        byte, at = _number(data, at, ">B")
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return _text(data, at, length - 1)
+    raise NotACommit("a length beyond 32 bits")
+
+
+def _text(data: bytes, at: int, length: int) -> tuple[str, int]:
+    if length < 0 or at + length > len(data):
+        raise NotACommit(f"a string of {length} bytes where {len(data) - at} are left")
+    try:
+        return data[at : at + length].decode("utf-8"), at + length
+    except UnicodeDecodeError:
+        raise NotACommit(f"a string at byte {at} is not UTF-8") from None

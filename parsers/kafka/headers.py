@@ -1,0 +1,311 @@
+"""Kafka segments as a table of their batches (`cklog.inputs.record_batches.BATCHES`), from headers alone.
+
+    segment = batch*        one row per batch of format 2, one per outer message of formats 0 and 1
+
+A split is a segment, or a part of one that begins at a batch; it owns the batches that begin in it. Which batches
+there are, and what lies between them, says `cklog.parsers.kafka.segment.walk`. Gaps between offsets are legal here
+(compaction, markers that were cleaned away); offsets that go backwards are damage.
+
+A local file is memory-mapped, and read in runs: the length fields lead from batch to batch, the headers are
+gathered and judged at once. A run ends before the first batch about which anything is unusual. That batch and some
+behind it are walked one by one, as all batches are that are not local: the careful walk decides, the run only
+agrees with it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.inputs.record_batches import BATCHES
+from cklog.parsers.kafka.batches import (
+    BATCH_LIMIT,
+    BEFORE_LENGTH,
+    CHECKED_FROM,
+    FARTHEST,
+    HEADER,
+    BadBatch,
+    Header,
+    marker,
+)
+from cklog.parsers.kafka.segment import BLOCK_BYTES, PROBE_BYTES, Segment, jumps, step
+from cklog.parsers.tables.records import PSEUDO
+
+READER = "cklog.parsers.kafka.headers:read"
+READER_UNCHECKED = "cklog.parsers.kafka.headers:read_unchecked"
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows of an Arrow batch at the most."""
+
+_FIRST_RUN, _CAREFUL = 64, 64
+"""Batches of the first run, and of a careful walk before the next one: damage must not cost a long run each time."""
+
+FIELDS = np.dtype(
+    [
+        ("base", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_delta", ">i4"),
+        ("base_time", ">i8"),
+        ("max_time", ">i8"),
+        ("producer", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
+"""The header of `cklog.parsers.kafka.batches`, and the fields of its `Header`, in the file's order of bytes."""
+
+_LENGTH = struct.Struct(">8xI")  # unsigned: a negative length leads beyond any file
+_BASE = struct.Struct(">q")
+
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
+
+_MARKERS = np.array([None, "abort", "commit", "other"], dtype=object)
+_ABORT, _COMMIT, _OTHER = 1, 2, 3
+_SAID = {"abort": _ABORT, "commit": _COMMIT, None: _OTHER}
+_USUAL = np.frombuffer(bytes.fromhex("2000000008 0000 0000 0c 0000 00000000 00"), np.uint8)
+_FIXED = np.array([0, 1, 2, 3, 4, 9, 16])
+"""The record of a marker as brokers write it, its kind at 7, and the places in it that hold no fields."""
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Heads(NamedTuple):
+    """Headers of batches in the order of the file: byte positions, `FIELDS`, and an index into `_MARKERS`."""
+
+    at: npt.NDArray[np.int64]
+    fields: npt.NDArray[Any]
+    marker: npt.NDArray[np.int8]
+
+    def headers(self) -> list[Header]:
+        """One `Header` for each."""
+        return [Header(*row) for row in self.fields[list(Header.__slots__)].tolist()]
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` and damage, every CRC verified; a `cklog.engine.Reader`."""
+    return _read(split, columns, check=True)
+
+
+def read_unchecked(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The same from the 61 bytes of each header alone: no CRC is looked at, and bytes that changed are not seen."""
+    return _read(split, columns, check=False)
+
+
+def _read(split: Split, columns: tuple[str, ...], check: bool) -> Iterator[pa.RecordBatch | Damage]:
+    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else BATCHES.field(n) for n in columns])
+    held: list[Heads] = []
+    try:
+        for found in heads(split, check, "marker" in columns):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            if held and sum(len(part.at) for part in [*held, found]) > ROWS_AT_ONCE:
+                yield _batch(held, split.path, shape)
+                held = []
+            held.append(found)
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+    if held:
+        yield _batch(held, split.path, shape)
+
+
+def heads(split: Split, check: bool = True, markers: bool = False) -> Iterator[Heads | Damage]:
+    """The headers of a split's batches, at most `ROWS_AT_ONCE` at a time, and the damage between them."""
+    at, end, want = split.start, min(split.end, split.size), _FIRST_RUN
+    block = BLOCK_BYTES if check else PROBE_BYTES
+    with Segment(split.uri, split.path, split.size, block, mapped=True) as segment:
+        while at < end:
+            if segment.view is not None:
+                found, at = _run(segment, at, end, want, check)
+                if len(found.at):
+                    yield from _marked(segment, found) if markers else [found]
+                if len(found.at) == want:
+                    want = min(2 * want, ROWS_AT_ONCE)
+                    continue
+            want = _FIRST_RUN
+            walked, damage, at = _walked(segment, at, end, check)
+            yield from damage
+            if len(walked.at):
+                yield from _marked(segment, walked) if markers else [walked]
+
+
+def _walked(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads, list[Damage], int]:
+    """Some batches and damage from `at` on as the careful walk has them, and where to go on."""
+    places: list[int] = []
+    found: list[Header] = []
+    damage: list[Damage] = []
+    while at < end and len(found) + len(damage) < _CAREFUL:
+        one, after = step(segment, at, check, ordinary=True)
+        if isinstance(one, Damage):
+            damage.append(one)
+        else:
+            places.append(at)
+            found.append(one)
+            damage += jumps(segment, at, one, ordinary=True)
+        at = after
+    rows = [tuple(getattr(head, name) for name in FIELDS.names or ()) for head in found]
+    return Heads(np.array(places, np.int64), np.array(rows, FIELDS), np.zeros(len(rows), np.int8)), damage, at
+
+
+def _run(segment: Segment, start: int, end: int, most: int, check: bool) -> tuple[Heads, int]:
+    """At most so many batches from `start` on that nothing speaks against, and where to go on."""
+    view = segment.view
+    assert view is not None
+    at, after = _places(view, start, end, most)
+    if not len(at):
+        return Heads(at, np.empty(0, FIELDS), np.empty(0, np.int8)), start
+    every = np.ndarray((len(view) - HEADER.size + 1,), f"V{HEADER.size}", view, strides=(1,))
+    fields = every[at].view(FIELDS)
+    good = _first(~_fitting(segment, at, fields, after))
+    if check:
+        good = _first_wrong(view, at[:good], fields[:good])
+    end_of_run = after if good == len(at) else int(at[good])
+    return Heads(at[:good], fields[:good], np.zeros(good, np.int8)), end_of_run
+
+
+def _places(view: memoryview, start: int, end: int, most: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Positions of at most so many batches that begin in [start, end), by their length fields, and the next one.
+
+    Nothing is judged yet: each position has a whole header behind it, and that is all.
+    """
+    places: list[int] = []
+    append, length, at = places.append, _LENGTH.unpack_from, start
+    last = min(end - 1, len(view) - HEADER.size)
+    for _ in range(most):
+        if at > last:
+            break
+        append(at)
+        at += BEFORE_LENGTH + length(view, at)[0]
+    return np.array(places, np.int64), at
+
+
+def _fitting(
+    segment: Segment, at: npt.NDArray[np.int64], fields: npt.NDArray[Any], after: int
+) -> npt.NDArray[np.bool_]:
+    """Which headers the careful walk would take without a word, if their batches' bytes are right; all shapes (n,).
+
+    `after`: where the batch behind the last one begins.
+    """
+    base, delta = fields["base"].astype(np.int64), fields["last_delta"].astype(np.int64)
+    size, count = fields["length"].astype(np.int64) + BEFORE_LENGTH, fields["count"]
+    good: npt.NDArray[np.bool_] = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_LIMIT)
+    good &= at + size <= segment.size
+    good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
+    last = base + delta  # may overflow where it is not good already
+    good[:-1] &= base[1:] > last[:-1]
+    if segment.view is not None and 0 < after <= segment.size - _BASE.size:
+        good[-1] &= bool(_BASE.unpack_from(segment.view, after)[0] > last[-1])
+    good &= last < segment.base + FARTHEST
+    if at[0] == 0:
+        good[0] &= bool(base[0] >= segment.base)
+    return good
+
+
+def _first(marked: npt.NDArray[np.bool_]) -> int:
+    """The first place that is marked, or how many there are."""
+    return int(marked.argmax()) if marked.any() else len(marked)
+
+
+def _first_wrong(view: memoryview, at: npt.NDArray[np.int64], fields: npt.NDArray[Any]) -> int:
+    """The first of these batches whose bytes do not match its CRC, or how many there are."""
+    ends = at + fields["length"] + BEFORE_LENGTH
+    checksum: Callable[[memoryview], int] = crc32c.crc32c
+    batches = zip((at + CHECKED_FROM).tolist(), ends.tolist(), fields["crc"].tolist(), strict=True)
+    for i, (start, end, crc) in enumerate(batches):
+        if checksum(view[start:end]) != crc:
+            return i
+    return len(at)
+
+
+def _marked(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
+    """The same with what control batches say; one without a readable marker is damage and keeps its row."""
+    fields = found.fields
+    control = np.flatnonzero((fields["magic"] == 2) & ((fields["attributes"] & _CONTROL) != 0))
+    if segment.view is not None and len(control):
+        found.marker[control] = _usual(segment.view, found.at[control], fields[control])
+    unusual = control[found.marker[control] == 0]
+    for i, head in zip(unusual.tolist(), Heads(found.at, fields[unusual], found.marker).headers(), strict=True):
+        at = int(found.at[i])
+        try:
+            found.marker[i] = _SAID[marker(head, segment.bytes(at, head.size))]
+        except BadBatch as reason:
+            yield Damage(segment.path, "bad-record", at, f"Kafka offset {head.base}: {reason}")
+    yield found
+
+
+def _usual(view: memoryview, at: npt.NDArray[np.int64], fields: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+    """What markers say that are written as brokers write them, 0 for others; shapes (n,)."""
+    usual = (fields["length"] == HEADER.size + len(_USUAL) - BEFORE_LENGTH) & (fields["count"] == 1)
+    usual &= (fields["attributes"] & _CODEC) == 0
+    said = np.zeros(len(at), np.int8)
+    every = np.ndarray((len(view) - len(_USUAL) + 1,), f"V{len(_USUAL)}", view, strides=(1,))
+    record = every[at[usual] + HEADER.size].view(np.uint8).reshape(-1, len(_USUAL))  # (usual, 17)
+    kind = record[:, 7].astype(np.int64) << 8 | record[:, 8]
+    found = np.select([kind == 0, kind == 1], [_ABORT, _COMMIT], _OTHER)
+    said[usual] = np.where((record[:, _FIXED] == _USUAL[_FIXED]).all(axis=1), found, 0)
+    return said
+
+
+def _batch(held: Sequence[Heads], path: str, shape: pa.Schema) -> pa.RecordBatch:
+    whole = Heads(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
+    return pa.RecordBatch.from_arrays([_column(field, whole, path) for field in shape], schema=shape)
+
+
+def _column(field: pa.Field, found: Heads, path: str) -> pa.Array:
+    """One column of the table; null where the batch's format does not have it."""
+    fields, name = found.fields, field.name
+    if name == "_path":
+        return pa.array([path], field.type).take(pa.array(np.zeros(len(found.at), np.int8)))
+    if name == "marker":
+        return pa.array(_MARKERS[found.marker], field.type)
+    values = _COLUMNS[name](found)
+    since = _SINCE.get(name, 0)
+    absent = fields["magic"] < since if since and fields["magic"].min(initial=2) < since else None
+    dtype = np.bool_ if pa.types.is_boolean(field.type) else np.int64
+    return pa.array(values.astype(dtype), field.type, mask=absent)
+
+
+def _flag(bit: int) -> Callable[[Heads], npt.NDArray[Any]]:
+    return lambda found: (found.fields["attributes"] & bit) != 0
+
+
+def _field(name: str) -> Callable[[Heads], npt.NDArray[Any]]:
+    return lambda found: found.fields[name]
+
+
+_COLUMNS: dict[str, Callable[[Heads], npt.NDArray[Any]]] = {
+    "_offset": lambda found: found.at,
+    "at": lambda found: found.at,
+    "bytes": lambda found: found.fields["length"].astype(np.int64) + BEFORE_LENGTH,
+    "base": _field("base"),
+    "last": lambda found: found.fields["base"].astype(np.int64) + found.fields["last_delta"],
+    "records": _field("count"),
+    "format": _field("magic"),
+    "codec": lambda found: found.fields["attributes"] & _CODEC,
+    "leader_epoch": _field("leader_epoch"),
+    "base_time": _field("base_time"),
+    "max_time": _field("max_time"),
+    "append_time": _flag(_APPEND_TIME),
+    "producer": _field("producer"),
+    "producer_epoch": _field("producer_epoch"),
+    "sequence": _field("sequence"),
+    "transactional": _flag(_TRANSACTIONAL),
+    "control": _flag(_CONTROL),
+}
+
+_SINCE = {"base_time": 1, "max_time": 1, "append_time": 1} | dict.fromkeys(
+    ("leader_epoch", "producer", "producer_epoch", "sequence", "transactional", "control"), 2
+)
+"""The first format that has a column."""

@@ -1,0 +1,220 @@
+"""Kafka messages of formats 0 and 1 (before Kafka 0.11), on bytes: what `kafka_batches` is for format 2.
+
+    log     = message*                                                   all integers are big-endian
+    message = offset:i64  size:i32  crc:u32  magic:i8  attributes:i8  [timestamp:i64]  bytes(key)  bytes(value)
+    bytes   = length:i32, -1 for null, and so many bytes                 the timestamp is there in format 1
+
+`size` counts what follows it; the CRC-32 (that of zlib) covers `magic` to the end. Attributes: bits 0-2 codec, 3
+LogAppendTime. A codec makes the message a wrapper: its value is a whole log, compressed, and its offset that of the
+last message inside. Inside, offsets are absolute in format 0, and relative to each other in format 1, so that a
+broker could assign them by writing one number. A message has no header with names and values, and no transaction.
+
+Old clients wrote the checksum of an lz4 frame's descriptor over the frame's magic too, in format 0 alone
+(KAFKA-3160); readers look past it, and so does this one. All of it may be damaged or hostile: what does not fit
+raises `BadBatch`, and no length field is believed before the bytes behind it are there.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, Record, decompress
+
+FRONT = struct.Struct(
+    ">q"  # offset
+    "i"  # size: bytes behind it
+    "I"  # crc32 of what follows
+    "b"  # magic
+    "b"  # attributes
+)
+_CHECKED_FROM = 16
+_SMALLEST = 14
+"""Of `size`: a message without timestamp, key and value."""
+
+_TIME, _LENGTH = struct.Struct(">q"), struct.Struct(">i")
+_CODEC, _APPEND_TIME = 0x07, 0x08
+_NO_TIME = -1
+_DELTA_LIMIT = 1 << 31
+"""As in format 2, where the field for it has 32 bits."""
+
+_LZ4, _ZSTD = 3, 4
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+
+
+class Message(NamedTuple):
+    """One message as it lies in a log, maybe a wrapper; `size` with all its fields, in bytes."""
+
+    offset: int
+    crc: int
+    magic: int
+    attributes: int
+    time: int
+    key: bytes | None
+    value: bytes | None
+    size: int
+
+
+def size(data: bytes, at: int = 0) -> int:
+    """Bytes of the message at byte `at`, by its size field.
+
+    Raises
+    ------
+    BadBatch
+        no front, another magic, or a size that no writer can have written.
+    """
+    if len(data) - at < FRONT.size:
+        raise BadBatch(f"a message needs {FRONT.size} bytes, there are {max(len(data) - at, 0)}")
+    offset, length, _, magic, _ = FRONT.unpack_from(data, at)
+    if magic not in (0, 1):
+        raise BadBatch(f"magic is {magic}, not 0 or 1")
+    if not _SMALLEST + 8 * magic <= length <= BATCH_LIMIT:
+        raise BadBatch(f"a message of {BEFORE_LENGTH + length} bytes")
+    if not 0 <= offset < (1 << 63) - 1:
+        raise BadBatch(f"offset {offset}")
+    return int(BEFORE_LENGTH + length)
+
+
+def verify(message: bytes) -> None:
+    """Raise `BadBatch` unless the bytes of a whole message match its CRC-32."""
+    crc = FRONT.unpack_from(message)[2]
+    computed = zlib.crc32(memoryview(message)[_CHECKED_FROM:])
+    if computed != crc:
+        raise BadBatch(f"crc is {crc:08x}, the message's bytes give {computed:08x}")
+
+
+def header(data: bytes) -> Header:
+    """What a whole message says as a header of a batch; a wrapper is decompressed for it. The CRC is not looked at.
+
+    Raises
+    ------
+    BadBatch
+        as `records`.
+    """
+    outer = _message(data, 0)
+    first, last, count = outer, outer, 1
+    if outer.attributes & _CODEC:
+        count = 0
+        for last in _inside(outer):
+            first = last if not count else first
+            count += 1
+    base = first.offset if outer.magic == 0 else outer.offset - (last.offset - first.offset)
+    if base < 0 or not last.offset - first.offset <= outer.offset - base < _DELTA_LIMIT:
+        raise BadBatch(f"offsets up to {last.offset} inside a message with offset {outer.offset}")
+    base_time = outer.time if outer.attributes & _APPEND_TIME else first.time
+    attributes = outer.attributes & (_CODEC | _APPEND_TIME * outer.magic)
+    length = outer.size - BEFORE_LENGTH
+    delta = outer.offset - base
+    return Header(base, length, outer.crc, attributes, delta, base_time, outer.time, -1, count, outer.magic)
+
+
+def records(head: Header, data: bytes) -> Iterator[Record]:
+    """The records of a whole message, in order: itself, or those that it wraps.
+
+    Raises
+    ------
+    BadBatch
+        a length that does not fit, a payload that does not decompress, nothing in it, a wrapper inside a wrapper,
+        another format inside, or offsets that do not ascend.
+    """
+    outer = _message(data, 0)
+    if not outer.attributes & _CODEC:
+        yield Record(outer.offset, outer.time, outer.key, outer.value, (), outer.size)
+        return
+    shift: int | None = 0 if outer.magic == 0 else None
+    for inner in _inside(outer):
+        shift = head.base - inner.offset if shift is None else shift
+        time = outer.time if head.log_append_time else inner.time
+        yield Record(inner.offset + shift, time, inner.key, inner.value, (), inner.size)
+
+
+def _inside(outer: Message) -> Iterator[Message]:
+    """The messages that a wrapper holds, at least one."""
+    codec = outer.attributes & _CODEC
+    if outer.value is None or codec >= _ZSTD:
+        raise BadBatch("a wrapper around nothing" if outer.value is None else f"compression codec {codec}")
+    packed = _repaired(outer.value) if (outer.magic, codec) == (0, _LZ4) else outer.value
+    data = decompress(codec, packed)
+    at, before = 0, -1
+    while at < len(data) or not at:
+        inner = _message(data, at)
+        if inner.magic != outer.magic or inner.attributes & _CODEC:
+            raise BadBatch(f"a message of format {inner.magic}, codec {inner.attributes & _CODEC} inside a wrapper")
+        if inner.offset <= before:
+            raise BadBatch(f"offset {inner.offset} after {before} inside a wrapper")
+        at, before = at + inner.size, inner.offset
+        yield inner
+
+
+def _message(data: bytes, start: int) -> Message:
+    """The message at byte `start` of a log."""
+    end = start + size(data, start)
+    if end > len(data):
+        raise BadBatch(f"the message needs {end - start} bytes, there are {len(data) - start}")
+    offset, _, crc, magic, attributes = FRONT.unpack_from(data, start)
+    at = start + FRONT.size
+    time = _TIME.unpack_from(data, at)[0] if magic else _NO_TIME
+    key, at = _bytes(data, at + _TIME.size * magic, end)
+    value, at = _bytes(data, at, end)
+    if at != end:
+        raise BadBatch(f"a message that ends {end - at} bytes before its size says")
+    return Message(offset, crc, magic, attributes, time, key, value, end - start)
+
+
+def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    length = _LENGTH.unpack_from(data, at)[0] if at + _LENGTH.size <= end else -2
+    at += _LENGTH.size
+    if length == -1:
+        return None, at
+    if length < 0 or at + length > end:
+        raise BadBatch(f"a field of {length} bytes where {max(end - at, 0)} are left")
+    return data[at : at + length], at + length
+
+
+def _repaired(frame: bytes) -> bytes:
+    """An lz4 frame with the right checksum of its descriptor."""
+    if len(frame) < 7 or not frame.startswith(_LZ4_MAGIC):
+        return frame
+    flags = frame[4]
+    at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary
+    return frame[:at] + bytes([xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
+
+
+def xxh32(data: bytes) -> int:
+    """The 32-bit xxHash, seed 0, of fewer than 16 bytes: those have no stripes, only a tail.
+
+    >>> hex(xxh32(b"")), hex(xxh32(b"abc"))
+    ('0x2cc5d05', '0x32d153ff')
+    """
+    first, second, third, fourth, fifth = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
+    found, words = fifth + len(data), len(data) // 4
+    for (word,) in struct.iter_unpack("<I", data[: 4 * words]):
+        found = _rotated(found + word * third, 17) * fourth
+    for byte in data[4 * words :]:
+        found = _rotated(found + byte * fifth, 11) * first
+    for shift, factor in ((15, second), (13, third), (16, 1)):
+        found &= 0xFFFFFFFF
+        found = (found ^ found >> shift) * factor
+    return found & 0xFFFFFFFF
+
+
+def _rotated(number: int, left: int) -> int:
+    number &= 0xFFFFFFFF
+    return number << left | number >> (32 - left)
+
+
+def places(block: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
+    """Where in a block of bytes the fronts of messages may begin, ascending."""
+    n = len(block) - FRONT.size + 1
+    if n <= 0:
+        return np.empty(0, np.intp)
+    # magic is 0 or 1; the first byte of an offset and of a size, and the upper bits of the attributes, are 0
+    good = (block[16:][:n] <= 1) & (block[:n] == 0) & (block[8:][:n] <= BATCH_LIMIT >> 24) & (block[17:][:n] < 16)
+    at = np.flatnonzero(good)
+    length = block[at + 9].astype(np.int64) << 16 | block[at + 10].astype(np.int64) << 8 | block[at + 11]
+    return at[(length >= _SMALLEST) | (block[at + 8] > 0)]

@@ -1,0 +1,295 @@
+"""A Kafka topic partition as files of a table of a run folder: splits, index reconciliation, and where a time begins.
+
+    folder = segments (`cklog.parsers.kafka.segment`), each with .index and .timeindex; other files are passed over
+
+`cklog.parsers.kafka.table` reads the splits.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import Finding, Where
+from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
+from cklog.parsers.kafka.segment import Cuts, Segment, index_entries, read_index, segments, time_entries, walk
+from cklog.parsers.kafka.table import READER
+from cklog.storage import Entry
+
+INDEX_INTERVAL = 4096
+"""Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
+
+
+def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: int) -> list[Split]:
+    """The whole partition in log order, in splits of about `step` bytes; only segments larger than that are opened."""
+    entries, made = list(entries), []
+    for entry in segments(entries):
+        ends = _cuts(root_uri_of, entries, entry, step) if entry.size > step else []
+        bounds = [0, *ends, entry.size] if entry.size else []
+        uri = root_uri_of(entry.path)
+        made += [Split(uri, entry.path, READER, start, end, entry.size) for start, end in pairwise(bounds)]
+    return made
+
+
+def _cuts(uri_of: Callable[[str], str], entries: list[Entry], entry: Entry, step: int) -> list[int]:
+    """Where to cut a segment into splits of about `step` bytes; nowhere if it cannot be read."""
+    made, start = [], 0
+    try:
+        with _open(uri_of, entry) as segment:
+            cuts = Cuts(segment, _hints(uri_of, entries, entry))
+            while start + step < entry.size:
+                end = cuts.below(start + step)
+                start = end if end > start else cuts.above(start)
+                made.append(start)
+    except (OSError, pa.ArrowException):
+        return []  # the reader says what is wrong
+    return made if made[-1:] != [entry.size] else made[:-1]
+
+
+def tail_splits(
+    root_uri_of: Callable[[str], str], entries: Iterable[Entry], first_step: int = 256 << 10, biggest: int = 8 << 20
+) -> Iterator[Split]:
+    """The same batches from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
+
+    Lazy: one read of an index per segment and one of a header per split, if the index is there and right.
+    """
+    entries, want = list(entries), first_step
+    for entry in reversed(segments(entries)):
+        if not entry.size:
+            continue
+        with _open(root_uri_of, entry) as segment:
+            cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
+            end = entry.size
+            while end > 0:
+                start = cuts.below(end - want) if end > want else 0
+                yield Split(segment.uri, entry.path, READER, start, end, entry.size)
+                end, want = start, min(2 * want, biggest)
+
+
+def _open(uri_of: Callable[[str], str], entry: Entry) -> Segment:
+    return Segment(uri_of(entry.path), entry.path, entry.size)
+
+
+def beside(segment: Entry, suffix: str) -> str:
+    """The path of a segment's index."""
+    return segment.path.removesuffix(".log") + suffix
+
+
+def _hints(uri_of: Callable[[str], str], entries: list[Entry], segment: Entry) -> list[tuple[int, int]]:
+    """What the `.index` of a segment says; nothing if it cannot be read."""
+    path = beside(segment, ".index")
+    if all(entry.path != path for entry in entries):
+        return []
+    try:
+        return index_entries(read_index(uri_of(path)))
+    except (OSError, pa.ArrowException):
+        return []
+
+
+def reconcile(
+    read: Callable[[str], bytes], uri_of: Callable[[str], str], entries: Iterable[Entry]
+) -> tuple[Finding, ...]:
+    """Do the indexes of the newest segment and its log end together? Step 1 of the paper's recovery.
+
+    The index is flushed behind the log, never before it: entries beyond the log tell of output that was there
+    and is gone. A log that goes on behind its index is normal after a crash; what is there counts.
+    """
+    entries = list(entries)
+    logs = segments(entries)
+    if not logs:
+        return ()
+    index = index_entries(_read_beside(read, entries, logs[-1], ".index"))
+    times = time_entries(_read_beside(read, entries, logs[-1], ".timeindex"))
+    try:
+        with _open(uri_of, logs[-1]) as segment:
+            if segment.legacy(0):
+                return ()  # no batch of it can be read: there is nothing to compare
+            found = (_index_beyond_log(segment, index, times), _log_beyond_index(segment, index))
+    except (OSError, pa.ArrowException):
+        return ()  # the reader says what is wrong
+    return tuple(finding for finding in found if finding)
+
+
+def unjoined(uri_of: Callable[[str], str], entries: Iterable[Entry]) -> list[tuple[Where, str]]:
+    """Where a segment does not begin at the offset at which the one before ends, and what lies in between."""
+    entries = list(entries)
+    found = []
+    for entry, behind in pairwise(segments(entries)):
+        try:
+            with _open(uri_of, entry) as segment:
+                last = _end(segment, _hints(uri_of, entries, entry))[1]
+        except (OSError, pa.ArrowException):
+            continue  # the reader says what is wrong
+        follows = int(posixpath.basename(behind.path).removesuffix(".log"))
+        if follows != last + 1:
+            told = f"begins at offset {follows}, and {entry.path} ends before {last + 1}: segments or batches are gone"
+            found.append((Where(behind.path, 0), told))
+    return found
+
+
+def _read_beside(read: Callable[[str], bytes], entries: list[Entry], segment: Entry, suffix: str) -> bytes:
+    path = beside(segment, suffix)
+    try:
+        return read(path) if any(entry.path == path for entry in entries) else b""
+    except (OSError, pa.ArrowException):
+        return b""  # as if there were none: it can be made anew from the log
+
+
+def _index_beyond_log(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]]) -> Finding | None:
+    end, last, newest = _end(segment, index)
+    lost = sum(at >= end or segment.base + delta > last for delta, at in index)
+    late = [time for time, delta in times if segment.base + delta > last]
+    if times and not late and times[-1][0] > newest and times[-1][0] > _end(segment, [])[2]:
+        late = [times[-1][0]]  # of an offset that is there, but no batch has that timestamp
+    if not lost and not late:
+        return None
+    positions = f"{lost} positions" if lost else ""
+    timestamps = f"{len(late)} timestamps up to {max(late)}" if late else ""
+    known = " and ".join(filter(None, (positions, timestamps)))
+    holds = f"with offset {last} at byte {end}" if end else "before its first batch"
+    message = f"the indexes know of more than the log holds ({known}): the log ends {holds}"
+    return Finding("index-beyond-log", "warning", segment.path, message, (Where(segment.path, end),))
+
+
+def _end(segment: Segment, index: list[tuple[int, int]]) -> tuple[int, int, int]:
+    """Where the last whole batch ends, its last offset, and the newest timestamp, from the last usable hint on."""
+    end, last, newest = 0, segment.base - 1, -1
+    for found in walk(segment, Cuts(segment, index).below_hint(segment.size), segment.size, check=False):
+        if not isinstance(found, Damage):
+            at, head = found
+            end, last, newest = at + head.size, head.last, max(newest, head.max_time)
+    return end, last, newest
+
+
+def _log_beyond_index(segment: Segment, index: list[tuple[int, int]]) -> Finding | None:
+    """The batches that no index entry leads to, if they are more than a running broker leaves."""
+    start = Cuts(segment, index).below_hint(segment.size)
+    found = [f for f in walk(segment, start, segment.size, check=False) if not isinstance(f, Damage)]
+    if len(found) < 2:
+        return None
+    sizes = [head.size for _, head in found]
+    large = sum(size > INDEX_INTERVAL for size in sizes)
+    if found[-1][0] - start <= INDEX_INTERVAL + max(sizes) or (not index and large < 2):
+        return None
+    more = found[-1][0] + found[-1][1].size - found[1][0]
+    message = f"{len(found) - 1} batches ({more} bytes) follow the last entry of the index; all of them are read"
+    return Finding("log-beyond-index", "info", segment.path, message, (Where(segment.path, found[1][0]),))
+
+
+class Since(NamedTuple):
+    """From `offset` on, in the batch at byte `at` of `path`, to before `end`: so many records and bytes of batches.
+
+    `first` is the first offset of the log.
+    """
+
+    offset: int
+    path: str
+    at: int
+    end: int
+    first: int
+    tuples: int
+    bytes: int
+    by: Literal["input", "time"]
+
+
+def first_at(
+    uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[Entry], ts: int
+) -> tuple[int, str, int] | None:
+    """(Kafka offset, segment, byte position of its batch) of the first record with a timestamp of at least `ts`.
+
+    Time indexes say where to begin, headers whether a batch can hold it; one batch is decoded. Markers are no
+    records; damaged batches are passed over.
+    """
+    entries = list(entries)
+    for entry in segments(entries):
+        index = _hints(uri_of, entries, entry)
+        times = time_entries(_read_beside(read, entries, entry, ".timeindex"))
+        with _open(uri_of, entry) as segment:
+            start = _all_older(segment, index, times, ts)
+            for found in walk(segment, start, entry.size, check=False):
+                if isinstance(found, Damage) or found[1].control or found[1].max_time < ts:
+                    continue
+                offset = _first_in(segment, *found, ts)
+                if offset is not None:
+                    return offset, entry.path, found[0]
+    return None
+
+
+def since(
+    uri_of: Callable[[str], str],
+    read: Callable[[str], bytes],
+    entries: Iterable[Entry],
+    ts: int | None,
+    number: int | None = None,
+    stamp: int | None = None,
+) -> Since | None:
+    """What a partition holds from a time on, or from an offset; by its indexes and headers.
+
+    Parameters
+    ----------
+    ts : milliseconds; None: from the first record
+    number, stamp : an offset and its record's timestamp; it is taken if its place among the timestamps agrees
+    """
+    entries = list(entries)
+    at = functools.partial(first_at, uri_of, read, entries)
+    head = at(-(1 << 62))
+    start = head if ts is None else at(ts)
+    if head is None or start is None:
+        return None
+    by: Literal["input", "time"] = "time"
+    if number is not None and stamp is not None:
+        same, later = at(stamp), at(stamp + 1)
+        if same is not None and same[0] <= number and (later is None or number < later[0]):
+            start, by = (number, *same[1:]), "input"
+    found = [f for f in _batches_from(uri_of, entries, *start[1:]) if f[2].last >= start[0]]
+    if not found:  # the log ends before `number`: its last records were torn
+        return since(uri_of, read, entries, ts) if by == "input" else None
+    data = [batch for _, _, batch in found if not batch.control]
+    return Since(
+        offset=start[0],
+        path=found[0][0],
+        at=found[0][1],
+        end=found[-1][2].last + 1,
+        first=head[0],
+        tuples=sum(batch.count - max(start[0] - batch.base, 0) for batch in data),
+        bytes=sum(batch.size for batch in data),
+        by=by,
+    )
+
+
+def _batches_from(
+    uri_of: Callable[[str], str], entries: list[Entry], path: str, at: int
+) -> Iterator[tuple[str, int, Header]]:
+    """Every whole batch from byte `at` of a segment on."""
+    for entry in segments(entries):
+        if entry.path < path:
+            continue
+        with _open(uri_of, entry) as segment:
+            for found in walk(segment, at if entry.path == path else 0, entry.size, check=False):
+                if not isinstance(found, Damage):
+                    yield entry.path, *found
+
+
+def _all_older(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]], ts: int) -> int:
+    """A batch boundary before which every timestamp is below `ts`, by the time index; 0 if it does not tell."""
+    older = [delta for time, delta in times if time < ts]
+    if not older:
+        return 0
+    start = Cuts(segment, [hint for hint in index if hint[0] <= older[-1]]).below_hint(segment.size)
+    # the batch there is older too, or the time index is wrong
+    return start if start and segment.header(start).max_time < ts else 0
+
+
+def _first_in(segment: Segment, at: int, head: Header, ts: int) -> int | None:
+    batch = segment.bytes(at, head.size)
+    try:
+        verify(head, batch)
+        return next((record.offset for record in records(head, batch) if record.timestamp >= ts), None)
+    except BadBatch:
+        return None

@@ -1,0 +1,400 @@
+"""One segment of a Kafka log and the indexes beside it: where its batches begin, and what lies between them.
+
+    NNNNNNNNNNNNNNNNNNNN.log        batch*                         the name is the base offset, 20 digits
+    NNNNNNNNNNNNNNNNNNNN.index      (offset - base:i32  position:i32)*
+    NNNNNNNNNNNNNNNNNNNN.timeindex  (largest timestamp so far:i64  offset - base:i32)*
+
+An index entry names the *last* offset of the batch at `position`. The indexes of the segment in use are
+preallocated with zeros, so that the first entry of zeros ends them; they are written behind the log and can be
+made anew from it, and are hints here, no more.
+
+A writer that crashed leaves a cut batch or zeros at the end of the newest segment. A batch whose bytes are wrong
+inside the log is passed over: by its length if that leads to the batch with the next offset, else to the next
+place where a whole batch with the right CRC begins. So every split of a segment finds the same batches.
+Neither base offset nor length is under the CRC; a jump of the offsets is reported, whatever made it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import posixpath
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from cklog.engine import Damage
+from cklog.parsers.kafka import legacy
+from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
+from cklog.storage import Entry, open_file
+
+BLOCK_BYTES = 1 << 20
+"""Read at a time where batches are read whole."""
+
+PROBE_BYTES = 64 << 10
+"""Read at a time where only headers are."""
+
+_NAME = re.compile(r"(?:^|/)[0-9]{20}\.log$")
+_DIGITS = re.compile("[0-9]{20}")
+
+_SEARCH_BYTES = 1 << 30
+"""Bytes whose CRC is computed in search of one batch: false candidates must not cost hours."""
+
+MAGIC_AT, OLD = 16, (b"\0", b"\1")
+"""Where the magic of a batch of any format lies, and the magic of formats 0 and 1."""
+
+_INDEX_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+def segments(entries: Iterable[Entry]) -> list[Entry]:
+    """The `.log` segments among the files of one partition folder, in log order.
+
+    >>> [e.path for e in segments([Entry(f"q-0/{n:020}.log{s}", 9) for n, s in ((7, ""), (0, ""), (3, ".deleted"))])]
+    ['q-0/00000000000000000000.log', 'q-0/00000000000000000007.log']
+    """
+    found = [entry for entry in entries if _NAME.search(entry.path)]
+    return sorted(found, key=lambda entry: posixpath.basename(entry.path))
+
+
+def map_file(uri: str, size: int) -> memoryview | None:
+    """The first `size` bytes of a local file, mapped; None if it is elsewhere, empty or shorter by now.
+
+    A file that is cut while it is mapped ends the process. Brokers append, and delete whole segments; they cut one
+    only when they recover.
+    """
+    if "://" in uri and not uri.startswith("file://"):
+        return None
+    try:
+        with open(uri.removeprefix("file://"), "rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):
+        return None  # reading it in blocks says what is wrong
+
+
+class Segment:
+    """A segment open for reading, in blocks and never behind `size`: what the writer adds meanwhile is not seen."""
+
+    def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES, mapped: bool = False) -> None:
+        self.uri, self.path, self.size = uri, path, size
+        named = _DIGITS.match(posixpath.basename(path))
+        self.base = int(named[0]) if named else 0
+        self.view: memoryview | None = map_file(uri, size) if mapped else None
+        """The file's bytes if it was asked for and is local."""
+        self.limit = size
+        """No block is read ahead beyond this byte."""
+        self._block = block
+        self._start, self._data = 0, b""
+
+    def __enter__(self) -> Segment:
+        self._file: Any = open_file(self.uri) if self.view is None else None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+        self.view = None
+
+    def data(self, at: int, length: int) -> bytes | memoryview:
+        """`bytes`, without a copy where the file is mapped."""
+        return self.bytes(at, length) if self.view is None else self.view[at : min(at + length, self.size)]
+
+    def bytes(self, at: int, length: int) -> bytes:
+        """At most `length` bytes from `at`."""
+        length = min(length, self.size - at)
+        if length <= 0:
+            return b""
+        if self.view is not None:
+            return bytes(self.view[at : at + length])
+        inside = at - self._start
+        if inside < 0 or inside + length > len(self._data):
+            self._file.seek(at)
+            self._data = self._file.read(max(length, min(self._block, self.limit - at)))
+            self._start, inside = at, 0
+        return self._data[inside : inside + length]
+
+    def header(self, at: int) -> Header:
+        """The header at `at`; `BadBatch` if no batch can begin there."""
+        return header(self.bytes(at, HEADER.size))
+
+    def after(self, at: int) -> int | None:
+        """Where the batch at `at` ends by its length field; None if it has none that can be right."""
+        try:
+            end = at + self.header(at).size
+        except BadBatch:
+            end = at + (self.legacy(at) or self.size + 1)
+        return end if end <= self.size else None
+
+    def legacy(self, at: int) -> int | None:
+        """The size of the message of format 0 or 1 that begins at `at`, if one does."""
+        try:
+            return len(message(self, at))
+        except BadBatch:
+            return None
+
+    def first(self, at: int, ordinary: bool = False) -> int | None:
+        """The first offset of the batch whose header lies at `at`, the only one that a message tells; or None."""
+        front = self.bytes(at, HEADER.size)
+        try:
+            if ordinary and front[MAGIC_AT : MAGIC_AT + 1] in OLD:
+                return legacy.size(front) and int.from_bytes(front[:8], "big")
+            return header(front).base
+        except BadBatch:
+            return None
+
+    def only_zeros(self, at: int) -> bool:
+        """Whether nothing but zeros follows."""
+        step = HEADER.size
+        while at < self.size:
+            block = self.bytes(at, step)
+            if not block or block.strip(b"\0"):
+                return False
+            at += len(block)
+            step = BLOCK_BYTES
+        return True
+
+    def search(self, start: int, end: int, below: int = 1 << 62, ordinary: bool = False) -> int | None:
+        """The first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
+        budget = _SEARCH_BYTES
+        for at in self._candidates(start, end, ordinary):
+            try:
+                head = self.header(at) if self.bytes(at + MAGIC_AT, 1) not in OLD else None
+                size = head.size if head else legacy.size(self.bytes(at, legacy.FRONT.size))
+                if at + size > self.size:
+                    continue
+                budget -= size
+                if budget < 0:
+                    return None
+                head = whole(self, at, True, ordinary)
+                if self.base <= head.base <= head.last < below:
+                    return at
+            except BadBatch:
+                continue
+        return None
+
+    def _candidates(self, start: int, end: int, ordinary: bool) -> Iterator[int]:
+        """Places where the bytes of a header that hardly vary have their values."""
+        for at in range(start, end, BLOCK_BYTES):
+            block = np.frombuffer(self.bytes(at, BLOCK_BYTES + HEADER.size - 1), np.uint8)
+            places = max(len(block) - HEADER.size + 1, 0)
+            # magic is 2; the first byte of an offset, of a length below 256 MiB and of the attributes is 0 (or 16)
+            good = (block[16:][:places] == 2) & (block[:places] == 0)
+            good &= (block[21:][:places] == 0) & (block[8:][:places] <= BATCH_LIMIT >> 24)
+            found = np.flatnonzero(good)
+            if ordinary:
+                old = legacy.places(block)
+                found = np.union1d(found, old[old < BLOCK_BYTES])
+            yield from (at + int(i) for i in found if at + i < end)
+
+
+def walk(
+    segment: Segment, start: int, end: int, check: bool = True, ordinary: bool = False
+) -> Iterator[tuple[int, Header] | Damage]:
+    """The batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
+
+    With `check` the CRC of each is verified and the order of the offsets looked at; else only headers are read.
+    Offsets of an output queue are dense. Those of an `ordinary` topic have gaps, and may lie in messages of
+    formats 0 and 1.
+    """
+    at = start
+    while at < end:
+        found, after = step(segment, at, check, ordinary)
+        if isinstance(found, Damage):
+            yield found
+        else:
+            yield at, found
+            if check or ordinary:
+                yield from jumps(segment, at, found, ordinary)
+        at = after
+
+
+def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header | Damage, int]:
+    """The batch that begins at `at`, or what lies there that is none, and where to go on."""
+    try:
+        head = whole(segment, at, check, ordinary)
+    except BadBatch as reason:
+        return _passed(segment, at, str(reason), ordinary)
+    return head, at + head.size
+
+
+def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
+    """The batch at `at`, as far as it is looked at; `BadBatch` if there is none."""
+    if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
+        return near(legacy.header(message(segment, at, check)), segment.base)
+    head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
+    if at + head.size > segment.size:
+        raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
+    if check:
+        verify(head, segment.bytes(at, head.size))
+    return head
+
+
+def message(segment: Segment, at: int, check: bool = True) -> bytes:
+    """The whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
+    size = legacy.size(segment.bytes(at, legacy.FRONT.size))
+    data = segment.bytes(at, size)
+    if len(data) < size:
+        raise BadBatch(f"the message needs {size} bytes, the file has {segment.size - at} more")
+    if check:
+        legacy.verify(data)
+    return data
+
+
+def jumps(segment: Segment, at: int, head: Header, ordinary: bool) -> Iterator[Damage]:
+    """Offsets that do not go on where the segment's name or the batch before ends; forwards is `ordinary`."""
+    if at == 0 and (head.base < segment.base if ordinary else head.base != segment.base):
+        yield _jump(segment, 0, "the segment begins", segment.base, head.base, ordinary)
+    follows = segment.first(at + head.size, ordinary)
+    if follows is None:
+        return  # the end, or damage that is reported at its own place
+    if follows <= head.last if ordinary else follows != head.last + 1:
+        yield _jump(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
+
+
+def _jump(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
+    name, why = ("offset-backwards", "offsets taken twice") if ordinary else ("offset-jump", "compacted")
+    detail = f"{before} at offset {expected}, this batch begins at {found}: {why}, or a wrong base offset"
+    count = expected - found if ordinary else max(found - expected, 1)
+    return Damage(segment.path, name, at, detail + ", which no CRC covers", count)
+
+
+def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
+    """What is wrong at `at`, and where to go on (the file's size: nowhere)."""
+    size, rest = segment.size, segment.size - at
+    if segment.only_zeros(at):
+        return Damage(segment.path, "torn-tail", at, f"{rest} bytes of zeros at the end"), size
+    old = None if ordinary else segment.legacy(at)
+    if old:
+        detail = "a message of format 0 or 1; only format 2 is read"
+        return Damage(segment.path, "unknown-version", at, detail), at + old
+    extent = _extent(segment, at, ordinary)
+    if extent and extent.size <= rest:
+        known = f"offsets {extent.base} to {extent.last}" if extent.magic == 2 else f"offset {extent.last}"
+        damage = Damage(segment.path, "corrupt-batch", at, f"{known}: {reason}", extent.last_delta + 1)
+        return damage, _after_corrupt(segment, at, extent, ordinary)
+    found = segment.search(at + 1, size, ordinary=ordinary)
+    if found is not None:
+        return Damage(segment.path, "corrupt-file", at, f"no batch up to byte {found}: {reason}"), found
+    length = int.from_bytes(segment.bytes(at + 8, 4), "big", signed=True)
+    if rest < HEADER.size or length + BEFORE_LENGTH > rest:
+        return Damage(segment.path, "torn-tail", at, f"the last batch is cut short ({rest} bytes): {reason}"), size
+    return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
+
+
+def _extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
+    """What the front of a batch says of its size and offsets, whatever is wrong with the rest; None: no front."""
+    try:
+        if not (ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD):
+            return segment.header(at)
+        front = segment.bytes(at, legacy.FRONT.size)
+        size, offset = legacy.size(front), int.from_bytes(front[:8], "big")
+        return Header(offset, size - BEFORE_LENGTH, 0, 0, 0, -1, -1, -1, 1, front[MAGIC_AT])
+    except BadBatch:
+        return None
+
+
+def _after_corrupt(segment: Segment, at: int, head: Header, ordinary: bool) -> int:
+    """Where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
+    end = at + head.size
+    follows = segment.first(end, ordinary)
+    if follows == head.last + 1:
+        return end
+    return segment.search(at + 1, end, 1 << 62 if follows is None else follows, ordinary) or end
+
+
+def index_entries(data: bytes) -> list[tuple[int, int]]:
+    """(offset - base, position) of an `.index`, as far as both grow.
+
+    >>> index_entries(bytes.fromhex("00000063 0000112d 00000095 00002200 00000000 00000000"))
+    [(99, 4397), (149, 8704)]
+    """
+    entries: list[tuple[int, int]] = []
+    for offset, position in _INDEX_ENTRY.iter_unpack(_used(data, _INDEX_ENTRY.size)):
+        if not entries or (offset > entries[-1][0] and position > entries[-1][1]):
+            entries.append((offset, position))
+    return [entry for entry in entries if entry[0] >= 0 and entry[1] > 0]
+
+
+def time_entries(data: bytes) -> list[tuple[int, int]]:
+    """(largest timestamp so far, offset - base) of a `.timeindex`.
+
+    >>> time_entries(bytes.fromhex("0000018bcfe56800 00000031") + bytes(24))
+    [(1700000000000, 49)]
+    """
+    return list(_TIME_ENTRY.iter_unpack(_used(data, _TIME_ENTRY.size)))
+
+
+def _used(data: bytes, width: int) -> bytes:
+    """The entries before the first one of zeros; an entry 0 of zeros tells nothing and is left out."""
+    first = 0 if data[:width].strip(b"\0") else width
+    used = next((at for at in range(first, len(data), width) if not data[at : at + width].strip(b"\0")), len(data))
+    return data[first : used - (used - first) % width]
+
+
+def read_index(uri: str) -> bytes:
+    """The used part of an index, without the megabytes of zeros behind it."""
+    data = b""
+    with open_file(uri) as file:
+        while block := file.read(PROBE_BYTES):
+            data += block
+            if not block[-_TIME_ENTRY.size :].strip(b"\0"):
+                break
+    return data
+
+
+class Cuts:
+    """Where a segment can be cut: batch boundaries, found with as few reads as its index allows."""
+
+    def __init__(self, segment: Segment, index: list[tuple[int, int]]) -> None:
+        self._segment = segment
+        self._hints = [(at, segment.base + offset) for offset, at in index if at < segment.size]
+        self._known = [0]
+
+    def below(self, target: int) -> int:
+        """The last boundary at or before `target`, as far as headers lead there."""
+        at = self._known[bisect.bisect(self._known, target) - 1]
+        at = max(at, self._hint(at, target))
+        noted = at
+        while (after := self._segment.after(at)) is not None and after <= target:
+            at = after
+            if at - noted >= PROBE_BYTES:
+                bisect.insort(self._known, at)
+                noted = at
+        return at
+
+    def above(self, start: int) -> int:
+        """The next boundary behind `start`, or the end of the file."""
+        after = self._segment.after(start)
+        while after is None:
+            i = bisect.bisect(self._hints, (start, 1 << 63))
+            if i == len(self._hints):
+                return self._segment.size
+            after = self._usable(i)
+        return after
+
+    def below_hint(self, target: int) -> int:
+        """The last position at or before `target` that the index gives and a header bears out, or 0."""
+        return self._hint(0, target)
+
+    def _hint(self, low: int, target: int) -> int:
+        """The largest position in (low, target] that the index gives and a header bears out, or 0."""
+        while (i := bisect.bisect(self._hints, (target, 1 << 63)) - 1) >= 0 and self._hints[i][0] > low:
+            at = self._usable(i)
+            if at is not None:
+                return at
+        return 0
+
+    def _usable(self, i: int) -> int | None:
+        """The position of a hint if its batch holds the offset; a wrong hint is forgotten."""
+        at, offset = self._hints[i]
+        try:
+            head = self._segment.header(at)
+            if head.base <= offset <= head.last:
+                return at
+        except BadBatch:
+            pass
+        del self._hints[i]
+        return None

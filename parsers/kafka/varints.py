@@ -1,0 +1,62 @@
+"""Zig-zag varints at many places of some bytes at once: the numbers of Kafka's records.
+
+    varint = byte*      7 bits of the number in each, the lowest first; bit 7 says that another byte follows
+    zig-zag             0, -1, 1, -2 are 0, 1, 2, 3
+
+One at a time, and the definition: `cklog.parsers.kafka.batches.varint`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
+_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], np.int64)
+"""The number that a zig-zag varint of one byte is."""
+
+
+def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+    """Zig-zag varints of at most `bits`: the numbers, where each ends, and which are longer; shapes (n,).
+
+    `data` goes on for 10 bytes behind every place.
+    """
+    byte = data[at]
+    longer = np.flatnonzero(byte >= 0x80)
+    if len(longer) and len(longer) == len(at):
+        return _longer(data, at, bits)
+    found, after = _ONE_BYTE[byte], at + 1
+    bad = np.zeros(len(at), np.bool_)
+    if len(longer):
+        found[longer], after[longer], bad[longer] = _longer(data, at[longer], bits)
+    return found, after, bad
+
+
+def _longer(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+    """`varints` of more than one byte: nearly all of those have two."""
+    second = data[at + 1]
+    raw = (data[at] & 0x7F) | (second & 0x7F).astype(np.int64) << 7
+    found, after, bad = (raw >> 1) ^ -(raw & 1), at + 2, np.zeros(len(at), np.bool_)
+    more = np.flatnonzero(second >= 0x80)
+    if len(more):
+        found[more], after[more], bad[more] = _longest(data, at[more], bits)
+    return found, after, bad
+
+
+def _longest(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+    """`varints` of more than two bytes."""
+    raw, end = (data[at] & 0x7F).astype(np.uint64), at + 1
+    bad, more = np.zeros(len(at), np.bool_), np.arange(len(at))
+    for shift in range(7, bits, 7):
+        byte = data[end[more]]
+        bad[more] |= (byte & 0x7F) >> min(bits - shift, 7) != 0
+        raw[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        end[more] += 1
+        more = more[byte >= 0x80]
+        if not len(more):
+            break
+    bad[more] = True
+    return (raw >> np.uint64(1)).astype(np.int64) ^ -(raw & np.uint64(1)).astype(np.int64), end, bad

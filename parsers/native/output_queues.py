@@ -1,0 +1,222 @@
+"""Persisted output queues of a run folder (design section 3), in log order and from the end.
+
+    outputs/OP/FILE               the queue of OP/0: *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet
+    outputs/OP/N/FILE             the queue of OP/N
+    outputs/OP/TOPIC-N/*.log      the queue of OP/N in a Kafka topic-partition folder
+
+A queue that was written to several files goes on in the next one by name, digits compared as numbers.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import Finding, InputUsed, Subtask
+from cklog.parsers.jsonl import reader as jsonl
+from cklog.storage import Entry, Root
+
+if TYPE_CHECKING:
+    from cklog.parsers.kafka import log as kafka_log
+
+FIRST_STEP_BYTES = 256 << 10
+"""The first bytes read from the end of a queue: the paper's chunk. Each further step doubles."""
+
+LARGEST_STEP_BYTES = 8 << 20
+
+_REFUSED = "cklog.parsers.native.output_queues:refused"
+PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
+"""The name of a Kafka topic-partition folder."""
+
+
+@dataclass(frozen=True)
+class OutputQueue:
+    """One subtask's output queue: its files in log order, and how to read them from either end."""
+
+    subtask: Subtask
+    files: tuple[Entry, ...]
+    root: Root
+    check: Callable[[Entry], tuple[Finding, ...]]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(entry.size for entry in self.files)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files in log order: a record's place is (index here, offset)."""
+        return tuple(entry.path for entry in self.files)
+
+    @property
+    def by_pos(self) -> bool:
+        """Whether only the record number orders records: those of a Kafka batch share its place."""
+        return any(is_segment(entry.path) for entry in self.files)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
+        found = [finding for entry in self.files if not is_segment(entry.path) for finding in self.check(entry)]
+        return (*found, *self._reconciled())
+
+    def inputs(self) -> tuple[InputUsed, ...]:
+        """One row per kind of file."""
+        sizes: dict[str, int] = {}
+        for entry in self.files:
+            kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
+            sizes[kind] = sizes.get(kind, 0) + entry.size
+        place = f"outputs/{self.subtask.operator}/"
+        return tuple(InputUsed(place, kind, size, None) for kind, size in sorted(sizes.items()))
+
+    def splits(self, step: int) -> Iterator[Split]:
+        """The whole queue in log order, in splits of about `step` bytes."""
+        for group in _groups(self.files):
+            if is_segment(group[0].path):
+                from cklog.parsers.kafka import log as kafka_log
+
+                yield from kafka_log.splits(self.root.uri, group, step)
+            else:
+                yield from self._forward(group[0], step)
+
+    def tail(self) -> Iterator[Split]:
+        """The same from the end, lazily: small splits first, each twice the one before."""
+        for group in reversed(_groups(self.files)):
+            if is_segment(group[0].path):
+                from cklog.parsers.kafka import log as kafka_log
+
+                yield from kafka_log.tail_splits(self.root.uri, group, FIRST_STEP_BYTES, LARGEST_STEP_BYTES)
+            elif group[0].path.endswith(".jsonl"):
+                yield from self._byte_ranges(group[0])
+            else:
+                yield from reversed(list(self._forward(group[0], 1)))
+
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> kafka_log.Since | None:
+        """What follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
+
+        Parameters as those of `cklog.parsers.kafka.log.since`.
+        """
+        groups = _groups(self.files)
+        if len(groups) != 1 or not is_segment(groups[0][0].path):
+            return None
+        from cklog.parsers.kafka import log as kafka_log
+
+        folder = posixpath.dirname(self.files[0].path)
+        return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
+
+    def _reconciled(self) -> tuple[Finding, ...]:
+        segments = [entry for entry in self.files if is_segment(entry.path)]
+        if not segments:
+            return ()
+        from cklog.parsers.kafka import log as kafka_log
+
+        folder = posixpath.dirname(segments[0].path)
+        return kafka_log.reconcile(self.root.read, self.root.uri, self.root.list(folder))
+
+    def _forward(self, entry: Entry, step: int) -> Iterator[Split]:
+        """Splits of one file that is no Kafka segment."""
+        uri = self.root.uri(entry.path)
+        faults = {f.id for f in self.check(entry)}
+        if not entry.size or (entry.path.endswith(".parquet") and faults):
+            yield Split(uri, entry.path, _REFUSED, 0, 1, entry.size)
+        elif entry.path.endswith(".parquet"):
+            from cklog.parsers.tables.parquet import row_groups
+
+            yield from row_groups(uri, entry.path, step, None)
+        else:
+            reader = jsonl.UNTRUSTED if faults & _UNTRUSTED else jsonl.READER
+            step = step if entry.path.endswith(".jsonl") else entry.size
+            for start in range(0, entry.size, step):
+                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
+
+    def _byte_ranges(self, entry: Entry) -> Iterator[Split]:
+        """JSON lines from the end."""
+        if not entry.size:
+            yield from self._forward(entry, 1)
+            return
+        reader = jsonl.UNTRUSTED if {f.id for f in self.check(entry)} & _UNTRUSTED else jsonl.READER
+        uri, end, step = self.root.uri(entry.path), entry.size, FIRST_STEP_BYTES
+        while end:
+            start = max(end - step, 0)
+            yield Split(uri, entry.path, reader, start, end, entry.size)
+            end, step = start, min(2 * step, LARGEST_STEP_BYTES)
+
+
+_UNTRUSTED = frozenset({"checksum-mismatch"})
+
+
+def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """The reader of a file that holds nothing that can be used: what it held is a gap in the queue."""
+    if not split.size:
+        yield Damage(split.path, "empty-file", None, "holds nothing: written but never filled, or cut to 0")
+    else:
+        yield Damage(split.path, "corrupt-file", None, "no record of it can be used")
+
+
+def output_queues(
+    root: Root, entries: Iterable[Entry], check: Callable[[Entry], tuple[Finding, ...]]
+) -> dict[Subtask, OutputQueue]:
+    """Every output queue below `outputs/`; `check` finds faults of a file as a whole."""
+    files: dict[Subtask, list[Entry]] = {}
+    for entry in entries:
+        subtask = owner_of(entry.path)
+        if subtask is not None:
+            files.setdefault(subtask, []).append(entry)
+    ordered = {subtask: tuple(sorted(found, key=lambda e: natural(e.path))) for subtask, found in files.items()}
+    return {subtask: OutputQueue(subtask, ordered[subtask], root, check) for subtask in sorted(ordered)}
+
+
+def owner_of(path: str) -> Subtask | None:
+    """The subtask in whose queue a file lies; None if it is no file of a queue.
+
+    >>> owner_of("outputs/agg1/part-0.jsonl"), owner_of("outputs/agg1/3/part-0.jsonl.gz")
+    (Subtask(operator='agg1', subtask=0), Subtask(operator='agg1', subtask=3))
+    >>> owner_of("outputs/agg1/out-2/00000000000000000000.log"), owner_of("outputs/agg1/_tmp/part-0.jsonl")
+    (Subtask(operator='agg1', subtask=2), None)
+    """
+    parts = path.split("/")
+    if len(parts) < 3 or parts[0] != "outputs" or any(part.startswith((".", "_")) for part in parts[1:]):
+        return None
+    partition = PARTITION.fullmatch(parts[2]) if len(parts) == 4 else None
+    if is_segment(path):
+        return Subtask(parts[1], int(partition["partition"])) if partition else None
+    if not suffix_of(path):
+        return None
+    numbered = len(parts) > 3 and parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 10
+    return Subtask(parts[1], int(parts[2]) if numbered else 0)
+
+
+def natural(path: str) -> tuple[tuple[str, int], ...]:
+    """A sort key by which part-10 comes after part-9.
+
+    >>> sorted(["p-10", "p-9", "p-09"], key=natural)
+    ['p-09', 'p-9', 'p-10']
+    """
+    words = re.split(r"([0-9]+)", path)
+    return (*((word, int(number)) for word, number in zip(words[::2], [*words[1::2], "-1"], strict=True)), (path, 0))
+
+
+def suffix_of(path: str) -> str:
+    """The part of a name that tells how a file of a run folder is encoded; empty if it is none."""
+    return next((s for s in (".parquet", ".jsonl.gz", ".jsonl.zst", ".jsonl") if path.endswith(s)), "")
+
+
+def is_segment(path: str) -> bool:
+    """Whether a file is named as a segment of a Kafka log."""
+    name = posixpath.basename(path)
+    return name.endswith(".log") and name[:-4].isdigit() and len(name) == len("00000000000000000000.log")
+
+
+def _groups(files: tuple[Entry, ...]) -> list[list[Entry]]:
+    """Files one by one, but the segments of a Kafka partition together."""
+    groups: list[list[Entry]] = []
+    for entry in files:
+        if groups and is_segment(entry.path) and is_segment(groups[-1][0].path):
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return groups

@@ -1,0 +1,277 @@
+"""The native run folder ("event log", version 1; design section 3).
+
+    job.json        one JSON object, optional: job, operators, channels, failed, failure_time
+    checkpoints/    local checkpoints          channels/   logged messages
+    events/         raw events                 (other places belong to other commands)
+    FILE            *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet, in any number, in subfolders too
+    .FILE.crc       optional beside FILE: Hadoop checksums, verified where they are
+    TOPIC-N/*.log   segments of a Kafka partition whose record values are the same objects (`cklog.parsers.kafka.log`)
+
+Names that begin with a dot or an underscore are no data. A crash may tear the last line of a file that was
+being written, and the last batch of a partition; everything else that cannot be read is damage.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.model import TABLES, Finding, InputUsed, Subtask, Where
+from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar_of
+from cklog.parsers.jsonl import reader as jsonl
+from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
+from cklog.parsers.tables import records
+from cklog.storage import Entry, Root
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_ONLY_CHECKED = "only lines with a crc32c of their own are kept"
+PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
+
+
+class Native:
+    """A native run folder; see the module's head for its layout."""
+
+    name = "native"
+    tables: ClassVar = TABLES
+    restored_together = "subtask"
+
+    @staticmethod
+    def recognises(root: Root) -> bool:
+        """Whether the folder has a manifest or one of the places of a run folder."""
+        return any(e.path == "job.json" or _is_placed(e.path) for e in root.list())
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._entries = root.list()
+        self._sizes = {entry.path: entry.size for entry in self._entries}
+        self._whole: dict[str, tuple[Finding, ...]] = {}
+        self._partitions: dict[str, tuple[Finding, ...]] = {}
+        self.manifest, self._manifest_findings = self._read_manifest()
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """What is wrong with the manifest and with files of a table as a whole, before any record is read."""
+        found = list(self._manifest_findings)
+        for entry in self._files(table):
+            found += self._check_file(entry)
+        for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
+            found += self._check_partition(table, folder)
+        return (*found, *self._missing(table))
+
+    def _missing(self, table: str) -> Iterable[Finding]:
+        """Data files of which only the checksum file is left."""
+        for path in sorted(self._sizes):
+            owner = file_of(path)
+            if owner and owner.startswith(f"{table}/") and _is_data(owner) and owner not in self._sizes:
+                yield _finding("missing-file", "error", owner, "is gone: only its .crc is left")
+
+    def has(self, table: str) -> bool:
+        """Whether there is any file of the table, readable or not."""
+        return bool(self._files(table))
+
+    def bytes_of(self, table: str) -> int:
+        """Size of the table's files."""
+        return sum(entry.size for entry in self._files(table))
+
+    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
+        """One row per kind of file of the table, with the intact records that a scan counted.
+
+        The manifest stands with the checkpoints, which every question reads.
+        """
+        rows: dict[str, list[Entry]] = {}
+        for entry in self._files(table):
+            kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
+            rows.setdefault(kind, []).append(entry)
+        used = [
+            InputUsed(
+                f"{table}/",
+                kind,
+                sum(e.size for e in entries),
+                sum(records_read.get(e.path, 0) for e in entries),
+            )
+            for kind, entries in sorted(rows.items())
+        ]
+        if table == "checkpoints" and "job.json" in self._sizes:
+            used.insert(0, InputUsed("job.json", "native", self._sizes["job.json"], int(bool(self.manifest))))
+        return tuple(used)
+
+    def queues(self) -> dict[Subtask, OutputQueue]:
+        """The persisted output queues, by subtask."""
+        return output_queues(self._root, self._entries, self._check_file)
+
+    def is_stored(self, uri: str) -> bool | None:
+        """Whether a state file, or folder, that a record names is there; None: it is not below PATH, nobody looked.
+
+        A relative path is below PATH if the folder that it begins with is there.
+        """
+        if uri.startswith("/") or _SCHEME.match(uri):
+            found = self._root.resolve(uri)
+            inside = None if found is None else self._root.inside(found)
+            if found is not None and inside is None:
+                return self._root.exists_outside(uri) is not None
+        else:
+            inside = posixpath.normpath(uri)
+            inside = inside if inside.split("/")[0] in self._folders or inside in self._sizes else None
+        return None if inside is None else inside in self._sizes or inside in self._folders
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        return frozenset(self._root.tree()[1])
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> Scan:
+        """A scan of the table's files; `wanted` may refuse Parquet row groups by their (min, max) per column."""
+        splits = tuple(self._splits(table, split_bytes, wanted))
+        return Scan(splits, table, columns, kernel, partial, reduce)
+
+    def _splits(self, table: str, split_bytes: int, wanted: Any) -> Iterable[Split]:
+        for entry in self._files(table):
+            faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
+            uri = self._root.uri(entry.path)
+            if is_segment(entry.path):
+                from cklog.parsers.kafka import log as kafka_log
+
+                yield from kafka_log.splits(self._root.uri, self._beside(entry), split_bytes)
+                continue
+            if entry.path.endswith(".parquet"):
+                from cklog.parsers.tables.parquet import row_groups
+
+                if not faults and entry.size:
+                    yield from row_groups(uri, entry.path, split_bytes, wanted)
+                continue
+            reader = jsonl.UNTRUSTED if faults else jsonl.READER
+            step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
+            for start in range(0, entry.size, step):
+                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
+
+    def _files(self, table: str) -> list[Entry]:
+        return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
+
+    def _beside(self, segment: Entry) -> list[Entry]:
+        """A segment of a Kafka log with its indexes."""
+        path = segment.path.removesuffix(".log") + ".index"
+        return [segment, Entry(path, self._sizes[path])] if path in self._sizes else [segment]
+
+    def _check_file(self, entry: Entry) -> tuple[Finding, ...]:
+        """Faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
+        if entry.path not in self._whole:
+            self._whole[entry.path] = tuple(self._faults(entry))
+        return self._whole[entry.path]
+
+    def _check_partition(self, table: str, folder: str) -> tuple[Finding, ...]:
+        """What indexes and the offsets of segments tell of a Kafka partition as a whole.
+
+        A compacted topic may leave out offsets; but events are a history, in which nothing may be missing.
+        """
+        if folder not in self._partitions:
+            from cklog.parsers.kafka import log as kafka_log
+
+            inside = [e for e in self._entries if posixpath.dirname(e.path) == folder]
+            id, severity = ("missing-events", "error") if table == "events" else ("offset-jump", "warning")
+            jumps = kafka_log.unjoined(self._root.uri, inside)
+            found = [_finding(id, severity, where.path, told, where.offset) for where, told in jumps]
+            self._partitions[folder] = (*found, *kafka_log.reconcile(self._root.read, self._root.uri, inside))
+        return self._partitions[folder]
+
+    def _faults(self, entry: Entry) -> Iterable[Finding]:
+        if is_segment(entry.path):
+            return  # an empty one waits for records; batches have checksums of their own
+        if entry.size == 0:
+            yield _finding("empty-file", "warning", entry.path, "holds nothing: written but never filled, or cut to 0")
+            return
+        sidecar = sidecar_of(entry.path)
+        if sidecar in self._sizes:
+            sums = self._root.read(sidecar)
+            if not is_readable(sums):
+                yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
+            wrong = check(self._root.read(entry.path, None), sums)
+            if wrong is not None:
+                kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
+                message = f"does not match its .crc; {kept}: {wrong.why}"
+                yield _finding("checksum-mismatch", "error", entry.path, message, wrong.offset)
+                return
+        if entry.path.endswith(".parquet"):
+            try:
+                _footer(self._root.uri(entry.path))
+            except (OSError, pa.ArrowException) as error:
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
+
+    def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+        if "job.json" not in self._sizes:
+            return {}, ()
+        try:
+            found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
+            return _manifest(found), ()
+        except (records.NotARecord, OSError) as error:
+            hint = "it is ignored: operators and failed subtasks come from the records alone"
+            return {}, (_finding("bad-manifest", "error", "job.json", f"{error}; {hint}"),)
+
+
+def _manifest(found: dict[str, Any]) -> dict[str, Any]:
+    """The manifest's known members, each of the type that design section 3 gives."""
+    for name, kind in (("operators", list), ("channels", list), ("failed", list)):
+        if not isinstance(found.get(name, []), kind):
+            raise records.NotARecord(f"{name} is not a list")
+    for row in [*found.get("operators", []), *found.get("channels", [])]:
+        if not isinstance(row, dict):
+            raise records.NotARecord(f"{json.dumps(row)[:40]} is not an object")
+    for row in found.get("operators", []):
+        if not isinstance(row.get("name"), str) or not _is_count(row.get("parallelism", 1), 100_000):
+            raise records.NotARecord("an operator needs a name, and its parallelism is a count")
+    for row in found.get("channels", []):
+        if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
+            raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
+    names = [row.get("name", row.get("channel")) for row in [*found.get("operators", []), *found.get("channels", [])]]
+    if not all(_is_text(name) for name in names):
+        raise records.NotARecord("a name holds half a surrogate pair")
+    if not all(isinstance(name, str) for name in found.get("failed", [])):
+        raise records.NotARecord("failed is not a list of OP or OP/SUB")
+    return found
+
+
+def _is_text(value: str) -> bool:
+    """Whether a string can be written as UTF-8: JSON can spell halves of surrogate pairs."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _is_count(value: Any, limit: int = 1 << 63) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+
+
+def _footer(uri: str) -> Any:
+    from cklog.parsers.tables.parquet import footer
+
+    return footer(uri)
+
+
+def _is_placed(path: str) -> bool:
+    """Whether a file lies in a place of a run folder; other systems too call a folder `state` or `system`."""
+    place = path.split("/", 1)[0]
+    return place in PLACES and (place not in ("state", "system") or _is_data(path))
+
+
+def _is_data(path: str) -> bool:
+    place, *inner = path.split("/")
+    if any(part.startswith((".", "_")) for part in inner):
+        return False
+    in_topic = len(inner) > 1 and PARTITION.fullmatch(inner[-2]) is not None
+    return bool(suffix_of(path)) or (is_segment(path) and in_topic and place not in ("state", "system"))
+
+
+def _finding(id: str, severity: Any, path: str, message: str, offset: int | None = None) -> Finding:
+    return Finding(id, severity, path, f"{path} {message}", (Where(path, offset),))

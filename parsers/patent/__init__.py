@@ -1,0 +1,1 @@
+"""Checkpoint stores by key (US patent 9,471,438)."""

@@ -1,0 +1,100 @@
+"""A store of the patent's layout exported as JSON lines, plain, gzip or Zstandard: one key and its value a line.
+
+    {"key":"2 INDEX","value_hex":"0000000000000000000100…"}
+
+Byte n of a value is at digit 2n, so that the places that answers give can be looked up. A line may end with a
+`crc32c` of its own, as in run folders. What a crash leaves is a torn last line at the most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import crc32c
+import pyarrow as pa
+
+from cklog.engine import Damage, Split
+from cklog.model import Where
+from cklog.parsers.jsonl.reader import COMPRESSION, Stream, whole_lines
+from cklog.parsers.patent.keys import HEAD, Key, key_of
+from cklog.parsers.patent.values import Stored
+from cklog.parsers.tables.records import NotARecord, strict_json
+from cklog.storage import Entry, Root
+
+_HEAD_BYTES = 64 << 10
+_MARK = b'"value_hex"'
+
+
+def suffix_of(path: str) -> str | None:
+    """The suffix of a file that may be an export, the longest that fits."""
+    return next((s for s in sorted(COMPRESSION, key=len, reverse=True) if path.endswith(s) and path != s), None)
+
+
+def is_export(root: Root, entry: Entry) -> bool:
+    """Whether a file begins with a line of an export."""
+    try:
+        with Stream(_split(root, entry)) as file:
+            return _MARK in file.read(_HEAD_BYTES)
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def stored_in(root: Root, entry: Entry) -> Iterator[Stored | Damage]:
+    """Every key with its value, and the lines that are none."""
+    split = _split(root, entry)
+    try:
+        with Stream(split) as file:
+            for start, block in whole_lines(file, split):
+                if isinstance(block, Damage):
+                    yield block
+                    continue
+                for at, line in _lines(start, block):
+                    yield _stored(entry.path, at, line, file.trusted)
+            if file.fault is not None:
+                yield file.fault
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+
+
+def _split(root: Root, entry: Entry) -> Split:
+    return Split(root.uri(entry.path), entry.path, "", 0, entry.size, entry.size)
+
+
+def _lines(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    for line in block.split(b"\n")[:-1]:
+        if line.strip():
+            yield start, line
+        start += len(line) + 1
+
+
+def _stored(path: str, at: int, line: bytes, trusted: bool) -> Stored | Damage:
+    try:
+        found = strict_json(line, required=not trusted)
+        key, value = _text(found, "key"), _bytes(_text(found, "value_hex"))
+    except NotARecord as why:
+        return Damage(path, "bad-record", at, str(why))
+    known = key_of(key.encode("utf-8", "surrogatepass"))
+    if known is None:
+        return Damage(path, "unknown-key", at, f"{key[:40]!a} is no key of a checkpoint")
+    return stored(known, value, f"{path}:{at}", Where(path, at))
+
+
+def stored(key: Key, value: bytes, place: str, where: Where) -> Stored:
+    """A key and its value, of which only what leads to other values is kept."""
+    kept = value if key.part == "INDEX" or key.chunk == HEAD else b""
+    return Stored(key, len(value), crc32c.crc32c(value), kept, place, where)
+
+
+def _text(found: dict[str, Any], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise NotARecord(f"no text {name}")
+    return value
+
+
+def _bytes(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except ValueError as error:
+        raise NotARecord(f"value_hex: {error}") from None

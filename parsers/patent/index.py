@@ -1,0 +1,202 @@
+"""Index data of a store in the patent's layout: the variables of each checkpoint, and what each of them stands on.
+
+Entries carry no names. They stand in the order in which variables are serialized, which is the same in every
+checkpoint: so the n-th entry of a checkpoint that has all variables is of the n-th variable. In other checkpoints, the
+links (fields iii and iv) that lead to an entry or come from it say which variable it is of; an entry without any is
+taken for a variable of its own, named by its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cklog.parsers.patent.keys import FORMS, LARGEST
+from cklog.parsers.patent.values import Value
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """The index entry at byte `at`: its variable's bytes are [start, end) of K INCR (`end` None: not known).
+
+    `previous` is the checkpoint and place of the entry of the version before, None in base form. `variable` is its
+    number from 0, or the place of its first version as "K@at". `flaw`: what is wrong with the entry; `lost`: why the
+    bytes that it leads to cannot be read.
+    """
+
+    checkpoint: int
+    at: int
+    start: int
+    previous: tuple[int, int] | None
+    end: int | None = None
+    variable: int | str | None = None
+    flaw: str | None = None
+    lost: str | None = None
+
+    @property
+    def behind(self) -> int:
+        """Where the next entry begins."""
+        return self.at + FORMS[self.previous is not None][1].size
+
+
+@dataclass(slots=True, eq=False)
+class Index:
+    """The entries of one checkpoint by their place; `flaw`: why they are not all of them, from byte `stopped` on."""
+
+    checkpoint: int
+    value: Value
+    entries: dict[int, Entry] = field(default_factory=dict)
+    stopped: int = 0
+    flaw: str | None = None
+    _dead: set[int] = field(default_factory=set)
+
+    def at(self, place: int) -> Entry | None:
+        """The entry at a place that a later checkpoint names; None if none begins there.
+
+        Behind a fault, where reading on is impossible, it is such a link that says where an entry begins. It is
+        believed if entries follow from there to the end.
+        """
+        if place not in self.entries and self.flaw is not None and place > self.stopped:
+            found, stopped, flaw = self._scanned(place)
+            if flaw is None:
+                self.entries |= found
+            else:
+                self._dead.update(found, (stopped,))
+        return self.entries.get(place)
+
+    def _scanned(self, at: int) -> tuple[dict[int, Entry], int, str | None]:
+        """Entries from a place on, where reading them ended, and why it did; None: at the end, or at known ones."""
+        found: dict[int, Entry] = {}
+        while at < self.value.size and at not in self.entries and at not in self._dead:
+            entry = self._decoded(at)
+            if isinstance(entry, str):
+                return found, at, entry
+            found[at] = entry
+            at = entry.behind
+        return found, at, "leads to no entry" if at in self._dead else self.value.why_not(at)
+
+    def _decoded(self, at: int) -> Entry | str:
+        name, value = self.value.name, self.value
+        form = value.read(at, 1)
+        if form is None:
+            return value.why_not(at, at + 1) or f"needs {name}, which ends at byte {at}"
+        if form[0] not in FORMS:
+            return f"needs {name}, which has no entry at byte {at}: {form[0]} is no form"
+        layout = FORMS[form[0]][1]
+        data = value.read(at, layout.size)
+        if data is None:
+            short = f"needs {name}, whose entry at byte {at} has {layout.size} bytes, {value.size - at} of them there"
+            return value.why_not(at, at + layout.size) or short
+        _, start, *previous = layout.unpack(data)
+        return Entry(self.checkpoint, at, start, (previous[0], previous[1]) if previous else None)
+
+    @property
+    def in_order(self) -> list[Entry]:
+        """The entries by their place."""
+        return [entry for _, entry in sorted(self.entries.items())]
+
+
+def index_of(checkpoint: int, value: Value) -> Index:
+    """All entries of an index value, up to its end or to the first that is none."""
+    index = Index(checkpoint, value)
+    index.entries, index.stopped, index.flaw = index._scanned(0)
+    return index
+
+
+def follow(indexes: Mapping[int, Index], checkpoints: Iterable[int]) -> None:
+    """Find what each delta stands on; a flaw for one that leads to no entry of a checkpoint that is here.
+
+    From the newest checkpoint down, for links tell of entries that older indexes no longer do. What is not older, and
+    a checkpoint that is not here at all, whoever follows the chain finds by itself.
+    """
+    here = set(checkpoints)
+    for checkpoint in sorted(indexes, reverse=True):
+        for entry in indexes[checkpoint].in_order:
+            older, place = entry.previous or (checkpoint, 0)
+            if older > LARGEST:
+                entry.flaw = f"stands on checkpoint {older}, which cannot be"
+            if older >= checkpoint or older not in here:
+                continue
+            target = indexes[older].at(place) if older in indexes else None
+            if target is None:
+                why = "where no entry begins" if older in indexes else "which is not there"
+                entry.flaw = f"stands on byte {place} of {older} INDEX, {why}"
+
+
+def lay_out(index: Index, data: Value | None) -> None:
+    """Where the bytes of each variable are in K INCR, and a flaw for those that cannot be there or be read."""
+    entries = index.in_order
+    if data is None:
+        for entry in entries:
+            entry.lost = f"needs {index.checkpoint} INCR, which is not there"
+        return
+    placed = [data.is_lost or entry.start <= data.size for entry in entries]
+    for entry, fits in zip(entries, placed, strict=True):
+        if not fits:
+            entry.flaw = f"starts at byte {entry.start} of {data.name}, which has {data.size}"
+        elif entry.at == 0 and entry.start:
+            entry.flaw = f"starts at byte {entry.start} of {data.name}, and it is the first variable there"
+    for i, (entry, after) in enumerate(pairwise(entries)):
+        if placed[i] and placed[i + 1] and entry.behind == after.at and entry.start > after.start:
+            told = f"starts at byte {entry.start} of {data.name}, and the variable after it at byte {after.start}"
+            entry.flaw = entry.flaw or told
+            after.flaw = f"starts at byte {after.start} of {data.name}, and the one before it at byte {entry.start}"
+    _measure(index, data, entries, placed)
+
+
+def _measure(index: Index, data: Value, entries: Sequence[Entry], placed: Sequence[bool]) -> None:
+    """The end of each variable: where the next one starts, or its value's end; and whether all of it can be read."""
+    for i, entry in enumerate(entries):
+        last = entry.behind >= index.value.size
+        if last:
+            entry.end = data.size
+        elif i + 1 < len(entries) and entries[i + 1].at == entry.behind and placed[i + 1]:
+            entry.end = entries[i + 1].start
+        if entry.start != entry.end or data.is_lost:
+            entry.lost = data.why_not(entry.start, entry.end or None)
+        if last:
+            entry.lost = entry.lost or data.why_not(data.size)
+
+
+def name_variables(indexes: Mapping[int, Index], count: int) -> list[Entry]:
+    """Say of every entry which variable it is of, `count` of them being all; those that are named by their place.
+
+    A delta that stands on another variable than its own gets a flaw.
+    """
+    links = list(_links(indexes))
+    for index in indexes.values():
+        if index.flaw is None and len(index.entries) == count:
+            for number, entry in enumerate(index.in_order):
+                entry.variable = number
+    for entry, target in (*links, *reversed(links), *links):
+        if entry.variable is None:
+            entry.variable = target.variable
+        elif target.variable is None:
+            target.variable = entry.variable
+    alone: list[Entry] = []
+    for checkpoint in sorted(indexes):
+        for entry in indexes[checkpoint].in_order:
+            if entry.variable is None:
+                older = _target(indexes, entry)
+                entry.variable = f"{checkpoint}@{entry.at}" if older is None else older.variable
+                alone += [entry] if older is None else []
+    for entry, target in links:
+        if entry.variable != target.variable and entry.flaw is None and entry.previous is not None:
+            entry.flaw = f"stands on byte {entry.previous[1]} of {entry.previous[0]} INDEX, which is another variable"
+    return alone
+
+
+def _links(indexes: Mapping[int, Index]) -> Iterator[tuple[Entry, Entry]]:
+    """Deltas and the entries that they stand on, oldest delta first."""
+    for checkpoint in sorted(indexes):
+        for entry in indexes[checkpoint].in_order:
+            target = _target(indexes, entry)
+            if target is not None:
+                yield entry, target
+
+
+def _target(indexes: Mapping[int, Index], entry: Entry) -> Entry | None:
+    if entry.previous is None or entry.previous[0] >= entry.checkpoint or entry.previous[0] not in indexes:
+        return None
+    return indexes[entry.previous[0]].entries.get(entry.previous[1])

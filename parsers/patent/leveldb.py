@@ -1,0 +1,149 @@
+"""A store of the patent's layout in LevelDB: a folder with CURRENT, MANIFEST-*, *.log and *.ldb (or *.sst) files.
+
+Whoever opens a LevelDB writes in its folder: it replays the log into a new table, begins a new manifest and deletes old
+files. So it is a copy that is opened, in a temporary folder of its own, and never repaired. What CURRENT names is
+looked at first, for LevelDB would follow it anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cklog.engine import Damage
+from cklog.errors import EngineError, UsageError
+from cklog.model import Where
+from cklog.parsers.patent.export import stored
+from cklog.parsers.patent.keys import key_of
+from cklog.parsers.patent.values import Stored
+from cklog.storage import Entry, Root, open_file
+
+_FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.(?:log|ldb|sst)")
+_CURRENT = re.compile(rb"MANIFEST-\d+\n")
+_NOT_OURS = re.compile(r"IDENTITY|OPTIONS-\d+")
+_COPIED_BYTES = 8 << 20
+
+
+def folders_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """{folder: its LevelDB files} of the root ("") and the folders in it; RocksDB's have files that these lack."""
+    found: dict[str, list[Entry]] = {}
+    foreign = set()
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        if "/" in folder:
+            continue
+        if _NOT_OURS.fullmatch(name):
+            foreign.add(folder)
+        if _FILE.fullmatch(name):
+            found.setdefault(folder, []).append(entry)
+    return {folder: files for folder, files in found.items() if folder not in foreign and any(_leads(files))}
+
+
+def is_whole(files: Sequence[Entry]) -> bool:
+    """Whether both files are there from which LevelDB begins to read."""
+    return all(_leads(files))
+
+
+def _leads(files: Sequence[Entry]) -> tuple[bool, bool]:
+    names = [entry.path.rpartition("/")[2] for entry in files]
+    return "CURRENT" in names, any(name.startswith("MANIFEST") for name in names)
+
+
+def stored_in(root: Root, folder: str, files: Sequence[Entry]) -> Iterator[Stored | Damage]:
+    """Every key with its value, and what of the store cannot be read.
+
+    Raises
+    ------
+    EngineError : plyvel is not installed
+    UsageError : there is no room for a copy
+    """
+    leveldb = _plyvel()
+    with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
+        try:
+            _copy(root, files, Path(copy))
+            if not _CURRENT.fullmatch((Path(copy) / "CURRENT").read_bytes()):
+                yield Damage(folder or ".", "corrupt-file", None, "CURRENT does not name a manifest")
+                return
+            database, fault = _opened(leveldb, copy)
+        except (leveldb.Error, OSError) as error:
+            yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_told(error, copy)}")
+            return
+        if fault:
+            yield Damage(folder or ".", "corrupt-file", None, f"what was written last is damaged: {fault}")
+        try:
+            yield from _read(leveldb, database, folder, copy)
+        finally:
+            database.close()
+
+
+def _plyvel() -> Any:
+    """The library, which not everybody has."""
+    try:
+        import plyvel
+    except ImportError:
+        hint = "pip install 'cklog[leveldb]', or export the store as JSON lines"
+        raise EngineError("a checkpoint store in LevelDB is read with plyvel, which is not installed", hint) from None
+    return plyvel
+
+
+def _copy(root: Root, files: Sequence[Entry], copy: Path) -> None:
+    needed, free = sum(entry.size for entry in files), shutil.disk_usage(copy).free
+    if needed > free:
+        message = f"a LevelDB is read from a copy: that needs {needed} bytes of temporary space, and {free} are free"
+        raise UsageError(message, "set TMPDIR to a folder with room, or export the store as JSON lines")
+    for entry in files:
+        with (
+            open_file(root.uri(entry.path)) as file,
+            (copy / entry.path.rpartition("/")[2]).open("wb") as out,
+        ):
+            while data := file.read(_COPIED_BYTES):
+                out.write(data)
+
+
+def _opened(leveldb: Any, copy: str) -> tuple[Any, str]:
+    """The database, and what is wrong with its log, of which the damaged part is left out."""
+    try:
+        return leveldb.DB(copy, create_if_missing=False, paranoid_checks=True), ""
+    except leveldb.Error as error:
+        return leveldb.DB(copy, create_if_missing=False), _told(error, copy)
+
+
+def _read(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[Stored | Damage]:
+    """All pairs by key; where a block is damaged, those before the first and behind the last one of these."""
+    seen = b""
+    try:
+        for key, value in database.iterator(verify_checksums=True):
+            seen = key
+            yield _stored(folder, key, value)
+        return
+    except leveldb.Error as error:
+        detail = f"keys behind {_shown(seen)} cannot be read: {_told(error, copy)}"
+        yield Damage(folder or ".", "corrupt-file", None, detail)
+    try:
+        for key, value in database.iterator(start=seen, include_start=False, reverse=True, verify_checksums=True):
+            yield _stored(folder, key, value)
+    except leveldb.Error:
+        return
+
+
+def _stored(folder: str, key: bytes, value: bytes) -> Stored | Damage:
+    known = key_of(key)
+    if known is None:
+        return Damage(folder or ".", "unknown-key", None, f"{_shown(key)} is no key of a checkpoint")
+    place = f"{folder or '.'}:{known}"
+    return stored(known, value, place, Where(place))
+
+
+def _shown(key: bytes) -> str:
+    return ascii(key[:40].decode("utf-8", "backslashreplace"))
+
+
+def _told(error: Exception, copy: str) -> str:
+    """A message of LevelDB without the place of the copy."""
+    text = error.args[0] if error.args else ""
+    plain = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(error)
+    return plain.replace(f"{copy}/", "").replace(copy, "the store").splitlines()[0] if plain else "no reason given"

@@ -1,0 +1,205 @@
+"""Checkpoint stores in the layout of US patent 9,471,438 (adaptive incremental checkpointing): base and delta by key.
+
+    {operator}/            a LevelDB with the checkpoints of an operator ("store entry"), or
+    {operator}.jsonl       the same exported, a key and its value a line; .jsonl.gz, .jsonl.zst; PATH may be one LevelDB
+    variables.json         optional: {operator: [names of its incremental variables, in the order of serialization]}
+
+    of checkpoint K
+    K NON                  the variables that are always stored in full, one behind the other
+    K INCR                 the variables that are stored as base or delta, one behind the other
+    K INDEX                an entry for each of these: form, start in K INCR; of a delta also the checkpoint with the
+                           previous version, and the place of its entry in the INDEX of that checkpoint
+    "K NON 0", …, "K NON H"   a large value instead in chunks of C bytes, and a header {C, last index, last size}
+
+A part without variables is an empty value, so all three belong to every checkpoint. The patent has K NON deleted at
+once when a checkpoint is to go, and the rest when no delta stands on it any longer: without its NON a checkpoint still
+serves those that stand on it. Which checkpoints are marked for deletion is kept in the memory of the writer and is not
+in the store. Nothing in it has a checksum (LevelDB's blocks have): a changed digit of an export may go unseen.
+Index data compressed or in columns, which the patent mentions, is not read. How numbers are encoded: `patent_keys`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from cklog.engine import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.damage import Tally
+from cklog.errors import CorruptInput, UsageError
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.pieces import PIECES
+from cklog.model import Finding, InputUsed, Where
+from cklog.parsers.patent import export as patent_export
+from cklog.parsers.patent import leveldb as patent_leveldb
+from cklog.parsers.patent.pieces import Checkpoints, rows_of
+from cklog.parsers.patent.values import Stored
+from cklog.parsers.tables.records import NotARecord, strict_json
+from cklog.parsers.tables.small_tables import batch_of, whole
+from cklog.storage import Entry, Root
+
+READER = "cklog.parsers.patent.parser:read"
+NAMES = "variables.json"
+Read = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """The store of one operator: the file of an export, or the files of a LevelDB."""
+
+    operator: str
+    path: str
+    files: tuple[Entry, ...]
+    leveldb: bool
+
+    def stored(self, root: Root) -> Iterator[Stored | Damage]:
+        """All keys with their values, and what is damaged."""
+        if self.leveldb:
+            return patent_leveldb.stored_in(root, self.path, self.files)
+        return patent_export.stored_in(root, self.files[0])
+
+
+class PatentStore:
+    """A folder of checkpoint stores; see the module's head for the layout."""
+
+    name = "patent-store"
+    tables: ClassVar = {"pieces": PIECES}
+    restored_together = "subtask"
+    """Each operator numbers its checkpoints by itself, and its variables come and go."""
+
+    @staticmethod
+    def recognises(root: Root) -> bool:
+        """Whether there is a LevelDB, or a file that begins as an export does."""
+        entries = root.list()
+        return any(map(patent_leveldb.is_whole, patent_leveldb.folders_of(entries).values())) or any(
+            "/" not in entry.path and patent_export.suffix_of(entry.path) and patent_export.is_export(root, entry)
+            for entry in entries
+        )
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def pieces(self) -> Read:
+        """Every variable of every checkpoint, and each checkpoint's NON and INDEX as the piece "".
+
+        Raises
+        ------
+        CorruptInput : nothing of any store can be read
+        """
+        return self._read
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """What is wrong with the stores."""
+        return self._read[1]
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+    ) -> Scan:
+        """A scan of all pieces, in one split."""
+        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
+
+    @cached_property
+    def _read(self) -> Read:
+        stores = _stores(self._root)
+        names, findings = self._names()
+        rows: list[dict[str, Any]] = []
+        used = []
+        for store in stores:
+            checkpoints, found, count = self._gathered(store)
+            findings += found
+            more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator))
+            rows += more
+            findings += flaws
+            used.append(InputUsed(store.path or ".", self.name, sum(e.size for e in store.files), count))
+        if not rows:
+            why = findings[0].message if findings else "its stores are empty"
+            hint = "of a damaged LevelDB, LevelDB's own repair of a copy may bring something back"
+            raise CorruptInput(
+                f"{self._root.path}: no checkpoint can be read: {why}", hint if any(s.leveldb for s in stores) else ""
+            )
+        return pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used)
+
+    def _gathered(self, store: _Store) -> tuple[Checkpoints, list[Finding], int]:
+        """The values of a store by checkpoint, what is damaged in it, and how many pairs were read."""
+        checkpoints, tally, count = Checkpoints(), Tally(DAMAGE_LISTED), 0
+        unknown: list[Damage] = []
+        for item in store.stored(self._root):
+            if isinstance(item, Stored):
+                checkpoints.add(item)
+                count += 1
+            elif item.id == "unknown-key":
+                unknown += [item] if not unknown else []
+            else:
+                tally.add(item)
+        findings = damage_findings(tally.damage())
+        if not any(entry.size for entry in store.files):
+            told = f"{store.path} holds nothing: written but never filled, or cut to 0"
+            findings.append(Finding("empty-file", "warning", store.path, told, (Where(store.path),)))
+        for first in unknown:
+            told = f"{first.path} holds keys that are none of a checkpoint's, {first.detail}; they are left out"
+            findings.append(Finding("unknown-key", "warning", first.path, told, (Where(first.path, first.offset),)))
+        return checkpoints, findings, count
+
+    def _names(self) -> tuple[Mapping[str, Sequence[str]], list[Finding]]:
+        """Names of variables by operator, if the folder gives any."""
+        if not any(entry.path == NAMES for entry in self._root.list()):
+            return {}, []
+        try:
+            return _variables(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
+        except (NotARecord, OSError) as error:
+            told = f"{NAMES}: {error}; it is ignored, and variables are named by their numbers"
+            return {}, [Finding("bad-manifest", "error", NAMES, told, (Where(NAMES),))]
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """All pieces; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    pieces = PatentStore(Root(split.uri)).pieces()[0]
+    yield batch_of(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
+
+
+def _stores(root: Root) -> list[_Store]:
+    """The stores below a root, by operator.
+
+    An export is told by its suffix alone once the folder is known: damage at its beginning must not hide it.
+
+    Raises
+    ------
+    UsageError : two stores of one operator
+    """
+    entries = root.list()
+    stores = [
+        _Store(folder or root.parent()[1], folder, tuple(files), True)
+        for folder, files in patent_leveldb.folders_of(entries).items()
+    ]
+    for entry in entries:
+        suffix = patent_export.suffix_of(entry.path)
+        if suffix and "/" not in entry.path:
+            stores.append(_Store(entry.path.removesuffix(suffix), entry.path, (entry,), False))
+    stores.sort(key=lambda store: (store.operator, store.path))
+    for store, after in pairwise(stores):
+        if store.operator == after.operator:
+            message = f"{store.path or '.'} and {after.path or '.'} are both a store of operator {store.operator}"
+            raise UsageError(message, "PATH is a folder with one store for each operator")
+    return stores
+
+
+def _variables(found: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    for operator, names in found.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise NotARecord(f"{json.dumps(operator)[:40]} is not a list of names")
+        if not all(name.encode("utf-8", "replace") == name.encode("utf-8", "surrogatepass") for name in names):
+            raise NotARecord("a name holds half a surrogate pair")
+        if len(set(names)) < len(names):
+            raise NotARecord(f"{json.dumps(operator)[:40]} names a variable twice")
+    return found

@@ -1,0 +1,1 @@
+"""Result files, read and written with their trust."""

@@ -1,0 +1,190 @@
+"""Results of a query as files: Parquet, or JSON lines, plain or compressed; read and written with their trust.
+
+    PATH    one file, or a folder of them; in the order of their names, digits compared as numbers
+    part    Parquet in, Parquet out: every column as it is, and the trust
+            lines in, lines out: every byte of a line as it is, and the member "trust" at its end
+            else: the columns of Parquet as members, or members as the columns that the first line has
+
+A line may end with a crc32c of its own, which is verified and made anew. What is no record is left out and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cklog.engine import Damage, Split
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
+from cklog.inputs.annotate_files import part
+from cklog.parsers.native.output_queues import natural, suffix_of
+from cklog.parsers.results.lines import Tally, Unreadable, as_lines, blocks, from_lines, lines, times_of, whole
+from cklog.parsers.tables.parquet import row_groups
+from cklog.storage import Entry, Root, open_file
+
+_BATCH_ROWS = 1 << 18
+"""Read at a time, and a row group of what is written."""
+
+_HEAD_BYTES = 1 << 20
+"""Of lines, to learn their members' names."""
+
+
+class Results:
+    """Files of results of one form."""
+
+    def __init__(self, path: str) -> None:
+        """List the files.
+
+        Raises
+        ------
+        NotFound : there is no such file or folder, or nothing in it
+        UsageError : files of both forms
+        """
+        self._root, self._files = _listed(path)
+        forms = {"parquet" if entry.path.endswith(".parquet") else "jsonl" for entry in self._files}
+        if len(forms) != 1:
+            known = ".parquet, .jsonl, .jsonl.gz, .jsonl.zst"
+            if forms:
+                raise UsageError(f"{path}: Parquet and JSON lines side by side", "name one of the files")
+            raise NotFound(f"{path}: no results in it", f"results are files named {known}")
+        self.form = forms.pop()
+        self.bytes = sum(entry.size for entry in self._files)
+
+    def splits(self, step: int) -> list[Split]:
+        """Splits of about `step` bytes, in the order of the log."""
+        found: list[Split] = []
+        for entry in self._files:
+            uri = self._root.uri(entry.path)
+            if entry.path.endswith(".parquet"):
+                found += _groups(uri, entry, step)
+                continue
+            size = step if entry.path.endswith(".jsonl") else max(entry.size, 1)
+            found += [
+                Split(uri, entry.path, "", start, min(start + size, entry.size), entry.size)
+                for start in range(0, entry.size, size)
+            ]
+        return found
+
+    def time_column(self) -> str:
+        """`time` or `ts`, whichever the results have.
+
+        Raises
+        ------
+        UsageError : they have neither, or both
+        """
+        names = self._names()
+        found = [name for name in ("time", "ts") if name in names]
+        if len(found) != 1:
+            raise UsageError(f"{'several columns' if found else 'no column'} of times", "say which with --time COLUMN")
+        return found[0]
+
+    def _names(self) -> list[str]:
+        """The columns, or the members of the first line, of the first file that can be read."""
+        for split in self.splits(_HEAD_BYTES):
+            if self.form == "parquet":
+                try:
+                    with open_file(split.uri) as file:
+                        return list(pq.read_schema(file).names)
+                except (OSError, pa.ArrowException):
+                    continue  # told when its part is written
+            for line in lines(whole(split)):
+                return list(line)
+        return []
+
+
+def _listed(path: str) -> tuple[Root, list[Entry]]:
+    """The folder, and the files of results in it or the one that PATH is."""
+    if suffix_of(path):
+        root, name = Root(path).parent()
+        found = [entry for entry in root.list() if entry.path == name]
+        if found:
+            return root, found
+    root = Root(path)
+    root.require()
+    hidden = (".", "_")
+    files = [e for e in root.list() if suffix_of(e.path) and not any(p.startswith(hidden) for p in e.path.split("/"))]
+    return root, sorted(files, key=lambda entry: natural(entry.path))
+
+
+def _groups(uri: str, entry: Entry, step: int) -> Iterable[Split]:
+    try:
+        return list(row_groups(uri, entry.path, step, None))
+    except (OSError, pa.ArrowException):
+        return [Split(uri, entry.path, "", 0, 0, entry.size)]  # its task tells why it cannot be read
+
+
+def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
+    """The times of a place's results in ms, batch by batch; of lines that are no records none."""
+    split = Split(place["uri"], place["path"], "", place["start"], place["end"], place["end"])
+    try:
+        if place["path"].endswith(".parquet"):
+            yield from (milliseconds(batch.column(0)) for batch in _batches(split, [job.column]))
+        else:
+            for block, _ in blocks(whole(split)):
+                if isinstance(block, bytes):
+                    yield times_of(block, job.column)[0]
+    except (Unreadable, pa.ArrowException):
+        return  # told when the part is written
+
+
+def write_part(job: Job, place: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write a place's results with their trust; rows of `cklog.inputs.annotate.COUNTS`.
+
+    Raises
+    ------
+    OutputError : the part cannot be written
+    """
+    split = Split(place["uri"], place["path"], "", place["start"], place["end"], place["end"])
+    key = (split.path, split.start)
+    tally = Tally(split.path)
+    before = job.before.get(key, 0)
+    before = np.iinfo(np.int64).max if before < 0 else before
+    with part(job.target, job.parts[key]) as file:
+        if split.path.endswith(".parquet"):
+            _from_parquet(job, split, before, file, tally)
+        else:
+            from_lines(job, whole(split), before, file, tally)
+    return tally.rows()
+
+
+def _batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The columns (None: all) of a split's row groups.
+
+    Raises
+    ------
+    Unreadable : the file cannot be read, or not on
+    """
+    try:
+        with open_file(split.uri) as handle:
+            file = pq.ParquetFile(handle, page_checksum_verification=True)
+            groups = list(range(split.start, split.end))
+            yield from file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise Unreadable(str(error).splitlines()[0]) from None
+
+
+def _from_parquet(job: Job, split: Split, before: int, file: Any, tally: Tally) -> None:
+    """Write the rows of a split's row groups; one without any is a file whose footer cannot be read."""
+    writer: Any = None
+    at = 0
+    try:
+        for batch in _batches(split, None):
+            if job.column not in batch.schema.names:
+                raise Unreadable(f"no column {job.column}")
+            made = annotate(batch, job.column, job.steps, max(before - at, 0))
+            at += batch.num_rows
+            if job.form == "jsonl":
+                file.write(as_lines(made))
+            else:
+                writer = writer or pq.ParquetWriter(file, made.schema, compression="snappy")
+                writer.write_batch(made)
+            untimed = batch.column(job.column).null_count
+            tally.add(made.column(made.num_columns - 1).indices.to_numpy(), untimed)
+    except (Unreadable, pa.ArrowInvalid) as error:
+        tally.harm(Damage(split.path, "corrupt-file", None, f"from row {at} on: {str(error).splitlines()[0]}"))
+    if job.form == "parquet":
+        (writer or pq.ParquetWriter(file, NOTHING)).close()

@@ -1,0 +1,220 @@
+"""JSON lines of results, each with its trust at its end: read in blocks, its other bytes left as they are."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cklog.engine import Damage, Split
+from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Job, codes_of, milliseconds
+from cklog.model.trust import TRUSTS
+from cklog.parsers.jsonl.columns import decode
+from cklog.parsers.jsonl.reader import Stream, whole_lines
+from cklog.parsers.tables.records import NotARecord, strict_json
+from cklog.storage import open_file
+
+_BLOCK_BYTES = 1 << 20
+_END = b"}\n"
+_ESCAPED = r'["\\\x00-\x1f]'
+"""What a JSON string holds in another form only."""
+
+
+class Unreadable(Exception):
+    """Results cannot be read, or not on; says why."""
+
+
+class Tally:
+    """Rows by trust, and damage."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._trust = np.zeros(len(TRUSTS), np.int64)
+        self._untimed = 0
+        self._damage: list[dict[str, Any]] = []
+
+    def add(self, codes: Any, untimed: int) -> None:
+        """Results that were written, by their trust; of `untimed` ones no time is known."""
+        self._trust += np.bincount(codes, minlength=len(TRUSTS))
+        self._untimed += untimed
+
+    def harm(self, damage: Damage) -> None:
+        """What cannot be read is left out."""
+        row = {"path": self._path, "what": damage.id, "offset": damage.offset, "detail": damage.detail}
+        self._damage.append(row | {"rows": damage.count})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """As `cklog.inputs.annotate.COUNTS` has them."""
+        counted = zip((*TRUSTS, UNTIMED), [*self._trust.tolist(), self._untimed], strict=True)
+        none = {"path": self._path, "offset": None, "detail": ""}
+        return [none | {"what": name, "rows": count} for name, count in counted] + self._damage
+
+
+def whole(split: Split) -> Split:
+    """A split with its file's own size, which tells where the last line ends."""
+    with open_file(split.uri) as file:
+        return Split(split.uri, split.path, "", split.start, split.end, file.size())
+
+
+def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
+    """Blocks of whole lines that begin in the split, of about a megabyte, and their offsets; damage in between."""
+    try:
+        with Stream(split) as file:
+            for start, block in whole_lines(file, split):
+                if isinstance(block, Damage):
+                    yield block, start
+                    continue
+                at = 0
+                while at < len(block):
+                    end = block.find(b"\n", min(at + _BLOCK_BYTES, len(block) - 1)) + 1
+                    yield block[at:end], start + at
+                    at = end
+            if file.fault is not None:
+                yield file.fault, 0
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}"), 0
+
+
+def lines(split: Split) -> Iterator[dict[str, Any]]:
+    """The records of a split, one by one."""
+    for block, _ in blocks(split):
+        for line in block.split(b"\n")[:-1] if isinstance(block, bytes) else ():
+            if line.strip():
+                try:
+                    yield strict_json(line)
+                except NotARecord:
+                    continue
+
+
+def times_of(block: bytes, column: str) -> tuple[pa.Array, Any]:
+    """The times of a block's records, and where each begins; (…, None) unless all lines have one shape."""
+    found = decode(block, ((column, "int64"), ("_offset", "int64"))) if b'"' + COLUMN.encode() not in block else None
+    if found is not None and block.count(_END) == found.num_rows and b'"crc32c"' not in block:
+        return milliseconds(found.column(0)), found.column(1).to_numpy()
+    values = []
+    for line in block.split(b"\n")[:-1]:
+        try:
+            value = strict_json(line).get(column) if line.strip() else None
+        except NotARecord:
+            continue
+        if line.strip():
+            values.append(value if isinstance(value, int) and not isinstance(value, bool) else None)
+    return pa.array(values, pa.int64()), None
+
+
+def from_lines(job: Job, split: Split, before: int, file: Any, tally: Tally) -> None:
+    """Write the records of a split with their trust; the first `before` came before the restart."""
+    at, schema, writer = 0, None, None
+    for block, start in blocks(split):
+        if isinstance(block, Damage):
+            tally.harm(block)
+            continue
+        values, offsets = times_of(block, job.column)
+        codes = codes_of(values, job.steps, max(before - at, 0))
+        at += len(codes)
+        made = _extended(block, offsets, codes) if offsets is not None else _rewritten(block, start, codes, tally)
+        if job.form == "jsonl":
+            file.write(made)
+        else:
+            try:
+                table = _as_table(made, schema)
+            except pa.ArrowException as error:
+                why = f"from here on left out, for Parquet cannot hold its lines: {str(error).splitlines()[0]}"
+                tally.harm(Damage(split.path, "corrupt-file", start, why))
+                break
+            schema = table.schema
+            writer = writer or pq.ParquetWriter(file, schema, compression="snappy")
+            writer.write_table(table)
+        tally.add(codes, values.null_count)
+    if job.form == "parquet":
+        (writer or pq.ParquetWriter(file, NOTHING)).close()
+
+
+def _extended(block: bytes, offsets: Any, codes: Any) -> bytes:
+    """Every line with its trust: runs of equal trust are long, and the end of a line is found at its newline alone."""
+    made = []
+    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    ends = [*offsets.tolist(), len(block)]
+    for first, last in pairwise(starts):
+        if first < last:
+            member = f',"{COLUMN}":"{TRUSTS[codes[first]]}"'.encode()
+            made.append(block[ends[first] : ends[last]].replace(_END, member + _END))
+    return b"".join(made)
+
+
+def _rewritten(block: bytes, start: int, codes: Any, tally: Tally) -> bytes:
+    """The same line by line, of lines of any shape; a checksum at the end of a line is made anew."""
+    made, row, at = [], 0, start
+    for line in block.split(b"\n")[:-1]:
+        if line.strip():
+            try:
+                made.append(_with_trust(line, strict_json(line), TRUSTS[codes[row]]))
+                row += 1
+            except NotARecord as reason:
+                tally.harm(Damage("", "bad-record", at, str(reason)))
+        at += len(line) + 1
+    return b"".join(made)
+
+
+def _with_trust(line: bytes, found: dict[str, Any], trust: str) -> bytes:
+    member = f'"{COLUMN}":"{trust}"'.encode()
+    summed = b',"crc32c":"' in line[-24:]
+    if COLUMN in found:
+        text = json.dumps(found | {COLUMN: trust}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    else:
+        text = line.rstrip()
+        text = text[: text.rindex(b',"crc32c"')] if summed else text[:-1].rstrip()
+        text += (b"," if found else b"") + member + b"}"
+    if not summed:
+        return text + b"\n"
+    return text[:-1] + f',"crc32c":"{crc32c.crc32c(text[:-1]):08x}"}}\n'.encode()
+
+
+def _as_table(lines: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Lines as columns: those of the first block, which all others must have."""
+    from pyarrow import json as pajson
+
+    options = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema else "infer")
+    found = pajson.read_json(io.BytesIO(lines), pajson.ReadOptions(use_threads=False), options)
+    return found if schema is None or found.schema == schema else found.cast(schema)
+
+
+def as_lines(batch: pa.RecordBatch) -> bytes:
+    """A JSON object for each row: the texts of columns, joined."""
+    names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
+    parts: list[Any] = []
+    for lead, name, column in zip(["{", *"," * (len(names) - 1)], names, batch.columns, strict=True):
+        parts += [f"{lead}{name}:", _texts(column)]
+    lines = pc.binary_join_element_wise(*parts, "}\n", "")
+    return "".join(lines.to_pylist()).encode("utf-8", "replace")
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """The JSON text of each value, shape (n,)."""
+    if pa.types.is_dictionary(column.type):
+        return pc.fill_null(_texts(column.dictionary).take(column.indices), "null")
+    if pa.types.is_timestamp(column.type):
+        column = milliseconds(column)
+    if pa.types.is_integer(column.type):
+        return pc.fill_null(column.cast(pa.string()), "null")
+    if pa.types.is_string(column.type) and not pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+        return pc.fill_null(pc.binary_join_element_wise('"', column, '"', ""), "null")
+    texts = (json.dumps(v, ensure_ascii=False, separators=(",", ":"), default=_plain) for v in column.to_pylist())
+    return pa.array(texts, pa.string())
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form of: times in ms since the epoch, bytes as hexadecimal, the rest as text."""
+    if isinstance(value, datetime.datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+        return round(aware.timestamp() * 1000)
+    return value.hex() if isinstance(value, bytes) else str(value)

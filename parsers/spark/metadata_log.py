@@ -1,0 +1,315 @@
+"""Metadata logs of Spark Structured Streaming: folders of one small text file a batch (Spark 2.1 to 4.3).
+
+    metadata        {"id": "<query uuid>"}
+    offsets/N       "v1"|"v2"  {"batchWatermarkMs", "batchTimestampMs", "conf"}  one line a source
+                    v1: its end offset as JSON, in source order; v2: "<source id>:<end offset>"; "-" is none yet
+    commits/N       "v1"|"v2"  {"nextBatchWatermarkMs", v2: "stateUniqueIds"}
+    sources/I/N     file source: "v1"  {"path", "timestamp", "batchId"}*       also N.compact: all before, too
+                    rate: "v1"  start time; Kafka: one zero byte "v1"  {topic: {partition: offset}}; only 0
+    _spark_metadata/N   file sink: "v1"  {"path", "size", "action"}*           also N.compact
+
+Lines end in a newline, the last one does not. Spark writes a temporary file and renames it, so a file that is there
+should be whole; object stores, full disks and copies made in haste leave others. Beside each file may lie its Hadoop
+checksum. Damage is returned as a `Flaw`, never raised.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+from cklog.parsers.codecs import hadoop_crc
+from cklog.storage import READ_LIMIT, Entry, Root
+
+T = TypeVar("T")
+
+_BATCH = re.compile(r"(0|[1-9][0-9]{0,17})(\.compact)?")
+_VERSION = re.compile(r"v([0-9]{1,9})")
+KNOWN_VERSIONS = (1, 2)
+VOID = "-"
+
+
+class Line(NamedTuple):
+    """A line of a file and the offset of its first byte."""
+
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why a file cannot be used. `id` is the finding's."""
+
+    id: str
+    offset: int | None
+    why: str
+
+
+class Damaged(Exception):
+    """Raised by a decoder, caught by `read`: the file cannot be used."""
+
+    def __init__(self, id: str, offset: int | None, why: str) -> None:
+        super().__init__(why)
+        self.flaw = Flaw(id, offset, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """A file that was read: its value, or the flaw that it has instead."""
+
+    path: str
+    size: int
+    value: T | None
+    flaw: Flaw | None = None
+    unchecked: bool = False  # a checksum file is there, but its header cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The batch files of one folder by number; `orphans` have a checksum file and nothing else."""
+
+    folder: str
+    files: dict[int, Entry] = field(default_factory=dict)
+    compacts: frozenset[int] = frozenset()
+    orphans: tuple[int, ...] = ()
+    sidecars: dict[str, Entry] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int:
+        """Number of the newest file, -1 if there is none."""
+        return max(self.files, default=-1)
+
+    @property
+    def base(self) -> int:
+        """First file that a reader of the whole log needs: the newest compact one, else 0."""
+        return max(self.compacts, default=0)
+
+    def bytes(self) -> int:
+        """Size of all batch files."""
+        return sum(entry.size for entry in self.files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """The plan of a batch: where each source ends, by its place in the query (v1) or its id (v2).
+
+    `conf` holds the settings that a restart takes from here, such as the class of the state store's provider.
+    """
+
+    watermark: int | None
+    time: int | None
+    ends: dict[str, Any]
+    conf: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The end of a batch. `ids` (v2): of each operator, per partition, the ids of the state that the batch left."""
+
+    watermark: int | None
+    ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
+
+
+class Logged(NamedTuple):
+    """A file that a source or sink log names, and the offset of its line."""
+
+    path: str
+    batch: int | None
+    offset: int
+
+
+def list_log(entries: Iterable[Entry], folder: str) -> Listing:
+    """The batch files directly in `folder`; names that are no batch number are left out, as Spark does."""
+    files: dict[int, Entry] = {}
+    compacts: set[int] = set()
+    sidecars: dict[str, Entry] = {}
+    summed: set[int] = set()
+    for entry in entries:
+        if posixpath.dirname(entry.path) != folder:
+            continue
+        owner = hadoop_crc.file_of(entry.path)
+        if owner is not None:
+            sidecars[entry.path] = entry
+        match = _BATCH.fullmatch(posixpath.basename(owner or entry.path))
+        if match is None:
+            continue
+        number = int(match[1])
+        if owner is not None:
+            summed.add(number)
+        elif match[2] or number not in compacts:
+            files[number] = entry
+            compacts.update({number} if match[2] else ())
+    return Listing(folder, files, frozenset(compacts), tuple(sorted(summed - files.keys())), sidecars)
+
+
+def read(root: Root, entry: Entry, decode: Callable[[bytes], T], sidecar: Entry | None) -> Read[T]:
+    """Read, verify and decode one file; whatever is wrong with it becomes its flaw."""
+    done: Read[T] = Read(entry.path, entry.size, None)
+    if entry.size > READ_LIMIT:
+        return replace(done, flaw=Flaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
+    try:
+        data = root.read(entry.path)
+        sums = root.read(sidecar.path) if sidecar is not None else None
+    except (OSError, ValueError) as error:  # pyarrow's own errors are either
+        return replace(done, flaw=Flaw("unreadable-file", None, type(error).__name__))
+    done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
+    try:
+        _not_empty(data)
+        _verify(data, sums)
+        return replace(done, value=decode(data))
+    except Damaged as damaged:
+        return replace(done, flaw=damaged.flaw)
+
+
+def _not_empty(data: bytes) -> None:
+    if not data.strip():
+        raise Damaged("empty-batch-file", 0, "the file is empty")
+
+
+def _verify(data: bytes, sums: bytes | None) -> None:
+    mismatch = hadoop_crc.check(data, sums) if sums is not None else None
+    if mismatch is not None:
+        raise Damaged("checksum-mismatch", mismatch.offset, mismatch.why)
+
+
+def decode_metadata(data: bytes) -> str:
+    """The id of the query."""
+    value = _json(Line(0, _text(data)))
+    if not (isinstance(value, dict) and isinstance(value.get("id"), str) and value["id"]):
+        raise Damaged("torn-batch-file", 0, "no query id in it")
+    return str(value["id"])
+
+
+def decode_offsets(data: bytes) -> Offsets:
+    """A file of `offsets/`."""
+    version, lines = _versioned(data)
+    if len(lines) < 2:
+        raise Damaged("torn-batch-file", len(data), "it ends before the offsets of the sources")
+    head = _json(lines[0]) if lines[0].text.strip() else {}
+    if not isinstance(head, dict) or (head and _integer(head, "batchWatermarkMs") is None):
+        raise Damaged("torn-batch-file", lines[0].offset, "line 2 is no JSON object with a watermark")
+    pairs = [_keyed(line) if version == 2 else (str(i), line) for i, line in enumerate(lines[1:])]
+    ends = {key: None if line.text == VOID else _json(line) for key, line in pairs}
+    if len(ends) < len(pairs):
+        raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
+    conf = head.get("conf")
+    settings = conf if isinstance(conf, dict) else {}
+    return Offsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends, settings)
+
+
+def decode_commit(data: bytes) -> Commit:
+    """A file of `commits/`."""
+    _, lines = _versioned(data)
+    value = _json(lines[0]) if lines else None
+    if not isinstance(value, dict):
+        raise Damaged("torn-batch-file", len(data), "it ends before its JSON object")
+    watermark = _integer(value, "nextBatchWatermarkMs")
+    if value and watermark is None:
+        raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
+    return Commit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
+
+
+def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:
+    """{operator: [[id per store] per partition]}; absent before version 2 of state checkpoints."""
+    if value is None:
+        return {}
+    try:
+        found = {str(op): [frozenset(map(_id, stores)) for stores in parts] for op, parts in value.items()}
+    except (AttributeError, TypeError):
+        raise Damaged("torn-batch-file", offset, "its ids of states are no lists of ids") from None
+    return found
+
+
+def _id(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def decode_files(data: bytes) -> tuple[Logged, ...]:
+    """A file of a file source's or file sink's log."""
+    return tuple(_logged(line) for line in _versioned(data)[1])
+
+
+def decode_source_files(data: bytes) -> tuple[Logged, ...]:
+    """A file of a file source's log, which is only written for a batch with files."""
+    files = decode_files(data)
+    if not files:
+        raise Damaged("torn-batch-file", len(data), "it ends before its first file")
+    return files
+
+
+def decode_initial(data: bytes) -> Any:
+    """What a source without a file log stores in `sources/I/0`; None if that is its own affair."""
+    lines = _lines(data.removeprefix(b"\0"))
+    if _VERSION.fullmatch(lines[0].text.strip()) is None:
+        return None
+    if len(lines) < 2:
+        raise Damaged("torn-batch-file", len(data), "it ends after its version")
+    return _json(lines[1])
+
+
+def _versioned(data: bytes) -> tuple[int, list[Line]]:
+    """The version on line 1 and the lines after it."""
+    lines = _lines(data)
+    match = _VERSION.fullmatch(lines[0].text.strip())
+    if match is None:
+        raise Damaged("torn-batch-file", 0, "line 1 is no version")
+    if int(match[1]) not in KNOWN_VERSIONS:
+        raise Damaged("unknown-version", 0, f"version {match[0]}, known are v1 and v2")
+    return int(match[1]), lines[1:]
+
+
+def _lines(data: bytes) -> list[Line]:
+    lines, offset = [], 0
+    for raw in data.removesuffix(b"\n").split(b"\n"):
+        lines.append(Line(offset, _text(raw, offset)))
+        offset += len(raw) + 1
+    return lines
+
+
+def _text(raw: bytes, offset: int = 0) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Damaged("torn-batch-file", offset + error.start, "not UTF-8") from None
+
+
+def _keyed(line: Line) -> tuple[str, Line]:
+    key, colon, text = line.text.partition(":")
+    if not colon:
+        raise Damaged("torn-batch-file", line.offset, "no source id on the line")
+    return key, Line(line.offset + len(key.encode()) + 1, text)
+
+
+def _json(line: Line) -> Any:
+    try:
+        return json.loads(line.text, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        raise Damaged("torn-batch-file", line.offset, "not whole JSON from here on") from None
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_constant(text)
+
+
+def _integer(value: dict[str, Any], key: str) -> int | None:
+    found = value.get(key)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _logged(line: Line) -> Logged:
+    value = _json(line)
+    if not (isinstance(value, dict) and isinstance(value.get("path"), str)):
+        raise Damaged("torn-batch-file", line.offset, "no path on the line")
+    return Logged(value["path"], _integer(value, "batchId"), line.offset)

@@ -1,0 +1,1 @@
+"""State stores of a Spark checkpoint."""

@@ -1,0 +1,217 @@
+"""Whether a state file can be read: from cheap to dear, and no more than proves it.
+
+    1  it has bytes at all, and a snapshot's files are beside it with the sizes that it states
+    2  its checksum file, where Hadoop left one, proves every byte
+    3  else, as on an object store, the stream is decompressed to its end block and its end mark
+
+A delta, a snapshot and a changelog of version 1 or 3 end in the key length -1; one of version 2 or 4, which is of a
+store with column families, in record type 0.
+
+    changelog = ["v2" | "v3" | "v4"] [lineage] record*     strings as Java's modified UTF-8 with a u16 length
+    lineage   = from version 3 on, JSON [{"version", "checkpointUniqueId"}]: the versions that this one stands on,
+                back to the last snapshot
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.spark.metadata_log import Damaged, Flaw
+from cklog.parsers.spark.state.listing import StateFile
+from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
+from cklog.parsers.spark.state.zip_snapshots import parts_of
+from cklog.storage import READ_LIMIT, Entry, Root, open_file
+
+_CHUNK_BYTES = 4 << 20
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_END = b"\xff\xff\xff\xff"
+_VERSIONS = {b"\0\2v%d" % n: n for n in range(2, 10)}
+_NEWEST_VERSION = 4
+_LINEAGE_FROM = 3
+_OF_FAMILIES = (2, 4)
+_SUM_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What reading a state file told. `size`: with the files that it names; `lineage`: version → id."""
+
+    flaw: Flaw | None
+    size: int
+    lineage: dict[int, str] = field(default_factory=dict)
+    has_families: bool = False  # a changelog of a store with column families
+    proved: bool = True  # False: it is there, but nothing proves its bytes
+
+
+class Contents:
+    """State files, each read once."""
+
+    def __init__(self, root: Root, by_path: Mapping[str, Entry], codec: str) -> None:
+        self._root, self._by_path, self._codec = root, by_path, codec
+        self._known: dict[str, Content] = {}
+        self._parts: dict[str, Flaw | None] = {}
+
+    def of(self, file: StateFile) -> Content:
+        """What is known of a file, read now unless it was before."""
+        path = file.entry.path
+        if path not in self._known:
+            self._known[path] = self._read(file.entry)
+        return self._known[path]
+
+    def known(self, file: StateFile) -> Content | None:
+        """What reading it told, if it was read."""
+        return self._known.get(file.entry.path)
+
+    def flaws(self) -> list[tuple[str, Flaw]]:
+        """Files read so far that cannot be used, by path."""
+        return [(path, content.flaw) for path, content in sorted(self._known.items()) if content.flaw is not None]
+
+    def unproved(self) -> list[str]:
+        """Files read so far whose bytes nothing proves."""
+        return sorted(path for path, content in self._known.items() if not content.proved)
+
+    def _read(self, entry: Entry) -> Content:
+        try:
+            if entry.size == 0:
+                raise Damaged("corrupt-file", 0, "the file is empty")
+            summed = self._verify(entry)
+            return self._snapshot(entry) if entry.path.endswith(".zip") else self._stream(entry, summed)
+        except Damaged as damaged:
+            return Content(damaged.flaw, entry.size)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            return Content(Flaw("unreadable-file", None, type(error).__name__), entry.size)
+
+    def _verify(self, entry: Entry) -> bool:
+        """Whether a checksum file proves it; raises `Damaged` if that refutes it."""
+        side = self._by_path.get(hadoop_crc.sidecar_of(entry.path))
+        if side is None:
+            return False
+        sums = self._root.read(side.path)
+        if not hadoop_crc.is_readable(sums):
+            return False
+        step = hadoop_crc.HEADER.unpack_from(sums)[1]
+        if entry.size > READ_LIMIT and (step <= 0 or _CHUNK_BYTES % step):
+            return False
+        at = 0
+        for chunk in self._chunks(entry):
+            mismatch = hadoop_crc.check(chunk, _sums_of(sums, step, at, len(chunk), entry.size))
+            if mismatch is not None:
+                raise Damaged("checksum-mismatch", at + mismatch.offset, mismatch.why)
+            at += len(chunk)
+        if at != entry.size:
+            raise Damaged("corrupt-file", at, f"{entry.size} bytes were listed, {at} could be read")
+        return True
+
+    def _chunks(self, entry: Entry) -> Iterator[bytes]:
+        if entry.size <= READ_LIMIT:
+            yield self._root.read(entry.path)
+            return
+        with open_file(self._root.uri(entry.path)) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+
+    def _snapshot(self, entry: Entry) -> Content:
+        if entry.size > READ_LIMIT:
+            raise Damaged("oversized-file", None, f"{entry.size} bytes, more than is read")
+        parts = parts_of(self._root.read(entry.path))
+        folder, size = posixpath.dirname(entry.path), entry.size
+        for part in parts:
+            path = f"{folder}/{part.path}"
+            size += part.size
+            flaw = self._part(path, part.size)
+            if flaw is not None:
+                return Content(flaw, size)
+        return Content(None, size)
+
+    def _part(self, path: str, size: int) -> Flaw | None:
+        """What is wrong with a file that a snapshot needs; several snapshots share it."""
+        there = self._by_path.get(path)
+        if there is None:
+            return Flaw("missing-state-file", None, f"{path}, which it names, is missing")
+        if there.size != size:
+            return Flaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
+        if path not in self._parts:
+            self._parts[path] = None
+            try:
+                self._verify(there)
+            except Damaged as damaged:
+                self._parts[path] = Flaw("checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}")
+        return self._parts[path]
+
+    def _stream(self, entry: Entry, summed: bool) -> Content:
+        plain = self._plain(entry, prove=not summed)
+        if plain is None:
+            return Content(None, entry.size, proved=summed)
+        head = next(plain, b"")
+        version, lineage = _head(head, plain) if entry.path.endswith(".changelog") else (1, {})
+        if not summed:
+            _ends(head, plain, b"\0" if version in _OF_FAMILIES else _END)
+        return Content(None, entry.size, lineage, version in _OF_FAMILIES)
+
+    def _plain(self, entry: Entry, prove: bool) -> Iterator[bytes] | None:
+        """The decompressed stream, by its first bytes; None: of a codec that cannot be read here."""
+        magic = self._root.read(entry.path, len(MAGIC))
+        if magic == MAGIC:
+            return decoded(self._chunks(entry), prove)
+        if magic.startswith(_ZSTD):
+            whole = entry.size <= READ_LIMIT
+            return _unzstd(pa.BufferReader(self._root.read(entry.path)) if whole else self._root.uri(entry.path))
+        if self._codec in ("", "lz4", "zstd"):
+            raise Damaged("corrupt-file", 0, "it does not begin as a compressed stream of Spark")
+        return None
+
+
+def _sums_of(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
+    """The checksum file of `count` bytes from `at` on, cut out of that of the whole file of `size` bytes."""
+    if count == size or step <= 0:
+        return sums
+    first = hadoop_crc.HEADER.size + at // step * _SUM_BYTES
+    last = len(sums) if at + count == size else first + count // step * _SUM_BYTES
+    return sums[: hadoop_crc.HEADER.size] + sums[first:last]
+
+
+def _unzstd(source: Any) -> Iterator[bytes]:
+    """The plain bytes of a zstd stream, given as a buffer or where it lies."""
+    try:
+        with pa.CompressedInputStream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
+            while plain := stream.read(_CHUNK_BYTES):
+                yield plain
+    except (OSError, ValueError):
+        raise Damaged("corrupt-file", None, "its zstd stream breaks off or is damaged") from None
+
+
+def _head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]]:
+    """The version of a changelog, and its lineage; one of version 1 begins with its first record.
+
+    >>> _head(b"\\0\\2v3" + (2).to_bytes(2, "big") + b"[]" + b"\\xff" * 4, iter(()))
+    (3, {})
+    """
+    version = _VERSIONS.get(plain[:4], 1)
+    if version > _NEWEST_VERSION:
+        raise Damaged("unknown-version", 0, f"changelog version v{version}, known are v1 to v{_NEWEST_VERSION}")
+    if version < _LINEAGE_FROM:
+        return version, {}
+    end = 6 + int.from_bytes(plain[4:6], "big")
+    while len(plain) < end and (following := next(more, b"")):
+        plain += following
+    try:
+        rows = json.loads(plain[6:end])
+        return version, {int(row["version"]): str(row["checkpointUniqueId"]) for row in rows}
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        raise Damaged("corrupt-file", 0, "its lineage cannot be read") from None
+
+
+def _ends(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:
+    """Read to the end of the stream, which must be the end mark."""
+    last = head[-4:]
+    for plain in rest:
+        last = (last + plain)[-4:]
+    if not last.endswith(mark):
+        raise Damaged("corrupt-file", None, "its stream ends before its end mark")

@@ -1,0 +1,193 @@
+"""State stores of a Spark checkpoint as they lie there: which file is what, and which must be there.
+
+    state/OP/_metadata/metadata     "v1"  {"operatorInfo", "stateStoreInfo": [{"storeName", "numPartitions"}]}
+    state/OP/_metadata/v2/B         "v2"  the same as of batch B (transformWithState)
+    state/OP/P/[STORE/]             V.delta V.snapshot (HDFS-backed), V.changelog V.zip SSTs/ (RocksDB)
+                                    V_ID.changelog V_ID.zip (state checkpoint format 2): the ID in commits/V-1 counts
+
+Version V is the state after batch V-1. A snapshot or zip holds all of a version, a delta or changelog what one batch
+changed; the first one stands on an empty store.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from cklog.inputs.pieces import ChainName
+from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.spark.metadata_log import Damaged, Read, read
+from cklog.storage import Entry, Root
+
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_FILE = re.compile(rf"{_NUMBER}/{_NUMBER}/(?:([^/]+)/)?{_NUMBER}(?:_([^/.]+))?\.(delta|snapshot|changelog|zip)")
+_BATCH = re.compile("[0-9]{1,18}")
+_PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "HDFSBackedStateStoreProvider": ("snapshot", "delta"),
+    "RocksDBStateStoreProvider": ("zip", "changelog"),
+}
+"""What a provider calls its bases and its deltas, by the end of its class name."""
+MOST_PARTITIONS = 100_000
+"""Partitions that an operator may have; a larger number is damage."""
+_MOST_STORES = 1 << 20  # that are looked for, whatever the metadata of hostile operators says
+
+
+class StateFile(NamedTuple):
+    """A stored version of one store; `id` "" before state checkpoint format 2."""
+
+    version: int
+    id: str
+    form: str
+    entry: Entry
+
+
+class OperatorMetadata(NamedTuple):
+    """An operator's name, its stores with how many partitions each has, and where its schemas lie (version 2)."""
+
+    name: str
+    stores: dict[str, int]
+    schemas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """All state stores of a checkpoint.
+
+    Attributes
+    ----------
+    folder : `state`, below PATH
+    files : of every store that must be there, by version; an empty one left no file
+    words : what the provider calls bases and deltas; None: the provider is not known
+    provider : its class, "" if nothing names it
+    names : of each operator, as its metadata calls it
+    reads : the metadata of each operator, None where none is there
+    by_path : every file below `folder`, checksums and SSTs too
+    """
+
+    folder: str
+    files: dict[ChainName, dict[int, list[StateFile]]]
+    words: tuple[str, str] | None
+    provider: str
+    names: dict[str, str] = field(default_factory=dict)
+    reads: dict[str, Read[OperatorMetadata] | None] = field(default_factory=dict)
+    by_path: dict[str, Entry] = field(default_factory=dict)
+
+    def place(self, chain: ChainName) -> str:
+        """The folder of a store."""
+        return f"{self.folder}/{chain.operator}/{chain.subtask}" + (f"/{chain.store}" if chain.store else "")
+
+    def expected(self, chain: ChainName, version: int, ids: frozenset[str]) -> str:
+        """The name under which a version should be there: that of a delta, if the store has any."""
+        base, delta = self.words or ("snapshot", "delta")
+        seen = {file.entry.path.rpartition(".")[2] for files in self.files[chain].values() for file in files}
+        word = base if seen == {base} and base == "zip" else delta
+        return f"{self.place(chain)}/{version}{''.join(f'_{id}' for id in sorted(ids)[:1])}.{word}"
+
+
+def list_stores(
+    root: Root, entries: Iterable[Entry], folder: str, conf: Mapping[str, Any], ids: Iterable[str]
+) -> Stores:
+    """Every store below `folder`, by one pass over `entries`.
+
+    Parameters
+    ----------
+    conf : the settings in the newest offsets that can be read
+    ids : operators that commits name
+    """
+    lead = folder + "/"
+    by_path = {entry.path: entry for entry in entries if entry.path.startswith(lead)}
+    provider = str(conf.get("spark.sql.streaming.stateStore.providerClass", ""))
+    found: dict[ChainName, dict[int, list[StateFile]]] = {}
+    suffixes: set[str] = set()
+    for path, entry in by_path.items():
+        match = None if path.endswith(".crc") else _FILE.fullmatch(path, len(lead))
+        if match is None:
+            continue
+        operator, partition, store, version, id, suffix = match.groups()
+        suffixes.add(suffix)
+        form = "base" if suffix in ("snapshot", "zip") else "delta"
+        chain = ChainName(operator, int(partition), store or "")
+        found.setdefault(chain, {}).setdefault(int(version), []).append(StateFile(int(version), id or "", form, entry))
+    words = _words(provider, suffixes)
+    if words is not None:
+        found = {chain: _of_provider(versions, words) for chain, versions in found.items()}
+    operators = _operators(by_path, lead, ids)
+    metadata = [path for path in by_path if "/_metadata/" in path]
+    reads = {operator: _metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
+    seen: dict[str, list[ChainName]] = {operator: [] for operator in reads}
+    for chain in found:
+        seen.setdefault(chain.operator, []).append(chain)
+    required = (chain for operator, got in reads.items() for chain in _required(operator, got, seen[operator], conf))
+    for chain in islice(required, _MOST_STORES):
+        found.setdefault(chain, {})
+    names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
+    return Stores(folder, dict(sorted(found.items())), words, provider, names, reads, by_path)
+
+
+def _words(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
+    """By the provider's class; where old offsets name none, by the files, which must be of one provider."""
+    if provider:
+        return _PROVIDERS.get(provider.rpartition(".")[2])
+    return next((words for words in _PROVIDERS.values() if suffixes <= set(words)), None)
+
+
+def _of_provider(versions: dict[int, list[StateFile]], words: tuple[str, str]) -> dict[int, list[StateFile]]:
+    kept = {v: [f for f in files if f.entry.path.endswith(words)] for v, files in versions.items()}
+    return {version: files for version, files in kept.items() if files}
+
+
+def _operators(by_path: Mapping[str, Entry], lead: str, ids: Iterable[str]) -> list[str]:
+    """Operators are numbered from 0, so that a folder that is gone altogether leaves a hole."""
+    seen = {path[len(lead) :].partition("/")[0] for path in by_path}
+    numbers = {int(name) for name in {*seen, *ids} if re.fullmatch(r"[0-9]{1,3}", name)}
+    return [str(n) for n in range(max(numbers, default=-1) + 1)]
+
+
+def _metadata(
+    root: Root, by_path: Mapping[str, Entry], paths: Iterable[str], folder: str
+) -> Read[OperatorMetadata] | None:
+    """The operator's metadata, among `paths`: version 1, or the newest of version 2."""
+    lead = f"{folder}/v2/"
+    newer = [path for path in paths if path.startswith(lead) and _BATCH.fullmatch(path, len(lead))]
+    path = max(newer, key=lambda path: int(path.rpartition("/")[2]), default=f"{folder}/metadata")
+    if path not in by_path:
+        return None
+    return read(root, by_path[path], decode_operator, by_path.get(hadoop_crc.sidecar_of(path)))
+
+
+def decode_operator(data: bytes) -> OperatorMetadata:
+    """A file of operator metadata."""
+    head, _, body = data.partition(b"\n")
+    if head.strip() not in (b"v1", b"v2"):
+        raise Damaged("unknown-version", 0, f"version {head[:20].decode(errors='replace')!r}, known are v1 and v2")
+    try:
+        value = json.loads(body)
+        stores = {str(row["storeName"]): row["numPartitions"] for row in value["stateStoreInfo"]}
+        name = str(value["operatorInfo"]["operatorName"])
+        schemas = [str(path) for row in value["stateStoreInfo"] for path in row.get("stateSchemaFilePaths") or ()]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Damaged("torn-batch-file", len(head) + 1, "no operator metadata from here on") from None
+    if not stores or not all(type(n) is int and 0 < n <= MOST_PARTITIONS for n in stores.values()):
+        raise Damaged("torn-batch-file", len(head) + 1, "no number of partitions")
+    return OperatorMetadata(name, stores, tuple(schemas))
+
+
+def _required(
+    operator: str, metadata: Read[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
+) -> Iterable[ChainName]:
+    """Stores that an operator must have; without metadata, those seen in any partition, in as many as are set."""
+    if metadata is not None and metadata.value is not None:
+        for store, partitions in metadata.value.stores.items():
+            for partition in range(partitions):
+                yield ChainName(operator, partition, "" if store == "default" else store)
+        return
+    last = max((chain.subtask for chain in seen if chain.subtask < MOST_PARTITIONS), default=0)
+    setting = str(conf.get("spark.sql.shuffle.partitions", ""))
+    if last and re.fullmatch("[0-9]{1,6}", setting):  # a global aggregation has one partition, whatever is set
+        last = max(last, min(int(setting), MOST_PARTITIONS) - 1)
+    for store in {chain.store for chain in seen} or {""}:
+        yield from (ChainName(operator, partition, store) for partition in range(last + 1))

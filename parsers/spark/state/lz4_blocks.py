@@ -1,0 +1,122 @@
+"""LZ4Block streams, in which Spark writes deltas, snapshots and changelogs (`LZ4BlockOutputStream` of lz4-java).
+
+    stream = block* end
+    block  = "LZ4Block"  token:u8  compressed:i32  plain:i32  checksum:u32  payload       little-endian
+    end    = a block whose lengths and checksum are 0
+    token  = method (0x10 stored, 0x20 LZ4) + level; no block is longer than 2**(10 + level) bytes
+
+The checksum is XXH32 of the plain bytes, of which the writer keeps 28 bits. A stream that was cut short has no end
+block, or ends in the middle of one; a flipped bit fails the checksum.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from cklog.parsers.codecs.xxhash32 import xxh32
+from cklog.parsers.spark.metadata_log import Damaged
+
+MAGIC = b"LZ4Block"
+HEADER = struct.Struct(
+    "<8s"  # magic
+    "B"  # token
+    "i"  # bytes of the payload
+    "i"  # bytes of it when decompressed
+    "I"  # checksum
+)
+SEED = 0x9747B28C
+KEPT_BITS = 0x0FFFFFFF
+_STORED, _LZ4 = 0x10, 0x20
+_TOGETHER_BYTES = 8 << 20  # plain bytes whose checksums are proved at once
+_CODEC = pa.Codec("lz4_raw")
+
+
+def decoded(chunks: Iterable[bytes], prove: bool = True) -> Iterator[bytes]:
+    """The plain bytes, block by block, of a stream that comes in any pieces; `prove` the checksums.
+
+    Raises
+    ------
+    Damaged : the stream is cut short, a length or a checksum is wrong, or something follows its end
+    """
+    stream = _Stream(chunks)
+    waiting: list[tuple[int, int, bytes]] = []
+    held = 0
+    for at, checksum, plain in _blocks(stream):
+        waiting.append((at, checksum, plain))
+        held += len(plain)
+        if held >= _TOGETHER_BYTES:
+            yield from _proved(waiting, prove)
+            waiting, held = [], 0
+    yield from _proved(waiting, prove)
+    if stream.take(1):
+        raise Damaged("corrupt-file", stream.at - 1, "bytes follow the end of its stream")
+
+
+class _Stream:
+    """Pieces as one stream; `at` is the offset of the next byte."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._held = bytearray()
+        self.at = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes, fewer at the end."""
+        while len(self._held) < count:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._held += chunk
+        found = bytes(self._held[:count])
+        del self._held[:count]
+        self.at += len(found)
+        return found
+
+
+def _blocks(stream: _Stream) -> Iterator[tuple[int, int, bytes]]:
+    """Offset, checksum and plain bytes of each block, up to the end block."""
+    while True:
+        at = stream.at
+        head = stream.take(HEADER.size)
+        if len(head) < HEADER.size:
+            raise Damaged("corrupt-file", at, f"a block needs {HEADER.size} bytes of header, {len(head)} are left")
+        magic, token, size, plain, checksum = HEADER.unpack(head)
+        if magic != MAGIC or not _is_possible(token, size, plain):
+            raise Damaged("corrupt-file", at, "no block of an LZ4 stream begins here")
+        if plain == 0:
+            return
+        payload = stream.take(size)
+        if len(payload) < size:
+            raise Damaged("corrupt-file", at, f"a block needs {size} bytes, {len(payload)} are left")
+        yield at, checksum, _plain(token & 0xF0, payload, plain, at)
+
+
+def _is_possible(token: int, size: int, plain: int) -> bool:
+    """Whether the lengths go together; LZ4 makes no block longer by more than a byte in 255 and 16."""
+    method, longest = token & 0xF0, 1 << (10 + (token & 0x0F))
+    if method not in (_STORED, _LZ4) or not 0 <= plain <= longest or (plain == 0) != (size == 0):
+        return False
+    return size == plain if method == _STORED else 0 <= size <= plain + plain // 255 + 16
+
+
+def _plain(method: int, payload: bytes, size: int, at: int) -> bytes:
+    if method == _STORED:
+        return payload
+    try:
+        plain: bytes = _CODEC.decompress(payload, size, asbytes=True)
+    except (OSError, ValueError):
+        raise Damaged("corrupt-file", at, "a block cannot be decompressed") from None
+    if len(plain) != size:
+        raise Damaged("corrupt-file", at, f"a block holds {len(plain)} bytes and says {size}")
+    return plain
+
+
+def _proved(blocks: list[tuple[int, int, bytes]], prove: bool) -> Iterator[bytes]:
+    sums = xxh32([plain for _, _, plain in blocks], SEED) if prove else []
+    for (at, stored, _), computed in zip(blocks, sums, strict=False):
+        if computed & KEPT_BITS != stored:
+            raise Damaged("corrupt-file", at, f"XXH32 of a block is {computed & KEPT_BITS:07x}, not {stored:07x}")
+    yield from (plain for _, _, plain in blocks)

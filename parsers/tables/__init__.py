@@ -1,0 +1,1 @@
+"""Rows against the tables of `cklog.model`; the base class of plug-ins."""

@@ -1,0 +1,173 @@
+"""Parquet files of a run folder: read by row group, only the columns an answer needs.
+
+Page checksums are verified where the writer made them. Rows are numbered from 0 in the file; that number is the
+`offset` of a finding. A column of the wrong type, or a required one that is missing, damages the whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cklog.engine import Damage, Split
+from cklog.model import TABLES
+from cklog.parsers.tables.records import faults, json_text, member_of
+from cklog.storage import open_file
+
+READER = "cklog.parsers.tables.parquet:read"
+_BATCH_ROWS = 1 << 17
+
+
+def footer(uri: str) -> Any:
+    """The file's metadata; OSError or ArrowInvalid if it has none that can be read."""
+    with open_file(uri) as file:
+        return pq.read_metadata(file)
+
+
+def row_groups(uri: str, path: str, split_bytes: int, wanted: Any) -> Iterator[Split]:
+    """Splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
+    found = footer(uri)
+    start, size, stored = 0, 0, 0
+    for i in range(found.num_row_groups):
+        group = found.row_group(i)
+        if wanted is not None and not wanted(_statistics(group)):
+            if i > start:
+                yield Split(uri, path, READER, start, i, stored)
+            start, size, stored = i + 1, 0, 0
+            continue
+        size += group.total_byte_size
+        stored += sum(group.column(k).total_compressed_size for k in range(group.num_columns))
+        if size >= split_bytes:
+            yield Split(uri, path, READER, start, i + 1, stored)
+            start, size, stored = i + 1, 0, 0
+    if start < found.num_row_groups:
+        yield Split(uri, path, READER, start, found.num_row_groups, stored)
+
+
+def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
+    columns = (group.column(i) for i in range(group.num_columns))
+    return {
+        c.path_in_schema: (c.statistics.min, c.statistics.max)
+        for c in columns
+        if c.is_stats_set and c.statistics.has_min_max
+    }
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Batches of `columns` and damage; a `cklog.engine.Reader`."""
+    schema = TABLES[table]
+    try:
+        with open_file(split.uri) as handle:
+            yield from _row_groups(handle, split, schema, columns)
+    except (OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, _first_line(error))
+
+
+def _row_groups(
+    handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch | Damage]:
+    metadata = pq.read_metadata(handle)
+    texts = _text_paths(schema, metadata)
+    handle.seek(0)
+    file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
+    stored = file.schema_arrow.names
+    missing = [f.name for f in schema if not f.nullable and f.name not in stored]
+    if missing:
+        yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
+        return
+    members = {member_of(f) for f in schema if f.name in columns}
+    present = [name for name in stored if name in members]
+    row = sum(metadata.row_group(i).num_rows for i in range(split.start))
+    for group in range(split.start, split.end):
+        at = row
+        try:
+            for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
+                yield from _intact(_shaped(batch, schema, columns, split.path, at), schema, split.path, at)
+                at += batch.num_rows
+        except (OSError, pa.ArrowException, ValueError) as error:
+            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {_first_line(error)}")
+        row += metadata.row_group(group).num_rows
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:
+    """Columns of the file to read dictionary-encoded: strings of few values, and the keys of maps."""
+    many = {f.name for f in schema if (f.metadata or {}).get(b"values") == b"many"}
+    texts = {f.name for f in schema if pa.types.is_string(f.type)} - many
+    maps = {f.name for f in schema if pa.types.is_map(f.type)}
+    stored = metadata.schema
+    columns = [stored.column(i) for i in range(len(stored))]
+    keys = [c.path for c in columns if c.path.split(".")[0] in maps and c.path.endswith(".key")]
+    return keys + [c.path for c in columns if c.path in texts and c.physical_type == "BYTE_ARRAY"]
+
+
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int) -> pa.RecordBatch:
+    """Exactly `columns`, cast to the table's types; strings stay dictionary-encoded."""
+    arrays = []
+    for name in columns:
+        if name == "_path":
+            index = pa.array(np.zeros(batch.num_rows, np.int32))
+            arrays.append(pa.DictionaryArray.from_arrays(index, pa.array([path])))
+        elif name == "_offset":
+            arrays.append(pa.array(np.arange(row, row + batch.num_rows)))
+        else:
+            arrays.append(_column(batch, schema.field(name)))
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """The column that holds `field`, nulls where the file has none or keeps another one's type there."""
+    member = member_of(field)
+    if member not in batch.schema.names:
+        return pa.nulls(batch.num_rows, field.type)
+    array = batch.column(member)
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return _json_texts(array)
+    if pa.types.is_map(array.type) != pa.types.is_map(field.type) and member in ("input",):
+        return pa.nulls(batch.num_rows, field.type)
+    return _cast(array, field)
+
+
+def _json_texts(array: pa.Array) -> pa.Array:
+    """JSON text is stored as text; any other type of column stands for the JSON of its values."""
+    stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_string(stored) or pa.types.is_large_string(stored):
+        return array.cast(pa.string())
+    return pa.array([None if value is None else json_text(value) for value in array.to_pylist()], pa.string())
+
+
+def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
+    if pa.types.is_dictionary(array.type) and pa.types.is_string(field.type):
+        return array
+    if pa.types.is_map(array.type) and pa.types.is_map(field.type):
+        if pa.types.is_int64(array.type.item_type):
+            return array
+        return array.cast(pa.map_(array.type.key_type, pa.int64()))
+    if pa.types.is_integer(field.type) and not pa.types.is_integer(array.type):
+        if pa.types.is_timestamp(array.type):
+            return array.cast(pa.timestamp("ms", array.type.tz)).cast(pa.int64())
+        raise pa.ArrowInvalid(f"column {field.name} is {array.type}, not an integer")
+    return array.cast(field.type)
+
+
+def _intact(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
+    """Rows that are records; each other one as damage."""
+    reasons = [*faults(batch, schema)]
+    if not reasons:
+        yield batch
+        return
+    bad = reasons[0][0]
+    for mask, _ in reasons[1:]:
+        bad = pc.or_(bad, mask)
+    for i in pc.indices_nonzero(bad).to_pylist():
+        why = next(text for mask, text in reasons if mask[i].as_py())
+        yield Damage(path, "bad-record", row + i, why)
+    yield batch.filter(pc.invert(bad))

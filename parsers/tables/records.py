@@ -1,0 +1,304 @@
+"""One JSON line or one Parquet row against a table of `cklog.model`: what is a record, and what is not.
+
+A record has every required field, of the right type (a JSON `5.0`, `true` or `"5"` is no integer), integers that
+fit 64 bits, no negative count, and only words that the table knows where it lists them. Unknown fields are
+kept out and ignored; `null` is an absent field.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.arrays.columns import map_rows
+from cklog.model import CHOICES
+
+_CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
+BIGGEST = (1 << 63) - 1
+"""No number reaches this: the next one would not fit 64 bits."""
+
+NOT_NEGATIVE = frozenset(
+    {
+        "subtask",
+        "checkpoint",
+        "seq",
+        "bytes",
+        "protocol_bytes",
+        "parent",
+        "round",
+        "index",
+        "lsn",
+        "open_windows",
+        "input",
+        "tuples",
+        "pos",
+    }
+)
+"""Integer fields that count something; `time` may lie before 1970."""
+
+
+PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
+"""Columns that every table has: where a record was read."""
+
+
+class NotARecord(Exception):
+    """Why a line is skipped."""
+
+
+def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
+    """The object on a line, its checksum verified if it carries one; `required`: it must.
+
+    >>> strict_json(b'{"channel":"a/0->b/0","seq":1}')
+    {'channel': 'a/0->b/0', 'seq': 1}
+    >>> strict_json(b'{"seq":1,"crc32c":"00000000"}')
+    Traceback (most recent call last):
+        ...
+    cklog.parsers.tables.records.NotARecord: crc32c is 00000000, the line's bytes give 3e8f26fb
+    """
+    try:
+        found = json.loads(line.decode("utf-8"), parse_int=_integer, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise NotARecord(f"not UTF-8 at byte {error.start} of the line") from None
+    except (ValueError, RecursionError) as error:
+        raise NotARecord(f"not JSON: {str(error).splitlines()[0]}") from None
+    if not isinstance(found, dict):
+        raise NotARecord("not a JSON object")
+    if "crc32c" in found:
+        _verify_checksum(line)
+        del found["crc32c"]
+    elif required:
+        raise NotARecord("no crc32c, in a file whose bytes cannot be trusted")
+    return found
+
+
+def _verify_checksum(line: bytes) -> None:
+    at = _CHECKSUM.search(line)
+    if at is None:
+        raise NotARecord("crc32c is not the last member, or not 8 hex digits")
+    computed = crc32c.crc32c(line[: at.start()])
+    if computed != int(at.group(1), 16):
+        raise NotARecord(f"crc32c is {at.group(1).decode()}, the line's bytes give {computed:08x}")
+
+
+def _no_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20:
+        raise ValueError("an integer beyond 64 bits")
+    return int(digits)
+
+
+def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """The fields of `schema` out of a JSON object, each of the right type.
+
+    >>> from cklog.model import MESSAGES
+    >>> as_record({"channel": "a/0->b/0", "seq": 7, "colour": "red"}, MESSAGES)
+    {'channel': 'a/0->b/0', 'seq': 7, 'time': None, 'bytes': None, 'protocol_bytes': None}
+
+    Raises
+    ------
+    NotARecord
+        names the field and what it holds.
+    """
+    record: dict[str, Any] = {}
+    for name, member, kind, required, shared in _rules(schema):
+        value = found.get(member)
+        if value is None or (shared and (kind == "map") != isinstance(value, dict)):
+            if required:
+                raise NotARecord(f"no field {name}")
+            record[name] = None
+        else:
+            record[name] = _TYPED[kind](name, value)
+    missing = missing_of(record)
+    if missing:
+        raise NotARecord(missing)
+    return record
+
+
+def _rules(schema: pa.Schema) -> tuple[_Rule, ...]:
+    """The rules of a schema, found by its identity: hashing a schema costs more than reading a record."""
+    known = _RULES.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_RULES) > _SCHEMAS:
+            _RULES.clear()
+        known = _RULES[id(schema)] = schema, _rules_of(schema)
+    return known[1]
+
+
+_Rule = tuple[str, str, str, bool, bool]
+_SCHEMAS = 64
+_RULES: dict[int, tuple[pa.Schema, tuple[_Rule, ...]]] = {}
+"""Each schema is held here, so that its identity is not given to another."""
+
+
+def _rules_of(schema: pa.Schema) -> tuple[_Rule, ...]:
+    """Per column: its name, the member it is read from, its kind, whether it is required and the member shared.
+
+    Two columns share a member that has two types: `input` is a number, or an object of numbers.
+    """
+    members = [member_of(field) for field in schema]
+    return tuple(
+        (field.name, member, _kind(field), not field.nullable, members.count(member) > 1)
+        for field, member in zip(schema, members, strict=True)
+    )
+
+
+def member_of(field: pa.Field) -> str:
+    """The JSON member that a column is read from: its own name, unless two columns share one."""
+    return str((field.metadata or {}).get(b"member", field.name.encode()).decode())
+
+
+def _kind(field: pa.Field) -> str:
+    if (field.metadata or {}).get(b"holds") == b"json":
+        return "json"
+    kinds = {"int64": pa.types.is_int64, "float64": pa.types.is_float64, "map": pa.types.is_map}
+    return next((kind for kind, fits in kinds.items() if fits(field.type)), "word" if _is_listed(field) else "text")
+
+
+def _is_listed(field: pa.Field) -> bool:
+    """Whether a column holds only the words that its name stands for."""
+    return field.name in CHOICES and (field.metadata or {}).get(b"words") != b"any"
+
+
+FOOTPRINTS = ("open", "check")
+"""Types of output records that hold a window's state."""
+
+
+def missing_of(record: dict[str, Any]) -> str:
+    """What a record of an output queue lacks for its type; empty for records of other tables.
+
+    >>> missing_of({"type": "open", "window": "w1", "open_windows": None})
+    'no field open_windows in a record of type open'
+    """
+    kind = record.get("type")
+    if kind in (*FOOTPRINTS, "result") and record.get("window", "") is None:
+        return f"no field window in a record of type {kind}"
+    if kind in FOOTPRINTS and record.get("open_windows", 0) is None:
+        return f"no field open_windows in a record of type {kind}"
+    return ""
+
+
+def _real(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotARecord(f"{name} is {_shown(value)}, not a number")
+    if not -BIGGEST < value < BIGGEST:
+        raise NotARecord(f"{name} is {_shown(value)[:40]}, beyond 64 bits")
+    return float(value)
+
+
+def _watermarks(name: str, value: Any) -> list[tuple[str, int]]:
+    if not isinstance(value, dict):
+        raise NotARecord(f"{name} is {_shown(value)}, not an object")
+    return [(_text(name, key), _watermark(name, key, n)) for key, n in value.items()]
+
+
+def _word(name: str, value: Any) -> str:
+    if value not in CHOICES[name]:
+        raise NotARecord(f"{name} is {_shown(_text(name, value))}, not one of {', '.join(CHOICES[name])}")
+    return str(value)
+
+
+def json_text(value: Any) -> str:
+    """Any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        raise NotARecord(f"a value that JSON cannot hold: {str(error).splitlines()[0]}") from None
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise NotARecord(f"{name} is {_shown(value)}, not a string")
+    if value.isascii():
+        return value
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise NotARecord(f"{name} holds half a surrogate pair") from None
+    return value
+
+
+def _counted(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NotARecord(f"{name} is {_shown(value)}, not an integer")
+    if not -BIGGEST <= value < BIGGEST:
+        raise NotARecord(f"{name} is {value}, beyond 64 bits")
+    if value < 0 and name in NOT_NEGATIVE:
+        raise NotARecord(f"{name} is {value}, less than 0")
+    return value
+
+
+def _watermark(name: str, key: str, value: Any) -> int:
+    number = _counted(f"{name} of {key}", value)
+    if number < 0:
+        raise NotARecord(f"{name} of {key} is {number}, less than 0")
+    return number
+
+
+_TYPED: dict[str, Callable[[str, Any], Any]] = {
+    "int64": _counted,
+    "float64": _real,
+    "map": _watermarks,
+    "json": lambda _name, value: json_text(value),
+    "word": _word,
+    "text": _text,
+}
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
+    """(rows at fault, why): the rules of `as_record` on whole columns of the right types."""
+    for name in batch.schema.names:
+        yield from _column_faults(name, batch.column(name), schema)
+    if "type" in batch.schema.names:
+        kinds = None
+        for name, lacking in (("window", (*FOOTPRINTS, "result")), ("open_windows", FOOTPRINTS)):
+            if name in batch.schema.names and batch.column(name).null_count:
+                kinds = batch.column("type").cast(pa.string()) if kinds is None else kinds
+                needs = pc.is_in(kinds, value_set=pa.array(lacking, pa.string()))
+                mask = pc.and_(needs, pc.is_null(batch.column(name)))
+                if pc.any(mask).as_py():
+                    yield mask, f"no field {name} in a record of type {' or '.join(lacking)}"
+
+
+def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
+    """(rows at fault, why) for one column."""
+    if array.null_count and name in schema.names and not schema.field(name).nullable:
+        yield pc.is_null(array), f"no field {name}"
+    if name in NOT_NEGATIVE and len(array):
+        span = pc.min_max(array).as_py()
+        if (span["min"] or 0) < 0:
+            yield pc.fill_null(pc.less(array, 0), False), f"{name} is less than 0"
+        if (span["max"] or 0) >= BIGGEST:
+            yield pc.fill_null(pc.greater_equal(array, BIGGEST), False), f"{name} is beyond 64 bits"
+    if pa.types.is_floating(array.type):
+        fits = pc.less(pc.abs(array), float(BIGGEST))  # false for what is not a number
+        if array.null_count < len(array) and not pc.all(fits).as_py():
+            yield pc.fill_null(pc.invert(fits), False), f"{name} is beyond 64 bits"
+    if name in schema.names and _is_listed(schema.field(name)):
+        words = pa.array([*CHOICES[name], None], pa.string())
+        if pa.types.is_dictionary(array.type) and pc.all(pc.is_in(array.dictionary, value_set=words)).as_py():
+            return
+        known = pc.is_in(array.cast(pa.string()), value_set=words)
+        if not pc.all(known).as_py():
+            yield pc.invert(known), f"{name} is not one of {', '.join(CHOICES[name])}"
+    if pa.types.is_map(array.type) and len(array):
+        row, inside = map_rows(array)
+        negative = pc.fill_null(pc.less(array.items, 0), True).to_numpy(zero_copy_only=False) & inside
+        if negative.any():
+            bad = np.zeros(len(array), np.bool_)
+            bad[row[negative]] = True
+            yield pa.array(bad), f"{name} holds a watermark less than 0"

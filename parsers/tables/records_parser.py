@@ -1,0 +1,128 @@
+"""The part of a parser that is the same for every format whose files hold records and are read as a whole.
+
+A plug-in says which files are its own and turns the bytes of one into records; `RecordsParser` and `reader` make a
+parser of that: listing, splits, types, damage. Formats of large files that can be read from the middle, or by columns,
+have parsers that do all of it themselves (`cklog.parsers.native.parser`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from cklog.engine import Damage, Kernel, Reader, Reduce, Scan, Split
+from cklog.model import TABLES, Finding, InputUsed, Where
+from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
+from cklog.storage import Entry, Root, open_file
+
+_BATCH_ROWS = 1 << 14
+
+Rows = Callable[[bytes, str], Iterable[tuple[int, dict[str, Any] | str]]]
+"""(a file's bytes, its table) → (byte offset, the record's fields, or why there is none), in the file's order.
+
+A field has the name and type that `cklog.model.TABLES` gives; fields that it does not know are ignored, and a record
+that breaks its rules becomes damage. `ValueError` where the rest of the file cannot be read.
+"""
+
+
+class RecordsParser:
+    """A parser over files of records. A plug-in gives the class variables and `table_of`."""
+
+    name: ClassVar[str]
+    tables: ClassVar[Mapping[str, pa.Schema]]
+    reader: ClassVar[str]
+    """`module:name` of what `reader` made of the plug-in's rows."""
+
+    @staticmethod
+    def table_of(path: str) -> str | None:
+        """The table that a file below the root belongs to; None if it is not this format's."""
+        raise NotImplementedError
+
+    @classmethod
+    def recognises(cls, root: Root) -> bool:
+        """Whether any file is this format's."""
+        return any(cls.table_of(entry.path) for entry in root.list())
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._entries = root.list()
+        self.manifest: Mapping[str, Any] = {}
+
+    def _files(self, table: str) -> list[Entry]:
+        return [entry for entry in self._entries if self.table_of(entry.path) == table]
+
+    def has(self, table: str) -> bool:
+        """Whether there is any file of the table."""
+        return bool(self._files(table))
+
+    def bytes_of(self, table: str) -> int:
+        """Size of the table's files."""
+        return sum(entry.size for entry in self._files(table))
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """Files of the table that hold nothing."""
+        empty = [entry.path for entry in self._files(table) if entry.size == 0]
+        why = "holds nothing: written but never filled, or cut to 0"
+        return tuple(Finding("empty-file", "warning", path, f"{path} {why}", (Where(path, None),)) for path in empty)
+
+    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
+        """One row a file, with the intact records that a scan counted."""
+        files = self._files(table)
+        return tuple(InputUsed(e.path, self.name, e.size, records_read.get(e.path, 0)) for e in files)
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> Scan:
+        """A scan with one split a file; `split_bytes` and `wanted` cannot make it smaller."""
+        files = [entry for entry in self._files(table) if entry.size]
+        splits = tuple(Split(self._root.uri(e.path), e.path, self.reader, 0, e.size, e.size) for e in files)
+        return Scan(splits, table, columns, kernel, partial, reduce)
+
+
+def reader(rows: Rows) -> Reader:
+    """The reader of a plug-in's splits: a module-level name, which `RecordsParser.reader` tells."""
+
+    def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+        schema = pa.schema([pa.field(name, PSEUDO.get(name) or TABLES[table].field(name).type) for name in columns])
+        good: list[dict[str, Any]] = []
+        for found in _records(rows, split, table):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            good.append(found)
+            if len(good) == _BATCH_ROWS:
+                yield pa.RecordBatch.from_pylist(good, schema=schema)
+                good = []
+        if good:
+            yield pa.RecordBatch.from_pylist(good, schema=schema)
+
+    return read
+
+
+def _records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, Any] | Damage]:
+    """Each record, typed and with its place; damage where there is none."""
+    try:
+        with open_file(split.uri) as file:
+            data = file.read()
+        for offset, found in rows(data, table):
+            yield _record(found, offset, split, table)
+    except (ValueError, OSError, pa.ArrowException) as error:
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+
+
+def _record(found: dict[str, Any] | str, offset: int, split: Split, table: str) -> dict[str, Any] | Damage:
+    if isinstance(found, str):
+        return Damage(split.path, "bad-record", offset, found)
+    try:
+        return {**as_record(found, TABLES[table]), "_path": split.path, "_offset": offset}
+    except NotARecord as error:
+        return Damage(split.path, "bad-record", offset, str(error))
