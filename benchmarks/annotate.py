@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.engine.spark import SparkEngine, SparkOptions
-from cklog.inputs.annotate import Span, annotate_results
-from cklog.parsers.results.files import Results
+from cklog.inputs.annotate import TrustSpan, annotate_results
+from cklog.parsers.results.files import ResultFiles
 
 FILE_ROWS = 8_000_000
 ROW_GROUP = 1 << 20
@@ -50,9 +50,16 @@ def results(folder: Path, rows: int) -> None:
 def annotated(engine: Engine, source: Path, target: Path, form: str, rows: int) -> None:
     """With a rollback's trust: indefinite from the checkpoint on."""
     checkpoint, crash, back = (PERIOD_MS * (rows * tenths // 10) for tenths in (4, 5, 6))
-    spans = [Span(checkpoint, back, "indefinite")]
+    spans = [TrustSpan(checkpoint, back, "indefinite")]
     found, findings = annotate_results(
-        Results(str(source)), spans, "time", str(target), form, (checkpoint, crash), lambda size: engine, SPLIT_BYTES
+        ResultFiles(str(source)),
+        spans,
+        "time",
+        str(target),
+        form,
+        (checkpoint, crash),
+        lambda size: engine,
+        SPLIT_BYTES,
     )
     assert found.rows == rows, found
     assert not findings, findings

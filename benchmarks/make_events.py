@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from cklog.arrays.types import Ints
 
 OPERATORS, WORKERS = 5, 10
 SUBTASKS, CHANNELS = OPERATORS * WORKERS, OPERATORS * WORKERS * WORKERS

@@ -189,12 +189,12 @@ class Run(AbstractContextManager["Run"]):
         return answer
 
     def retention(self, policy: Any = None) -> Answer:
-        """What may be deleted below PATH, and what must stay; `policy` is a `cklog.retention.policy.Policy`."""
-        from cklog.retention.policy import Policy
+        """What may be deleted below PATH, and what must stay."""
+        from cklog.retention.policy import RetentionPolicy
         from cklog.runs.retention import retention_answer
 
         return retention_answer(
-            self.parser, self._root, lambda: self.analyses, policy or Policy(), self._options.strict
+            self.parser, self._root, lambda: self.analyses, policy or RetentionPolicy(), self._options.strict
         )
 
     @property
@@ -224,7 +224,7 @@ class Run(AbstractContextManager["Run"]):
         return graph_answer(self.checkpointed, question, asked)
 
     def z_cycles(self, question: Any, asked: Any) -> Answer:
-        """Every useless checkpoint, with witnesses; `asked` is a `cklog.graphs.z_cycles.Asked`."""
+        """Every useless checkpoint, with witnesses; `asked` is a `cklog.graphs.z_cycles.ZCycleQuestion`."""
         from cklog.graphs.z_cycles import z_cycles_answer
 
         return z_cycles_answer(self.checkpointed, question, asked)
@@ -322,7 +322,7 @@ class Run(AbstractContextManager["Run"]):
         found = self.impact(asked)
         if found.command != "impact":
             raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
-        read = _load("cklog.parsers.results.files:Results")
+        read = _load("cklog.parsers.results.files:ResultFiles")
         return annotated_answer(found, to_write, own, read, self.engine_for, o.split_bytes, o.strict)
 
     def _of_queues(self, answer: Answer) -> Answer:

@@ -51,7 +51,7 @@ def register(spark: SparkSession) -> tuple[str, ...]:
     return tuple(with_tables)
 
 
-class Table:
+class SourceTable:
     """One table of one parser below a path, as the options of a data source say it."""
 
     def __init__(self, parser: Any, options: Mapping[str, str]) -> None:
@@ -109,7 +109,7 @@ def _data_source(name: str, parser: Any) -> Any:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     class Reader(DataSourceReader):  # type: ignore[misc]
-        def __init__(self, table: Table) -> None:
+        def __init__(self, table: SourceTable) -> None:
             self.table = table
 
         def partitions(self) -> list[Any]:
@@ -127,10 +127,10 @@ def _data_source(name: str, parser: Any) -> Any:
         def schema(self) -> Any:
             from pyspark.sql.pandas.types import from_arrow_schema
 
-            return from_arrow_schema(Table(parser, self.options).schema)
+            return from_arrow_schema(SourceTable(parser, self.options).schema)
 
         def reader(self, schema: Any) -> Reader:
-            return Reader(Table(parser, self.options))
+            return Reader(SourceTable(parser, self.options))
 
     return Source
 

@@ -25,14 +25,14 @@ READ_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file below the root: its relative path and its size in bytes."""
 
     path: str
     size: int
 
 
-Tree = tuple[tuple[Entry, ...], tuple[str, ...]]
+Tree = tuple[tuple[FileEntry, ...], tuple[str, ...]]
 """Files and folders below a place, each sorted by path."""
 
 
@@ -61,7 +61,7 @@ class Root:
             if _info(new).type == fs.FileType.NotFound:
                 raise NotFound(f"--map {old}={new}: no such folder", "every file there would seem to be missing")
 
-    def list(self, prefix: str = "") -> list[Entry]:
+    def list(self, prefix: str = "") -> list[FileEntry]:
         """Every file below `prefix`, sorted by path; empty if there is no such folder."""
         return [*self.tree(prefix)[0]]
 
@@ -77,7 +77,7 @@ class Root:
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
         )
         cut = len(base.rstrip("/")) + 1
-        files = [Entry(f.path[cut:], f.size) for f in found if f.is_file]
+        files = [FileEntry(f.path[cut:], f.size) for f in found if f.is_file]
         folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
         return tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders)
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import Operator
+from cklog.commands.options import OperatorOption
 from cklog.errors import UsageError
 
 
-class Measure(StrEnum):
+class BenefitName(StrEnum):
     """`--by`."""
 
     time = "time"
@@ -21,23 +21,23 @@ class Measure(StrEnum):
 
 advise = typer.Typer(name="advise", no_args_is_help=True, rich_markup_mode=None)
 
-Words = list[str] | None
+WordList = list[str] | None
 Q = Annotated[
-    Words,
+    WordList,
     typer.Option("--q", metavar="N|Nx|none", help="Targets Q: records, or times the mean open windows (1x,2x,4x,8x)."),
 ]
-U = Annotated[Words, typer.Option("--u", metavar="N|none", help="Targets U: tuples (four, by the log's own scale).")]
-Ci = Annotated[Words, typer.Option("--ci", metavar="MS", help="Most time for checks in a period (5).")]
-Cp = Annotated[Words, typer.Option("--cp", metavar="MS", help="Checkpoint period (100).")]
+U = Annotated[WordList, typer.Option("--u", metavar="N|none", help="Targets U: tuples (four, by the log's own scale).")]
+Ci = Annotated[WordList, typer.Option("--ci", metavar="MS", help="Most time for checks in a period (5).")]
+Cp = Annotated[WordList, typer.Option("--cp", metavar="MS", help="Checkpoint period (100).")]
 Cost = Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")]
 Mtbf = Annotated[
-    Words, typer.Option("--mtbf", metavar="H", help="Cost-benefit: mean hours between failures (1,24,168).")
+    WordList, typer.Option("--mtbf", metavar="H", help="Cost-benefit: mean hours between failures (1,24,168).")
 ]
 Load = Annotated[
     float | None,
     typer.Option("--load-rate", metavar="N", help="Records loaded per second (as in the paper's Figure 6)."),
 ]
-Replay = Annotated[
+ReplayOption = Annotated[
     float | None,
     typer.Option("--replay-rate", metavar="N", help="Tuples replayed per second (the log's fastest second)."),
 ]
@@ -56,15 +56,15 @@ MaxRestore = Annotated[
 ProbeAfter = Annotated[
     int, typer.Option("--probe-after", metavar="N", help="Full checkpoints in a row before a delta is tried again.")
 ]
-By = Annotated[
-    Measure | None, typer.Option("--by", help="What the benefit test compares (time, where all have durations).")
+ByOption = Annotated[
+    BenefitName | None, typer.Option("--by", help="What the benefit test compares (time, where all have durations).")
 ]
 Period = Annotated[float, typer.Option("--period", metavar="S", help="One checkpoint in each S seconds.")]
 Profiled = Annotated[
     int | None, typer.Option("--profile-periods", metavar="N", help="Learn s_max from the first N periods (half).")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random and the periodic moments.")]
-Whose = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
+OnlyOperator = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
 
 
 @advise.callback()
@@ -76,7 +76,7 @@ def _advise() -> None:
 @command
 def extent(
     common: Common,
-    operator: Operator = "",
+    operator: OperatorOption = "",
     q: Q = None,
     u: U = None,
     ci: Ci = None,
@@ -84,7 +84,7 @@ def extent(
     check_cost: Cost = 2.5,
     mtbf: Mtbf = None,
     load_rate: Load = None,
-    replay_rate: Replay = None,
+    replay_rate: ReplayOption = None,
     tuple_bytes: Size = None,
     max_recovery_time: Longest = None,
 ) -> None:
@@ -113,8 +113,8 @@ def extent(
 @command
 def delta(
     common: Common,
-    operator: Whose = "",
-    by: By = None,
+    operator: OnlyOperator = "",
+    by: ByOption = None,
     ratio: Ratio = 1.5,
     max_delta: MaxDelta = None,
     max_restore_time: MaxRestore = None,
@@ -122,10 +122,10 @@ def delta(
 ) -> None:
     """How many delta checkpoints to take after a base (D), and what that would have saved on this history."""
     from cklog.advise.delta.answer import DeltaQuestion
-    from cklog.policies.delta_number import Limits
+    from cklog.policies.delta_number import DeltaLimits
 
     longest = None if max_restore_time is None else 1000 * max_restore_time
-    limits = Limits(ratio, max_delta, longest, probe_after)
+    limits = DeltaLimits(ratio, max_delta, longest, probe_after)
     asked = DeltaQuestion(limits, None if by is None else by.value, operator)
     common.answer(lambda run: run.advise_delta(asked))
 
@@ -140,7 +140,7 @@ def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = N
     common.answer(lambda run: run.advise_timing(asked))
 
 
-def words(given: Words) -> tuple[str, ...]:
+def words(given: WordList) -> tuple[str, ...]:
     """Parts of options that are repeated or hold commas.
 
     >>> words(["1x,2x", "none"])

@@ -8,11 +8,11 @@ import typer
 
 from cklog.commands.common import Common, command
 
-Whose = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
-Store = Annotated[
+OnlyOperator = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
+StoreOption = Annotated[
     str | None, typer.Option("--store", metavar="NAME", help="Only the chains of this variable or state store.")
 ]
-Checkpoint = Annotated[
+CheckpointOption = Annotated[
     int | None, typer.Option("--checkpoint", metavar="K", help="What must be read for this one (the newest).")
 ]
 Rate = Annotated[
@@ -22,7 +22,11 @@ Rate = Annotated[
 
 @command
 def chain(
-    common: Common, operator: Whose = "", store: Store = None, checkpoint: Checkpoint = None, read_rate: Rate = None
+    common: Common,
+    operator: OnlyOperator = "",
+    store: StoreOption = None,
+    checkpoint: CheckpointOption = None,
+    read_rate: Rate = None,
 ) -> None:
     """Base and delta checkpoints: which chains are whole, and what must be read to restore one, in order."""
     from cklog.chains.answer import ChainQuestion

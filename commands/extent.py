@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, Forward, MaxExtent, MaxReplay, Operator, OverTime, moment
+from cklog.commands.options import AsOf, Forward, MaxExtent, MaxReplay, OperatorOption, OverTime, moment
 
 
 @command
 def extent(
     common: Common,
-    operator: Operator = "",
+    operator: OperatorOption = "",
     forward: Forward = False,
     as_of: AsOf = "",
     over_time: OverTime = False,

@@ -11,10 +11,10 @@ from cklog.commands.common import Common, command
 from cklog.commands.options import (
     AsOf,
     At,
-    ChannelLogs,
+    ChannelOption,
     Failed,
-    Group,
-    Kafka,
+    GroupOption,
+    KafkaOption,
     NoCheckFiles,
     kafka_logs,
     moment,
@@ -32,12 +32,14 @@ class RecoveryName(StrEnum):
     precise = "precise"
 
 
-Crash = Annotated[str, typer.Option("--crash", metavar="TIME", help="When it crashed (as logged): ms or ISO 8601.")]
-Restart = Annotated[str, typer.Option("--restart", metavar="TIME", help="When it was back (the next boot).")]
-Recovery = Annotated[
+CrashOption = Annotated[
+    str, typer.Option("--crash", metavar="TIME", help="When it crashed (as logged): ms or ISO 8601.")
+]
+RestartOption = Annotated[str, typer.Option("--restart", metavar="TIME", help="When it was back (the next boot).")]
+RecoveryOption = Annotated[
     RecoveryName | None, typer.Option("--recovery", help="How it recovers (the strongest that the evidence supports).")
 ]
-Checkpoint = Annotated[
+CheckpointOption = Annotated[
     str, typer.Option("--checkpoint", metavar="TIME|unknown", help="When the last checkpoint was (as logged).")
 ]
 
@@ -48,7 +50,7 @@ OnlyGuarantee = Annotated[
 Annotate = Annotated[
     str, typer.Option("--annotate", metavar="NEW", help="Write the results with their trust to a new folder.")
 ]
-Results = Annotated[
+ResultsOption = Annotated[
     str, typer.Option("--results", metavar="PATH", help="With --annotate: the results, if not in outputs/.")
 ]
 TimeColumn = Annotated[
@@ -63,13 +65,13 @@ Against = Annotated[
 @command
 def impact(
     common: Common,
-    crash: Crash = "",
-    restart: Restart = "",
-    recovery: Recovery = None,
-    checkpoint: Checkpoint = "",
+    crash: CrashOption = "",
+    restart: RestartOption = "",
+    recovery: RecoveryOption = None,
+    checkpoint: CheckpointOption = "",
     guarantee: OnlyGuarantee = False,
     annotate: Annotate = "",
-    results: Results = "",
+    results: ResultsOption = "",
     time: TimeColumn = "",
     operator: Output = "",
     failed: Failed = None,
@@ -77,9 +79,9 @@ def impact(
     at: At = None,
     against: Against = "",
     no_check_files: NoCheckFiles = False,
-    kafka: Kafka = "",
-    channel: ChannelLogs = None,
-    group: Group = "",
+    kafka: KafkaOption = "",
+    channel: ChannelOption = None,
+    group: GroupOption = "",
 ) -> None:
     """Which results a crash and its recovery leave missing, wrong, doubled or in doubt; what can be guaranteed.
 

@@ -15,12 +15,12 @@ Metrics = Annotated[
 
 
 Uid = Annotated[str, typer.Option("--uid", metavar="NAME", help="Of Flink: the operator that has this uid.")]
-JobLog = Annotated[
+JobLogOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: a job manager's log, joined by checkpoint.")
 ]
 
 
 @command
-def inspect(common: Common, metrics: Metrics = False, uid: Uid = "", job_log: JobLog = "") -> None:
+def inspect(common: Common, metrics: Metrics = False, uid: Uid = "", job_log: JobLogOption = "") -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
     common.answer(lambda run: run.inspect(metrics, uid, job_log))

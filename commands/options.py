@@ -38,7 +38,7 @@ FailedAt = Annotated[
         metavar="all|TIME,…",
     ),
 ]
-Operator = Annotated[str, typer.Option("--operator", help="Whose output queue.", metavar="OP[/SUB]")]
+OperatorOption = Annotated[str, typer.Option("--operator", help="Whose output queue.", metavar="OP[/SUB]")]
 Forward = Annotated[
     bool, typer.Option("--forward", help="Read the whole queue too, on the engine, and compare. Implied by Spark.")
 ]
@@ -51,14 +51,16 @@ MaxExtent = Annotated[
 MaxReplay = Annotated[
     int | None, typer.Option("--max-replay", help="Exit 3 if the replay was ever over U tuples.", metavar="U")
 ]
-Kafka = Annotated[
+KafkaOption = Annotated[
     str, typer.Option("--kafka", metavar="FOLDER", help="Kafka logs (a broker's data folder) to hold the line against.")
 ]
-ChannelLogs = Annotated[
+ChannelOption = Annotated[
     list[str] | None,
     typer.Option("--channel", metavar="NAME=TOPIC-PARTITION", help="With --kafka: a channel's or source's log."),
 ]
-Group = Annotated[str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")]
+GroupOption = Annotated[
+    str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")
+]
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]

@@ -10,11 +10,11 @@ from cklog.commands.common import Common, command
 from cklog.commands.options import (
     AsOf,
     At,
-    ChannelLogs,
+    ChannelOption,
     Earliest,
     Failed,
-    Group,
-    Kafka,
+    GroupOption,
+    KafkaOption,
     NoCheckFiles,
     kafka_logs,
     question,
@@ -36,9 +36,9 @@ def replay(
     no_check_files: NoCheckFiles = False,
     operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
-    kafka: Kafka = "",
-    channel: ChannelLogs = None,
-    group: Group = "",
+    kafka: KafkaOption = "",
+    channel: ChannelOption = None,
+    group: GroupOption = "",
     rollback: Annotated[
         bool, typer.Option("--rollback", help="Export what is committed now instead, so that the plan can be undone.")
     ] = False,

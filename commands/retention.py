@@ -8,14 +8,16 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
-from cklog.retention.policy import Policy, duration, marks_of
+from cklog.retention.policy import RetentionPolicy, duration, marks_of
 from cklog.retention.view import as_paths, as_script
 
 Keep = Annotated[
     int | None,
     typer.Option("--keep", metavar="N", help="Keep the N newest that can be restored, of each subtask or job."),
 ]
-Window = Annotated[str, typer.Option("--window", metavar="7d", help="Keep what was taken in the time before --now.")]
+WindowOption = Annotated[
+    str, typer.Option("--window", metavar="7d", help="Keep what was taken in the time before --now.")
+]
 Now = Annotated[str, typer.Option("--now", metavar="TIME", help="When --window ends: ms or ISO 8601.")]
 Pin = Annotated[
     list[str] | None,
@@ -28,7 +30,7 @@ Marked = Annotated[
 Stopped = Annotated[
     bool, typer.Option("--jobs-stopped", help="Of Flink: no job below PATH runs, so nothing is in its hands.")
 ]
-JobLog = Annotated[
+JobLogOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: the job manager's log, for --window.")
 ]
 
@@ -37,17 +39,17 @@ JobLog = Annotated[
 def retention(
     common: Common,
     keep: Keep = None,
-    window: Window = "",
+    window: WindowOption = "",
     now: Now = "",
     pin: Pin = None,
     marked: Marked = None,
     jobs_stopped: Stopped = False,
-    job_log: JobLog = "",
+    job_log: JobLogOption = "",
 ) -> None:
     """What may be deleted, what must stay, and why: a plan; nothing is deleted.
 
     --format also takes paths (what may go) and script (the same as rm commands to review).
     """
     marks = marks_of(marked or ())
-    policy = Policy(keep, duration(window), moment(now), tuple(pin or ()), marks, jobs_stopped, job_log)
+    policy = RetentionPolicy(keep, duration(window), moment(now), tuple(pin or ()), marks, jobs_stopped, job_log)
     common.answer(lambda run: run.retention(policy), {"paths": as_paths, "script": as_script})

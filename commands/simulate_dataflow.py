@@ -14,11 +14,11 @@ from cklog.errors import UsageError
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
     from cklog.simulate.dataflow.journal import Figures
-    from cklog.simulate.dataflow.queries import Query
-    from cklog.simulate.dataflow.setting import Setting
+    from cklog.simulate.dataflow.queries import DataflowQuery
+    from cklog.simulate.dataflow.setting import DataflowSetting
 
 
-class QueryName(StrEnum):
+class NexmarkName(StrEnum):
     """`--query`."""
 
     q1 = "q1"
@@ -61,11 +61,11 @@ class JobOptions:
     snapshot: Annotated[float, typer.Option("--snapshot", metavar="MS", help="Time that a checkpoint takes.")] = 1.0
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another run.")] = 1
 
-    def setting(self, query: Query, hot_items: float = 0.0) -> Setting:
+    def setting(self, query: DataflowQuery, hot_items: float = 0.0) -> DataflowSetting:
         """As the simulator takes it."""
-        from cklog.simulate.dataflow.setting import Setting
+        from cklog.simulate.dataflow.setting import DataflowSetting
 
-        return Setting(
+        return DataflowSetting(
             query,
             self.protocol.value,
             self.workers,
@@ -87,7 +87,7 @@ class JobOptions:
 class NexmarkOptions:
     """Which query, and how its keys are spread; each field is a parameter of the command line."""
 
-    query: Annotated[QueryName, typer.Option("--query", help="Of the NexMark benchmark.")] = QueryName.q3
+    query: Annotated[NexmarkName, typer.Option("--query", help="Of the NexMark benchmark.")] = NexmarkName.q3
     hot_items: Annotated[
         float, typer.Option("--hot-items", metavar="PERCENT", help="Of the keyed records have one key.")
     ] = 0.0
@@ -104,7 +104,7 @@ class RunFolderOptions:
     no_channels: Annotated[bool, typer.Option("--no-channels", help="Leave the logs of messages out.")] = False
     events: Annotated[bool, typer.Option("--events", help="Write every send and receipt, too.")] = False
 
-    def run(self, setting: Setting) -> Figures:
+    def run(self, setting: DataflowSetting) -> Figures:
         """Simulate, and write what is asked for."""
         from cklog.simulate.dataflow.run import simulate, write
 
@@ -147,7 +147,7 @@ def cyclic(log: RunFolderOptions, job: JobOptions, printed: PrintOptions) -> Non
     _show(log, job.setting(CYCLIC), printed)
 
 
-def _show(log: RunFolderOptions, setting: Setting, printed: PrintOptions) -> None:
+def _show(log: RunFolderOptions, setting: DataflowSetting, printed: PrintOptions) -> None:
     from cklog.simulate.dataflow.run import dataflow_answer
 
     printed.chosen()

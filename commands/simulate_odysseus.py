@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other c
 _MOST_SECONDS, _MOST_ELEMENTS = 1_000_000, 2_000_000
 
 
-class QueryName(StrEnum):
+class OdysseusName(StrEnum):
     """`--query`."""
 
     counting = "count"
@@ -34,8 +34,8 @@ class RunOptions:
     no_log: Annotated[bool, typer.Option("--no-log", help="Write nothing, only print the figures.")] = False
     recovery: Annotated[RecoveryName, typer.Option("--recovery", help="How it recovers.")] = RecoveryName.precise
     query: Annotated[
-        QueryName, typer.Option("--query", help="The counting query, or the three of the paper's Figure 1.")
-    ] = QueryName.counting
+        OdysseusName, typer.Option("--query", help="The counting query, or the three of the paper's Figure 1.")
+    ] = OdysseusName.counting
     window: Annotated[float, typer.Option("--window", metavar="S", help="Counting: size of the window.")] = 60.0
     slide: Annotated[float | None, typer.Option("--slide", metavar="S", help="Counting: its slide (period).")] = None
     period: Annotated[float, typer.Option("--period", metavar="MS", help="Counting: between two elements.")] = 10.0
@@ -50,7 +50,7 @@ class RunOptions:
         """The run, the period of its source and the interval of its checkpoints, both in ms."""
         from cklog.simulate.odysseus import crash as odysseus
 
-        if self.query == QueryName.figure:
+        if self.query == OdysseusName.figure:
             how = odysseus.Crash(self.recovery.value, 2000, 3000, 5000, not self.unaligned)
             return odysseus.run(odysseus.figure_query(), odysseus.figure_elements(), how), 1000, 2000
         period, interval = _ms("--period", self.period / 1000), _ms("--interval", self.interval)

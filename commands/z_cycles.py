@@ -28,12 +28,12 @@ def z_cycles(
     audit_cic: Audit = False,
 ) -> None:
     """Useless checkpoints: those in no consistent line, ever, each with a shortest Z-cycle as its witness."""
-    from cklog.graphs.z_cycles import Asked
+    from cklog.graphs.z_cycles import ZCycleQuestion
 
     if limit < 0:
         raise UsageError(f"--limit {limit}: 0 or more")
     if audit_cic and witness:
         raise UsageError("--audit-cic looks at all checkpoints: not with --witness")
-    asked = Asked(limit, checkpoint_named("--witness", witness) if witness else None)
+    asked = ZCycleQuestion(limit, checkpoint_named("--witness", witness) if witness else None)
     line = question(failed, as_of)
     common.answer(lambda run: run.audit_cic(line, limit or sys.maxsize) if audit_cic else run.z_cycles(line, asked))

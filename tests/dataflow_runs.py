@@ -9,18 +9,20 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, Query
-from cklog.simulate.dataflow.setting import Setting
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, DataflowQuery
+from cklog.simulate.dataflow.setting import DataflowSetting
 
 Row = dict[str, Any]
 
 START = 1_700_000_000_000
 
 
-def setting(query: Query = NEXMARK["q3"], protocol: str = "unc", workers: int = 3, **more: Any) -> Setting:
+def setting(
+    query: DataflowQuery = NEXMARK["q3"], protocol: str = "unc", workers: int = 3, **more: Any
+) -> DataflowSetting:
     """A short run: ten checkpoints, a few messages per channel in each interval."""
     most: dict[str, Any] = {"rate": 40.0, "failure_s": 12.0, "first_round_s": 1.5, "interval_s": 2.0, "spread_s": 0.5}
-    return Setting(query, protocol, workers, **(most | more))
+    return DataflowSetting(query, protocol, workers, **(most | more))
 
 
 DENSE = replace(CYCLIC, nodes=300)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split, reader_of
 from cklog.model import OUTPUTS
-from cklog.parsers.kafka.batches import Record, header, records, verify
+from cklog.parsers.kafka.batches import KafkaRecord, header, records, verify
 from cklog.parsers.kafka.log import reconcile
 from cklog.parsers.kafka.segment import segments
 from cklog.parsers.kafka.table import READER
@@ -21,7 +21,7 @@ COLUMNS = (*OUTPUTS.names, "_path", "_offset")
 NAME = f"{0:020}.log"
 
 
-def decoded(data: bytes) -> list[Record]:
+def decoded(data: bytes) -> list[KafkaRecord]:
     head = header(data)
     verify(head, data)
     return list(records(head, data))

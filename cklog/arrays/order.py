@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from cklog.arrays.types import Ints
 
 _MOST = 1 << 63
 

@@ -13,7 +13,7 @@ from cklog.chains.build import holds, microseconds, sizes
 from cklog.chains.findings import chain_findings
 from cklog.chains.flaws import place_at, place_of
 from cklog.chains.restorable import Chains, Link, chains_of
-from cklog.chains.source import ChainSource, Part
+from cklog.chains.source import ChainSource, PieceFile
 from cklog.chains.ways import TOO_LARGE
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import UNFINISHED, UNSEEN, subject_of
@@ -78,7 +78,7 @@ class ChainRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Restore:
+class ChainRestore:
     """A checkpoint of all chains that are restored together (`subtask` None: of the run), None: there is none.
 
     Chains of one subtask are read one after the other, subtasks side by side.
@@ -119,7 +119,7 @@ class ChainAnswer:
     restored_together: str
     asked: int | None
     totals: dict[str, int]
-    together: tuple[Restore, ...]
+    together: tuple[ChainRestore, ...]
     chains: tuple[ChainRow, ...]
     read: tuple[ReadStep, ...]
     read_left_out: int
@@ -137,7 +137,7 @@ def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False
         raise UsageError(f"--read-rate {asked.read_rate}: megabytes a second, more than 0")
     chains = chains_of(source.table)
     wanted = _wanted(chains, asked)
-    told = _Told(chains, source, asked)
+    told = _ChainRows(chains, source, asked)
     rows = [told.row(chain) for chain in wanted]
     together = told.together(wanted, rows)
     read, left_out = told.steps(wanted, rows)
@@ -177,7 +177,7 @@ def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
     return with_store
 
 
-class _Told:
+class _ChainRows:
     """The numbers of each version of the chains, and rows made of them."""
 
     def __init__(self, chains: Chains, source: ChainSource, asked: ChainQuestion) -> None:
@@ -269,7 +269,7 @@ class _Told:
         path, offset = (place[0].path, place[0].offset) if place else (None, None)
         return BrokenLink(link.version, link.needed_by, link.flaw, path, offset)
 
-    def together(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[Restore, ...]:
+    def together(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[ChainRestore, ...]:
         """What the chains that are restored together go back to, and what of those asked for that reads."""
         groups: dict[tuple[str, int] | None, list[tuple[int, ChainRow]]] = {}
         for chain, row in zip(wanted, rows, strict=True):
@@ -319,7 +319,7 @@ class _Told:
             found = [self._file(row, part) for row, piece, _ in each for part in self._parts(piece)]
         return tuple(found), count - len(found)
 
-    def _file(self, row: ChainRow, part: Part) -> ReadStep:
+    def _file(self, row: ChainRow, part: PieceFile) -> ReadStep:
         restored = row.checkpoint or 0
         form = "delta" if part.since < restored else "base"
         time = self._time(-1, part.bytes)[0]
@@ -344,7 +344,7 @@ class _Told:
         )
 
 
-def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: int | None) -> Restore:
+def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: int | None) -> ChainRestore:
     """The sums over chains that are restored together; not known where one of them is not."""
     read = rows if version is not None else ()
     sizes_known = [row.bytes for row in read if row.bytes is not None]
@@ -353,7 +353,7 @@ def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: i
         by_subtask.setdefault((row.operator, row.subtask), []).append(row.time_ms)
     times = [sum(part for part in parts if part is not None) for parts in by_subtask.values() if None not in parts]
     operator, subtask = owner or (None, None)
-    return Restore(
+    return ChainRestore(
         operator,
         subtask,
         chains=len(rows),

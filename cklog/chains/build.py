@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes
-from cklog.arrays.types import Ints
-from cklog.chains.flaws import Pieces, bad_parents, bad_sizes, conflicts
+from cklog.arrays.types import Ints, Mask
+from cklog.chains.flaws import PieceRows, bad_parents, bad_sizes, conflicts
 from cklog.model import Finding
-
-Mask = NDArray[np.bool_]
 
 LARGEST = 1 << 53
 """Bytes, or microseconds, above which a piece is not believed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class BuiltChains:
     """n versions of c chains: arrays as in `cklog.chains.restorable.Chains`.
 
     `below` is the node that a version stands on, -1: none, or it needs none; `restores`: it needs none, shape (n,)
@@ -90,7 +87,7 @@ def microseconds(table: pa.Table) -> Ints:
         return np.where((found >= 0) & (found <= LARGEST), np.rint(found), -1).astype(np.int64)
 
 
-def build(table: pa.Table) -> Built:
+def build(table: pa.Table) -> BuiltChains:
     """Order the pieces (rows of `cklog.inputs.pieces.PIECES`) by chain and version."""
     pieces = _sorted(table)
     named = ~_true(pc.is_null(pieces.table["parent"]))
@@ -109,7 +106,7 @@ def build(table: pa.Table) -> Built:
     chain = pieces.chain[pieces.heads]
     node = np.empty(len(pieces.node), np.int64)
     node[pieces.order] = pieces.node
-    return Built(
+    return BuiltChains(
         names=pieces.names,
         first=np.searchsorted(chain, np.arange(len(pieces.names) + 1)),
         version=pieces.version[pieces.heads],
@@ -122,7 +119,7 @@ def build(table: pa.Table) -> Built:
     )
 
 
-def _sorted(table: pa.Table) -> Pieces:
+def _sorted(table: pa.Table) -> PieceRows:
     chain, names = _chain_codes(table)
     rank, versions = ranks(integers(table["version"]))
     key = chain * max(len(versions), 1) + rank
@@ -132,7 +129,7 @@ def _sorted(table: pa.Table) -> Pieces:
         table, chain, rank, key = table.take(order), chain[order], rank[order], key[order]
     new = np.diff(key, prepend=-1) != 0
     delta = ~holds(table["form"], "base")
-    return Pieces(table, order, names, chain, versions[rank], np.cumsum(new) - 1, np.flatnonzero(new), delta)
+    return PieceRows(table, order, names, chain, versions[rank], np.cumsum(new) - 1, np.flatnonzero(new), delta)
 
 
 def _chain_codes(table: pa.Table) -> tuple[Ints, list[tuple[str, int, str]]]:
@@ -158,7 +155,7 @@ def _chain_codes(table: pa.Table) -> tuple[Ints, list[tuple[str, int, str]]]:
     return chain, [(operator, number, name) for operator, number, name in names]
 
 
-def _parents(pieces: Pieces, named: Mask) -> tuple[Ints, Ints]:
+def _parents(pieces: PieceRows, named: Mask) -> tuple[Ints, Ints]:
     """The version that each delta stands on, by name or as the one before it, and its node; -1: there is none."""
     chain, version = pieces.chain[pieces.heads], pieces.version[pieces.heads]
     same = np.diff(chain, prepend=-1) == 0  # whether the node before is of the same chain
@@ -176,7 +173,7 @@ def _parents(pieces: Pieces, named: Mask) -> tuple[Ints, Ints]:
     return parent, below
 
 
-def _nodes(pieces: Pieces, chain: Ints, version: Ints) -> Ints:
+def _nodes(pieces: PieceRows, chain: Ints, version: Ints) -> Ints:
     """Where these versions of these chains stand, -1: nowhere."""
     distinct = np.unique(np.r_[pieces.version[pieces.heads], version])
     keys = pieces.chain[pieces.heads] * len(distinct) + np.searchsorted(distinct, pieces.version[pieces.heads])
@@ -185,7 +182,7 @@ def _nodes(pieces: Pieces, chain: Ints, version: Ints) -> Ints:
     return np.where(keys[at] == key, at, -1) if len(keys) else key
 
 
-def _disagreeing(pieces: Pieces, intact: Mask, parent: Ints) -> Ints:
+def _disagreeing(pieces: PieceRows, intact: Mask, parent: Ints) -> Ints:
     """Intact pieces of one version and form that do not say the same of parent and size, all of them."""
     rows = np.flatnonzero(intact)
     group = 2 * pieces.node[rows] + pieces.delta[rows]
@@ -200,7 +197,7 @@ def _disagreeing(pieces: Pieces, intact: Mask, parent: Ints) -> Ints:
     return bad
 
 
-def _chosen(pieces: Pieces, intact: Mask) -> Ints:
+def _chosen(pieces: PieceRows, intact: Mask) -> Ints:
     """The piece that stands for each version: an intact base, an intact delta, else one that is not intact.
 
     Of equals it is the one whose path comes first, so that the order of the pieces does not matter.

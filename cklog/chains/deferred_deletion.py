@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 
-Node = TypeVar("Node", bound=Hashable)
+NodeT = TypeVar("NodeT", bound=Hashable)
 
 
-def deletable(nodes: Collection[Node], parents: Mapping[Node, Iterable[Node]], marked: Collection[Node]) -> set[Node]:
+def deletable(
+    nodes: Collection[NodeT], parents: Mapping[NodeT, Iterable[NodeT]], marked: Collection[NodeT]
+) -> set[NodeT]:
     """The marked nodes on which, directly or over others, only marked nodes stand.
 
     Parameters
@@ -42,7 +44,7 @@ def deletable(nodes: Collection[Node], parents: Mapping[Node, Iterable[Node]], m
         for parent in found:
             standing[parent] += 1
     free = [node for node in stored if node in wanted and not standing[node]]
-    gone: set[Node] = set()
+    gone: set[NodeT] = set()
     while free:
         node = free.pop()
         gone.add(node)

@@ -23,7 +23,7 @@ _LONGEST = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class PieceRows:
     """p pieces sorted by (chain, version).
 
     `table` has them in this order, `order` their rows as they were given; `chain`, `version`, `node` (numbered
@@ -60,7 +60,7 @@ def place_at(table: pa.Table, row: int) -> tuple[Where, ...]:
     return place_of(table["path"][row].as_py(), offset)
 
 
-def bad_parents(pieces: Pieces, rows: Ints, parent: Ints) -> Iterator[Finding]:
+def bad_parents(pieces: PieceRows, rows: Ints, parent: Ints) -> Iterator[Finding]:
     """Deltas that name a parent which is not older than they are: `rows`; `parent` of each piece."""
     stands = _Stands(pieces, parent)
 
@@ -78,7 +78,7 @@ def bad_parents(pieces: Pieces, rows: Ints, parent: Ints) -> Iterator[Finding]:
 class _Stands:
     """What each version says that it stands on, looked up one by one."""
 
-    def __init__(self, pieces: Pieces, parent: Ints) -> None:
+    def __init__(self, pieces: PieceRows, parent: Ints) -> None:
         self._pieces, self._parent = pieces, parent
 
     def cycle(self, row: int) -> list[int]:
@@ -102,7 +102,7 @@ class _Stands:
         return at if there else None
 
 
-def bad_sizes(pieces: Pieces, largest: int) -> Iterator[Finding]:
+def bad_sizes(pieces: PieceRows, largest: int) -> Iterator[Finding]:
     """Sizes and durations that cannot be: negative, no number, or above `largest` (bytes, µs). They are not used."""
     size = pc.fill_null(pieces.table["bytes"], 0).to_numpy()
     took = pc.fill_null(pieces.table["duration_ms"], 0.0).to_numpy()
@@ -117,7 +117,7 @@ def bad_sizes(pieces: Pieces, largest: int) -> Iterator[Finding]:
     return _findings(pieces, np.flatnonzero(~(sized & timed)), "bad-size", "warning", told)
 
 
-def conflicts(pieces: Pieces, rows: Ints) -> Iterator[Finding]:
+def conflicts(pieces: PieceRows, rows: Ints) -> Iterator[Finding]:
     """Pieces of one version and form that say different things."""
 
     def told(row: int, count: int) -> str:
@@ -129,7 +129,7 @@ def conflicts(pieces: Pieces, rows: Ints) -> Iterator[Finding]:
 
 
 def _findings(
-    pieces: Pieces, rows: Ints, id: str, severity: Severity, told: Callable[[int, int], str]
+    pieces: PieceRows, rows: Ints, id: str, severity: Severity, told: Callable[[int, int], str]
 ) -> Iterator[Finding]:
     """One finding for each chain that some of the rows are of, up to a limit."""
     chains, first, counts = np.unique(pieces.chain[rows], return_index=True, return_counts=True)

@@ -19,16 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.chains.build import build, ranks
 from cklog.chains.ways import Ways, ways
 from cklog.inputs.pieces import ChainName, Together
 from cklog.model import Finding
-
-Mask = NDArray[np.bool_]
-
 
 _GONE = "is not there"
 

@@ -12,7 +12,7 @@ from cklog.model import Finding, InputUsed
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PieceFile:
     """A file of a piece, its bytes that are read, and the oldest version that has it too."""
 
     path: str
@@ -34,5 +34,5 @@ class ChainSource:
     inputs: Sequence[InputUsed]
     together: Together
     notes: tuple[str, ...] = ()
-    parts: Callable[[int], list[Part]] | None = None
+    parts: Callable[[int], list[PieceFile]] | None = None
     unit: str = ""

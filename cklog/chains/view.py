@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cklog.chains.answer import ChainAnswer, ChainRow, ReadStep, Restore
+from cklog.chains.answer import ChainAnswer, ChainRestore, ChainRow, ReadStep
 from cklog.chains.findings import name_of, restorable_up_to, why
 from cklog.model import Answer
 from cklog.render.view import Section, View, section
@@ -90,7 +90,7 @@ def _together(found: ChainAnswer) -> list[tuple[Any, ...]]:
     ]
 
 
-def _owner(restore: Restore) -> str:
+def _owner(restore: ChainRestore) -> str:
     return "run" if restore.operator is None else f"{restore.operator}/{restore.subtask}"
 
 

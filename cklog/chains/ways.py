@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from cklog.arrays.types import Ints
 
 UNKNOWN = -1
 """The sum along a way on which some value is not known."""

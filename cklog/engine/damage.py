@@ -8,7 +8,7 @@ from dataclasses import replace
 from cklog.engine import Damage
 
 
-class Tally:
+class DamageTally:
     """Damage by file and kind: the first `limit` places by offset are kept, every record is counted."""
 
     def __init__(self, limit: int) -> None:
@@ -31,7 +31,7 @@ class Tally:
         """`records` more intact records of `path`."""
         self.records[path] = self.records.get(path, 0) + records
 
-    def update(self, other: Tally) -> None:
+    def update(self, other: DamageTally) -> None:
         """Take over what another tally has seen."""
         for damage in other.damage():
             self.add(damage)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
-from cklog.engine.damage import Tally
+from cklog.engine.damage import DamageTally
 from cklog.engine.merge import merge
 
 _FOLD_ROWS = 1 << 21
@@ -24,7 +24,7 @@ class LocalEngine:
     def run(self, scan: Scan) -> Scanned:
         """Read every split, apply the kernel, reduce."""
         fold = _Fold(scan)
-        tally = Tally(DAMAGE_LISTED)
+        tally = DamageTally(DAMAGE_LISTED)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             for parts, found in threads.map(lambda split: run_split(scan, split), scan.splits):
                 fold.add(parts)
@@ -35,10 +35,10 @@ class LocalEngine:
         """Nothing is held."""
 
 
-def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], Tally]:
+def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], DamageTally]:
     """Partial rows of one split, merged; damage and counts. Both engines run this."""
     fold = _Fold(scan)
-    tally = Tally(DAMAGE_LISTED)
+    tally = DamageTally(DAMAGE_LISTED)
     for part in _partials(scan, split, tally):
         fold.add([part])
     if scan.trim is not None:
@@ -54,7 +54,7 @@ def _wanted(table: pa.Table, scan: Scan) -> pa.Table:
     return table.filter(pa.array(table[name].to_numpy() % modulus != rest))
 
 
-def _partials(scan: Scan, split: Split, tally: Tally) -> Iterator[pa.RecordBatch]:
+def _partials(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.RecordBatch]:
     """Partial rows of each batch; damage and counts go to `tally`."""
     for item in reader_of(split)(split, scan.table, scan.columns):
         if isinstance(item, Damage):

@@ -13,10 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Aggregate, Reduce
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 def merge(tables: Sequence[pa.Table], reduce: Reduce) -> pa.Table:
@@ -58,7 +56,7 @@ def _grouped(table: pa.Table, reduce: Reduce) -> pa.Table:
     return pa.table(columns, names=table.schema.names).cast(table.schema)
 
 
-def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Flags]:
+def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Mask]:
     """Find the islands of half-open spans that overlap or touch, among rows of equal `key`.
 
     Returns
@@ -81,7 +79,7 @@ def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Fla
     return order, first
 
 
-def _reach(first: Flags, end: Ints) -> Ints:
+def _reach(first: Mask, end: Ints) -> Ints:
     """Running maximum of `end` that begins anew where `first` is True."""
     if ((end[1:] >= end[:-1]) | first[1:]).all():
         return end
@@ -91,7 +89,7 @@ def _reach(first: Flags, end: Ints) -> Ints:
     return reach
 
 
-def _changes(key: NDArray[np.integer]) -> Flags:
+def _changes(key: NDArray[np.integer]) -> Mask:
     """True at the first row of each stretch of equal keys."""
     first = np.ones(len(key), np.bool_)
     np.not_equal(key[1:], key[:-1], out=first[1:])

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned
-from cklog.engine.damage import Tally
+from cklog.engine.damage import DamageTally
 from cklog.errors import EngineError
 
 _META = pa.schema(
@@ -125,7 +125,7 @@ def _widened(part: pa.RecordBatch, partial: pa.Schema, schema: pa.Schema) -> pa.
     return pa.RecordBatch.from_arrays([*columns, *empty], schema=schema)
 
 
-def _meta_rows(tally: Tally, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _meta_rows(tally: DamageTally, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     rows = [(d.path, d.id, d.offset, d.detail, d.count) for d in tally.damage()]
     rows += [(path, _RECORDS, None, "", count) for path, count in tally.records.items()]
     if rows:
@@ -163,7 +163,7 @@ def _scanned(table: pa.Table, scan: Scan) -> Scanned:
     import pyarrow.compute as pc
 
     meta = table.filter(pc.is_valid(table["__what"])).select(_META.names).to_pylist()
-    tally = Tally(DAMAGE_LISTED)
+    tally = DamageTally(DAMAGE_LISTED)
     for row in meta:
         if row["__what"] == _RECORDS:
             tally.count(row["__path"], row["__count"])

@@ -12,7 +12,7 @@ from dataclasses import fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from cklog.graphs.graph import Edge, Graph, Node
+from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode
 from cklog.graphs.space_time.shapes import IN_FLIGHT, LINE, ORPHAN, PAST, USELESS
 from cklog.graphs.view import headline, messages_word
 from cklog.model import Answer
@@ -30,7 +30,7 @@ def exports() -> dict[str, Callable[[Answer], str]]:
     return {"dot": _dot, "graphml": _graphml, "node-link": _node_link, "mermaid": _mermaid, "svg": _svg}
 
 
-def networkx_graph(graph: Graph) -> networkx.MultiDiGraph[str]:
+def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
     """The graph for networkx: what is None in a node or an edge is not there as an attribute.
 
     Edge keys differ over the whole graph: GraphML takes them for ids, which other readers hold to be unique.
@@ -86,7 +86,7 @@ def _graphml(answer: Answer) -> str:
 
 def _dot(answer: Answer) -> str:
     """DOT for Graphviz: one row of nodes per subtask, in time from left to right."""
-    graph: Graph = answer.result
+    graph: CheckpointGraph = answer.result
     title = "\n".join(wrapped(visible(headline(answer)), _TITLE_COLUMNS))
     lines = [
         "digraph cklog {",
@@ -106,7 +106,7 @@ def _dot(answer: Answer) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_node(node: Node, graph: Graph) -> Iterator[tuple[str, str]]:
+def _dot_node(node: GraphNode, graph: CheckpointGraph) -> Iterator[tuple[str, str]]:
     style = [
         *(["dashed"] if node.state == "current" else ["filled"]),
         *(["bold"] if node.on_line else ["diagonals"] if node.useless else []),
@@ -153,7 +153,7 @@ def _shown(name: str) -> str:
 
 def _mermaid(answer: Answer) -> str:
     """A Mermaid flowchart, as Markdown of GitHub and wikis shows it."""
-    graph: Graph = answer.result
+    graph: CheckpointGraph = answer.result
     number = {node.id: f"n{i}" for i, node in enumerate(graph.nodes)}
     lines = ["---", f"title: {_json(visible(headline(answer)))}", "---", "flowchart LR"]
     for i, (name, nodes) in enumerate(_by_subtask(graph)):
@@ -186,7 +186,7 @@ _CLASSES = {
 }
 
 
-def _class(node: Node) -> str:
+def _class(node: GraphNode) -> str:
     return "line" if node.on_line else "useless" if node.useless else "past" if node.rolled_past else ""
 
 
@@ -204,7 +204,7 @@ def _text(text: str) -> str:
 _PLAIN = frozenset(" /:,=?()")
 
 
-def _label(node: Node, graph: Graph) -> str:
+def _label(node: GraphNode, graph: CheckpointGraph) -> str:
     """What is written in a node: its number, and what the line and the Z-cycles make of it."""
     name = "current" if node.checkpoint is None else str(node.checkpoint)
     words = [
@@ -221,12 +221,12 @@ def _edge_label(edge: Edge) -> str:
     return messages_word(edge.seq_from, edge.seq_to, edge.messages)
 
 
-def _by_subtask(graph: Graph) -> Iterator[tuple[str, list[Node]]]:
+def _by_subtask(graph: CheckpointGraph) -> Iterator[tuple[str, list[GraphNode]]]:
     for name, nodes in groupby(graph.nodes, key=lambda n: f"{n.operator}/{n.subtask}"):
         yield name, list(nodes)
 
 
-def _attributes(row: Node | Edge, *without: str) -> dict[str, Any]:
+def _attributes(row: GraphNode | Edge, *without: str) -> dict[str, Any]:
     found = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in without}
     return {name: value for name, value in found.items() if value is not None}
 

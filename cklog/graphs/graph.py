@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.graphs.selection import GraphQuestion, Kind, Selection, select, too_much
+from cklog.graphs.selection import GraphKind, GraphQuestion, Selection, select, too_much
 from cklog.history.arrays import History
 from cklog.history.watermarks import UNBOUNDED
 from cklog.lines.entries import useless_checkpoints
@@ -53,7 +53,7 @@ class GraphSubtask:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """A checkpoint, or the interval after it; `id` is `op/sub=checkpoint`.
 
     `rolled_past`: stored, and newer than the line. An interval is undone exactly if its checkpoint is on the line or
@@ -109,10 +109,10 @@ class Unreceived:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class CheckpointGraph:
     """What `graph` answers. `line`, `rolled_back`, `useless` and `domino` are those of the whole history."""
 
-    kind: Kind
+    kind: GraphKind
     consistent: bool
     protocol: Protocol
     domino: bool
@@ -120,7 +120,7 @@ class Graph:
     rolled_back: tuple[CheckpointId, ...]
     useless: tuple[CheckpointId, ...]
     subtasks: tuple[GraphSubtask, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
     unreceived: tuple[Unreceived, ...]
 
@@ -132,7 +132,7 @@ def graph_answer(log: EventLog, question: Question, asked: GraphQuestion) -> Ans
     return log.answer("graph", graph_of(history, planned.line if result.consistent else None, result, asked), planned)
 
 
-def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: GraphQuestion) -> Graph:
+def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: GraphQuestion) -> CheckpointGraph:
     """Build the part of the graph that is asked for.
 
     Parameters
@@ -147,12 +147,12 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     """
     useless = found.useless if found.consistent else useless_checkpoints(history)
     selection = select(history, asked)
-    builder = _Builder(history, line, selection, asked.kind, frozenset(useless))
+    builder = _GraphRows(history, line, selection, asked.kind, frozenset(useless))
     edges, local = builder.message_edges(), builder.local_edges()
     count = len(edges.channel) + len(local)
     if count > asked.limits.edges:
         raise too_much(count, "edges", asked.limits.edges, history, asked)
-    return Graph(
+    return CheckpointGraph(
         asked.kind,
         found.consistent,
         found.protocol,
@@ -167,7 +167,7 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     )
 
 
-class _Builder:
+class _GraphRows:
     """Rows of a selection: indices in, names out."""
 
     def __init__(
@@ -175,7 +175,7 @@ class _Builder:
         history: History,
         line: Ints | None,
         selection: Selection,
-        kind: Kind,
+        kind: GraphKind,
         useless: frozenset[CheckpointId],
     ) -> None:
         self._history = history
@@ -223,7 +223,7 @@ class _Builder:
             rows.append(GraphSubtask(*history.subtasks[i], count, low, count - 1 - high, failed, line, on_line))
         return tuple(rows)
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[GraphNode, ...]:
         """The nodes of each subtask in order."""
         return tuple(self._node(i, x) for i, low, high in self._shown() for x in range(low, high + 1))
 
@@ -286,14 +286,14 @@ class _Builder:
         label = int(self._history.label[self._history.first[i] + x])
         return f"{self._history.subtasks[i]}={'current' if label < 0 else label}"
 
-    def _node(self, i: int, x: int) -> Node:
+    def _node(self, i: int, x: int) -> GraphNode:
         history = self._history
         row = int(history.first[i]) + x
         label, time = int(history.label[row]), int(history.time[row])
         operator, subtask = history.subtasks[i]
         current = bool(history.survivor[i]) and x == int(history.newest[i])
         at = -1 if self._line is None else int(self._line[i])
-        return Node(
+        return GraphNode(
             self._id(i, x),
             operator,
             subtask,

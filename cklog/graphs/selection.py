@@ -16,22 +16,22 @@ from cklog.lines.checkpoint_sets import owners
 from cklog.lines.search import row_named
 from cklog.zigzag.message_edges import MessageEdges, message_edges
 
-Kind = Literal["checkpoint", "rollback"]
+GraphKind = Literal["checkpoint", "rollback"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FormatLimits:
     """The most that a format is asked to hold."""
 
     nodes: int
     edges: int
 
 
-LIMITS: Mapping[str, Limits] = {
-    "svg": Limits(2_000, 4_000),  # more is no picture; of many arrows only those that count are drawn
-    "mermaid": Limits(500, 500),  # `maxEdges`, above which viewers refuse to draw, and documents cannot raise it
+LIMITS: Mapping[str, FormatLimits] = {
+    "svg": FormatLimits(2_000, 4_000),  # more is no picture; of many arrows only those that count are drawn
+    "mermaid": FormatLimits(500, 500),  # `maxEdges`, above which viewers refuse to draw, and documents cannot raise it
 }
-ANY_LIMITS = Limits(200_000, 1_000_000)
+ANY_LIMITS = FormatLimits(200_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GraphQuestion:
     `steps`; neither: everything. `form` is the format, which limits how much can be shown.
     """
 
-    kind: Kind = "checkpoint"
+    kind: GraphKind = "checkpoint"
     last: int | None = None
     around: tuple[str, int] | None = None
     steps: int = 1
@@ -60,7 +60,7 @@ class GraphQuestion:
             raise UsageError(message, "leave --kind out, or take dot or mermaid")
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> FormatLimits:
         """The most nodes and edges for the format."""
         return LIMITS.get(self.form, ANY_LIMITS)
 

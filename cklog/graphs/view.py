@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from cklog.graphs.graph import Edge, Graph, GraphSubtask
+from cklog.graphs.graph import CheckpointGraph, Edge, GraphSubtask
 from cklog.lines import view as line_view
 from cklog.model import Answer, CheckpointId, RecoveryLine
 from cklog.render.view import Section, View, section
@@ -16,7 +16,7 @@ _NAMED = 12
 
 def graph_view(answer: Answer) -> View:
     """The subtasks, then the messages between checkpoints; CSV and JSON lines hold every edge."""
-    graph: Graph = answer.result
+    graph: CheckpointGraph = answer.result
     sections = [_subtasks(graph), _messages(graph), _unreceived(graph)]
     notes = [useless_note(graph), *left_out(graph)]
     shown = tuple(s for s in sections if s.rows)
@@ -25,7 +25,7 @@ def graph_view(answer: Answer) -> View:
 
 def headline(answer: Answer) -> str:
     """What `recovery-line` says of the same line."""
-    graph: Graph = answer.result
+    graph: CheckpointGraph = answer.result
     line = RecoveryLine(
         consistent=graph.consistent,
         protocol=graph.protocol,
@@ -40,11 +40,12 @@ def headline(answer: Answer) -> str:
     return line_view.headline(replace(answer, result=line))
 
 
-def useless_note(graph: Graph) -> str:
+def useless_note(graph: CheckpointGraph) -> str:
     """Which checkpoints are useless, or nothing.
 
     >>> from cklog.model import CheckpointId
-    >>> useless_note(Graph("checkpoint", True, "mixed", False, (), (), (CheckpointId("a", 0, 2),), (), (), (), ()))
+    >>> useless = (CheckpointId("a", 0, 2),)
+    >>> useless_note(CheckpointGraph("checkpoint", True, "mixed", False, (), (), useless, (), (), (), ()))
     'Useless (on a Z-cycle: in no consistent line, ever): a/0=2'
     """
     if not graph.useless:
@@ -54,7 +55,7 @@ def useless_note(graph: Graph) -> str:
     return f"Useless (on a Z-cycle: in no consistent line, ever): {names}{more}"
 
 
-def left_out(graph: Graph) -> list[str]:
+def left_out(graph: CheckpointGraph) -> list[str]:
     """What a selection does not show."""
     before, after = sum(s.before for s in graph.subtasks), sum(s.after for s in graph.subtasks)
     of = len(graph.line) or len(graph.subtasks)
@@ -99,7 +100,7 @@ def _name(checkpoint: CheckpointId) -> str:
     return f"{checkpoint.operator}/{checkpoint.subtask}={checkpoint.checkpoint}"
 
 
-def _subtasks(graph: Graph) -> Section:
+def _subtasks(graph: CheckpointGraph) -> Section:
     past = Counter((c.operator, c.subtask) for c in graph.rolled_back)
     useless = Counter((c.operator, c.subtask) for c in graph.useless)
     rows = [
@@ -118,7 +119,7 @@ def _subtasks(graph: Graph) -> Section:
     return Section("Subtasks", ("subtask", node, "shown", "line", "rolled past", "useless", "state"), tuple(rows))
 
 
-def _messages(graph: Graph) -> Section:
+def _messages(graph: CheckpointGraph) -> Section:
     found = [e for e in graph.edges if e.kind == "message"]
     rows = [
         (e.from_, e.to, e.channel, _count(e.messages), e.seq_from, _count(e.seq_to), edge_word(e), _yes(e.dominated))
@@ -132,7 +133,7 @@ def _messages(graph: Graph) -> Section:
     return section(title, columns, rows, note)
 
 
-def _unreceived(graph: Graph) -> Section:
+def _unreceived(graph: CheckpointGraph) -> Section:
     rows = [
         (u.from_, u.channel, u.messages, u.seq_from, u.seq_to, "in flight" if u.in_flight else "-")
         for u in graph.unreceived[:_SHOWN_ROWS]
@@ -142,7 +143,7 @@ def _unreceived(graph: Graph) -> Section:
     return section("Sent, and received by no checkpoint", columns, rows, f"and {rest} more" if rest else "")
 
 
-def _edges(graph: Graph) -> Section:
+def _edges(graph: CheckpointGraph) -> Section:
     columns = ("kind", "from", "to", "channel", "messages", "seq_from", "seq_to", "dominated", "orphan", "in_flight")
     rows = tuple(
         (e.kind, e.from_, e.to, e.channel, e.messages, e.seq_from, e.seq_to, e.dominated, e.orphan, e.in_flight)

@@ -28,14 +28,14 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ZCycleQuestion:
     """What `z-cycles` is asked: witnesses for the first `limit` useless checkpoints, or for `only` one."""
 
     limit: int = 100
     only: tuple[str, int] | None = None
 
 
-def z_cycles_answer(log: EventLog, question: Question, asked: Asked) -> Answer:
+def z_cycles_answer(log: EventLog, question: Question, asked: ZCycleQuestion) -> Answer:
     """Find the useless checkpoints of a run, and why each is.
 
     Raises
@@ -46,7 +46,7 @@ def z_cycles_answer(log: EventLog, question: Question, asked: Asked) -> Answer:
     return log.answer("z-cycles", z_cycles(planned, asked), planned)
 
 
-def z_cycles(planned: Planned, asked: Asked) -> ZCycles:
+def z_cycles(planned: Planned, asked: ZCycleQuestion) -> ZCycles:
     """The result, from a planned line; without a line (initial states disagree) only useless ones are told."""
     history = planned.evidence.history
     stored = (history.label > 0) & (history.label >= 0)

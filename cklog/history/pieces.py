@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.chains.build import holds
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.history.variables import FORMS, NoVariables, Variable, variables_of
 from cklog.inputs.pieces import UNFINISHED
-
-Mask = NDArray[np.bool_]
 
 _MAYBE_LOST = "names no parent, and a record before it may be lost"
 
@@ -34,7 +31,7 @@ class RecordPieces:
     record: Ints
 
 
-def record_pieces(records: Records, lost: bool, flaws: pa.Array | None = None) -> RecordPieces:
+def record_pieces(records: CheckpointRecords, lost: bool, flaws: pa.Array | None = None) -> RecordPieces:
     """The pieces of all records, incomplete ones with a flaw.
 
     Parameters
@@ -53,7 +50,9 @@ def record_pieces(records: Records, lost: bool, flaws: pa.Array | None = None) -
     return RecordPieces(table, record)
 
 
-def _on_the_one_before(table: pa.Table, unnamed: Mask, record: Ints, records: Records, lost: bool) -> pa.Table:
+def _on_the_one_before(
+    table: pa.Table, unnamed: Mask, record: Ints, records: CheckpointRecords, lost: bool
+) -> pa.Table:
     """Deltas that name no parent stand on the record before theirs, whether that has the variable or not."""
     has_before = np.diff(records.subtask, prepend=-1) == 0
     before = pa.array(np.r_[0, records.number[:-1]], mask=~has_before)
@@ -66,7 +65,7 @@ def _on_the_one_before(table: pa.Table, unnamed: Mask, record: Ints, records: Re
     return _with_flaw(table, doubtful, pa.array([_MAYBE_LOST] * int(doubtful.sum()), pa.string()))
 
 
-def _by_record(records: Records, flaws: pa.Array | None) -> pa.Table:
+def _by_record(records: CheckpointRecords, flaws: pa.Array | None) -> pa.Table:
     """One piece for each record."""
     found, n = records.table, len(records.table)
     unfinished = holds(found["status"], "incomplete") | holds(found["kind"], "volatile")

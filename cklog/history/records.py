@@ -32,7 +32,7 @@ class Watermarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class CheckpointRecords:
     """Checkpoint records sorted by (subtask, number), one per checkpoint, over numbered subtasks and channels.
 
     `table` has every column but `sent` and `received`, which are the watermarks by row of it.
@@ -51,7 +51,7 @@ class Records:
 
 def records_of(
     table: pa.Table, known: Iterable[Subtask] = (), channels: Iterable[str] = (), as_of: int | None = None
-) -> Records:
+) -> CheckpointRecords:
     """Order and de-duplicate checkpoint records.
 
     Parameters
@@ -79,7 +79,7 @@ def records_of(
     subtasks = tuple(sorted({*owners, *known, *(end for c in good.values() for end in (c.sender, c.receiver))}))
     index = {subtask: i for i, subtask in enumerate(subtasks)}
     numbers = np.array([index[owner] for owner in owners], np.int64)
-    built = Records(
+    built = CheckpointRecords(
         table,
         subtasks,
         tuple(good.values()),
@@ -163,7 +163,7 @@ def _numbered(entries: tuple[Ints, Ints, list[str], Ints], good: dict[str, Chann
     return Watermarks(row, channel, value)
 
 
-def _own_channels(records: Records, misnamed: list[str], index: dict[Subtask, int]) -> Records:
+def _own_channels(records: CheckpointRecords, misnamed: list[str], index: dict[Subtask, int]) -> CheckpointRecords:
     """Leave out records that speak of channels which are not theirs: they were not written by that subtask."""
     sender = np.array([index[c.sender] for c in records.channels] or [-1], np.int64)
     receiver = np.array([index[c.receiver] for c in records.channels] or [-1], np.int64)
@@ -181,7 +181,7 @@ def _own_channels(records: Records, misnamed: list[str], index: dict[Subtask, in
     return _select(replace(records, findings=(*records.findings, finding)), ~bad)
 
 
-def _select(records: Records, keep: NDArray[np.bool_]) -> Records:
+def _select(records: CheckpointRecords, keep: NDArray[np.bool_]) -> CheckpointRecords:
     to = np.cumsum(keep) - 1
     marks = [
         Watermarks(to[m.row[keep[m.row]]], m.channel[keep[m.row]], m.value[keep[m.row]])

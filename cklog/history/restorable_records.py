@@ -9,27 +9,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.types import Mask
 from cklog.chains.flaws import place_at
 from cklog.chains.restorable import Chains, chains_of
 from cklog.history.pieces import RecordPieces, record_pieces
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.inputs.pieces import UNFINISHED
 from cklog.model import Finding
-
-Mask = NDArray[np.bool_]
 
 _TOLD = 100
 """Checkpoints that are told one by one."""
 
 
-def has_chains(records: Records) -> bool:
+def has_chains(records: CheckpointRecords) -> bool:
     """Whether any record is a delta, or lists variables that may be."""
     table = records.table
     forms = table["form"].cast(pa.string())
     return pc.any(pc.equal(forms, "delta")).as_py() is True or table["variables"].null_count < len(table)
 
 
-def restorable_records(records: Records, lost: bool, flaws: pa.Array | None) -> tuple[Mask, list[Finding]]:
+def restorable_records(records: CheckpointRecords, lost: bool, flaws: pa.Array | None) -> tuple[Mask, list[Finding]]:
     """Whether each record can be restored, with all of its variables; and a finding for each that cannot.
 
     Records that were not completed cannot be; that needs no finding. `lost`: records may be missing; `flaws`: what else
@@ -46,7 +45,9 @@ def restorable_records(records: Records, lost: bool, flaws: pa.Array | None) -> 
     return restorable, [*findings, *_broken(records, pieces, chains, np.flatnonzero(broken))]
 
 
-def _broken(records: Records, pieces: RecordPieces, chains: Chains, rows: NDArray[np.int64]) -> Iterator[Finding]:
+def _broken(
+    records: CheckpointRecords, pieces: RecordPieces, chains: Chains, rows: NDArray[np.int64]
+) -> Iterator[Finding]:
     """Why pieces cannot be restored that were stored completely."""
     rows = rows[pc.fill_null(pc.not_equal(pieces.table["flaw"].take(pa.array(rows)), UNFINISHED), True).to_numpy()]
     for row in rows[:_TOLD].tolist():

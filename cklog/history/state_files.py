@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
-from cklog.history.records import Records
+from cklog.arrays.types import Ints, Mask
+from cklog.history.records import CheckpointRecords
 from cklog.model import Finding, Where
-
-Mask = NDArray[np.bool_]
 
 _TOLD = 40
 """Missing files that are told one by one."""
@@ -30,7 +27,7 @@ def is_gone(parser: Any, uri: str | None) -> bool:
     return uri is not None and hasattr(parser, "is_stored") and parser.is_stored(uri) is False
 
 
-def gone_states(records: Records, parser: Any) -> tuple[Mask, Mask]:
+def gone_states(records: CheckpointRecords, parser: Any) -> tuple[Mask, Mask]:
     """Records whose state file is gone, and those whose file lies where nobody looked; shape (rows,) each.
 
     A parser that can look has a method `is_stored`, of a URI; it is asked once for each.
@@ -52,7 +49,7 @@ def as_flaws(gone: Mask) -> pa.Array | None:
     return pc.if_else(pa.array(gone), _GONE, pa.nulls(len(gone), pa.string())) if gone.any() else None
 
 
-def state_flaws(records: Records, parser: Any) -> tuple[pa.Array | None, list[Finding]]:
+def state_flaws(records: CheckpointRecords, parser: Any) -> tuple[pa.Array | None, list[Finding]]:
     """A flaw for each record whose state file is gone (`as_flaws`), with findings on each, and on what was not seen."""
     gone, unseen = gone_states(records, parser)
     findings = _missing(records, np.flatnonzero(gone))
@@ -63,7 +60,7 @@ def state_flaws(records: Records, parser: Any) -> tuple[pa.Array | None, list[Fi
     return as_flaws(gone), findings
 
 
-def newer_without_state(records: Records, gone: Mask, label: Ints) -> list[Finding]:
+def newer_without_state(records: CheckpointRecords, gone: Mask, label: Ints) -> list[Finding]:
     """A finding for each record whose state file is gone and that is newer than its subtask's in a line, `label` (n,).
 
     Older ones may have been deleted on purpose.
@@ -71,7 +68,7 @@ def newer_without_state(records: Records, gone: Mask, label: Ints) -> list[Findi
     return _missing(records, np.flatnonzero(gone & (records.number > label[records.subtask])))
 
 
-def _missing(records: Records, rows: Ints) -> list[Finding]:
+def _missing(records: CheckpointRecords, rows: Ints) -> list[Finding]:
     found = []
     for row in rows[:_TOLD].tolist():
         subject = f"{records.subtasks[records.subtask[row]]}={records.number[row]}"

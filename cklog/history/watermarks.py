@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
-from cklog.history.records import Records, Watermarks
+from cklog.history.records import CheckpointRecords, Watermarks
 from cklog.history.restorable_records import has_chains, restorable_records
 from cklog.history.state_files import as_flaws
 from cklog.model import Finding, Subtask
@@ -32,7 +32,7 @@ UNBOUNDED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentState:
     """The current state of survivors: watermarks by channel name, as far as evidence goes."""
 
     sent: dict[str, int] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltHistory:
     """A history and where its rows come from: `row[r]` is the record of history row r, -1 for none.
 
     `newest_sent` is the watermark of each channel's sender at its newest record, usable or not, shape (c,).
@@ -57,12 +57,12 @@ MOST_WATERMARKS = 1 << 30
 
 
 def build(
-    records: Records,
+    records: CheckpointRecords,
     survivors: Sequence[Subtask] = (),
-    current: Current | None = None,
+    current: CurrentState | None = None,
     damaged: bool = False,
     gone: NDArray[np.bool_] | None = None,
-) -> Built:
+) -> BuiltHistory:
     """The `History` of records.
 
     Parameters
@@ -73,20 +73,20 @@ def build(
     gone : records whose state file is not there, shape (rows,); None: nobody looked
     """
     none = np.zeros(len(records.number), np.bool_)
-    return _Builder(
-        records, frozenset(survivors), current or Current(), damaged, none if gone is None else gone
+    return _HistoryBuilder(
+        records, frozenset(survivors), current or CurrentState(), damaged, none if gone is None else gone
     ).build()
 
 
-class _Builder:
+class _HistoryBuilder:
     """The arrays of a `History` before unusable rows are taken out: per subtask the initial state, then every
     record by number, then (survivors) the current state."""
 
     def __init__(
         self,
-        records: Records,
+        records: CheckpointRecords,
         survivors: frozenset[Subtask],
-        current: Current,
+        current: CurrentState,
         damaged: bool,
         gone: NDArray[np.bool_],
     ) -> None:
@@ -110,7 +110,7 @@ class _Builder:
         self._src = np.array([index[c.sender] for c in records.channels], np.int64)
         self._dst = np.array([index[c.receiver] for c in records.channels], np.int64)
 
-    def build(self) -> Built:
+    def build(self) -> BuiltHistory:
         total = int(self._first[-1])
         label, time, row = (
             np.zeros(total, np.int64),
@@ -205,7 +205,7 @@ class _Builder:
         usable: NDArray[np.bool_],
         sent: tuple[Ints, Ints],
         received: tuple[Ints, Ints],
-    ) -> Built:
+    ) -> BuiltHistory:
         newest_sent = sent[1][sent[0][1:] - 1]
         if not usable.all():
             sent = self._without(sent, self._src, usable)
@@ -225,7 +225,7 @@ class _Builder:
             received[1],
             self._survivor,
         )
-        return Built(history, row[usable], newest_sent, tuple(self._findings))
+        return BuiltHistory(history, row[usable], newest_sent, tuple(self._findings))
 
     def _without(self, marks: tuple[Ints, Ints], owner: Ints, usable: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         at, value = marks

@@ -12,10 +12,10 @@ from cklog.impact.checkpoint import Image, StoredCheckpoints, read_images
 from cklog.impact.crash import Outage, outage
 from cklog.impact.dataflow import Dataflow, aligned, dataflow
 from cklog.impact.elements import Elements
-from cklog.impact.logs import Asked, ChannelLogs, Logged, settled
-from cklog.impact.model import RECOVERIES, ClassSupport, Impact, Moment, OutputImpact, RecoveryClass
-from cklog.impact.output import Recovery, converged, output_impact
-from cklog.impact.support import Pieces, supported
+from cklog.impact.logs import AskedElements, ChannelLogs, LoggedElements, settled
+from cklog.impact.model import RECOVERIES, BoundedTime, ClassSupport, Impact, OutputImpact, RecoveryClass
+from cklog.impact.output import CrashRecovery, converged, output_impact
+from cklog.impact.support import RecoveryMeans, supported
 from cklog.impact.system import SystemLog, read_system
 from cklog.impact.tasks import Logbook, logbook, recovery_tasks
 from cklog.inputs.tables import Tables
@@ -106,16 +106,16 @@ def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
     return {name: tuple(sorted(pairs)) for name, pairs in found.items()}
 
 
-def _first_asked(found: Outage) -> Asked:
+def _first_asked(found: Outage) -> AskedElements:
     moments = {found.crash.least, found.crash.most}
-    return Asked(moments if found.restart is None else moments | {found.restart})
+    return AskedElements(moments if found.restart is None else moments | {found.restart})
 
 
 def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
     """The answer for one state of knowledge about the elements of the sources."""
     found, flow, gone = evidence.outage, evidence.flow, evidence.book.removed
     images = {recovery: evidence.image(recovery) for recovery in RECOVERIES}
-    pieces = Pieces(images, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
+    pieces = RecoveryMeans(images, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
     wanted = [name for name in flow.outputs if (flow.operators[name].query or name) not in gone]
     outputs = tuple(_output(evidence, name, pieces) for name in wanted)
     strongest: RecoveryClass = max((output.recovery for output in outputs), key=RECOVERIES.index, default="gap")
@@ -131,7 +131,7 @@ def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
     )
 
 
-def _output(evidence: _Evidence, name: str, pieces: Pieces) -> OutputImpact:
+def _output(evidence: _Evidence, name: str, pieces: RecoveryMeans) -> OutputImpact:
     flow, elements = evidence.flow, pieces.elements
     stateless = converged(flow, name, elements, _recovery(evidence, "stateless-rollback", pieces))
     classes = supported(flow, name, pieces, stateless.kind)
@@ -139,34 +139,34 @@ def _output(evidence: _Evidence, name: str, pieces: Pieces) -> OutputImpact:
     return output_impact(flow, name, elements, _recovery(evidence, chosen, pieces), classes)
 
 
-def _recovery(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Recovery:
+def _recovery(evidence: _Evidence, recovery: RecoveryClass, pieces: RecoveryMeans) -> CrashRecovery:
     found = evidence.outage
-    return Recovery(recovery, found.crash, found.restart, _checkpoint(evidence, recovery, pieces))
+    return CrashRecovery(recovery, found.crash, found.restart, _checkpoint(evidence, recovery, pieces))
 
 
 def _strongest(classes: tuple[ClassSupport, ...]) -> RecoveryClass:
     return [support.recovery for support in classes if not support.missing][-1]
 
 
-def _checkpoint(evidence: _Evidence, recovery: RecoveryClass, pieces: Pieces) -> Moment | None:
+def _checkpoint(evidence: _Evidence, recovery: RecoveryClass, pieces: RecoveryMeans) -> BoundedTime | None:
     """When the checkpoint was: by the first element to send again, by its record, or within a period."""
     asked, crash = evidence.asked.checkpoint, evidence.outage.crash
     image, elements = pieces.images[recovery], pieces.elements
     if recovery == "gap":
         return None
     if isinstance(asked, int):
-        return Moment(asked, asked, "--checkpoint")
+        return BoundedTime(asked, asked, "--checkpoint")
     if image is not None and image.time is not None:
-        logged = {name: e for name, e in elements.items() if isinstance(e, Logged) and name in image.positions}
+        logged = {name: e for name, e in elements.items() if isinstance(e, LoggedElements) and name in image.positions}
         times = [e.time_of(image.positions[name]) for name, e in logged.items()]
         known = [time for time in times if time is not None]
         time = min(known) if known and len(known) == len(elements) else image.time
-        return Moment(time, time, f"checkpoint {image.number}")
+        return BoundedTime(time, time, f"checkpoint {image.number}")
     period = evidence.manifest.get("checkpoint_interval_ms")
     if isinstance(period, int) and not isinstance(period, bool) and period > 0:
-        return Moment(crash.least - period, crash.most, "checkpoint_interval_ms in job.json")
+        return BoundedTime(crash.least - period, crash.most, "checkpoint_interval_ms in job.json")
     boots = [event.time for event in evidence.outage.before if event.event == "boot" and event.time is not None]
-    return Moment(min(boots[0], crash.least), crash.most, "boot") if boots else None
+    return BoundedTime(min(boots[0], crash.least), crash.most, "boot") if boots else None
 
 
 def _retained(manifest: Mapping[str, Any]) -> dict[str, int]:

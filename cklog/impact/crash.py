@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
-from cklog.impact.model import Moment
+from cklog.impact.model import BoundedTime
 from cklog.impact.system import Event, SystemLog
 from cklog.model import Finding
 
@@ -24,7 +24,7 @@ class Outage:
     when, and the times asked for are all that there is.
     """
 
-    crash: Moment
+    crash: BoundedTime
     restart: int | None
     before: tuple[Event, ...]
     findings: tuple[Finding, ...] = ()
@@ -60,12 +60,12 @@ def _outage(
 ) -> Outage:
     """By what was asked for, by boots, by the manifest's `stated` time."""
     if crash is not None:
-        return _at(log, Moment(crash, crash, "--crash"), restart)
+        return _at(log, BoundedTime(crash, crash, "--crash"), restart)
     runs = [run for run in _crashed_runs(log.events) if run.next is not None]
     if runs:
         return _found(runs[-1], stated, restart, signs, _others(runs))
     if stated is not None:
-        return _at(log, Moment(stated, stated, "job.json"), restart)
+        return _at(log, BoundedTime(stated, stated, "job.json"), restart)
     raise NotFound(
         "no crash: no boot without a shutdown before the next one, and no failure_time in job.json",
         "say when with --crash TIME, and --restart TIME if it is back",
@@ -90,7 +90,7 @@ def _crashed_runs(events: tuple[Event, ...]) -> list[_Run]:
     return found
 
 
-def _at(log: SystemLog, crash: Moment, restart: int | None) -> Outage:
+def _at(log: SystemLog, crash: BoundedTime, restart: int | None) -> Outage:
     """A crash whose time is given: the run that it ended is the last one booted by then."""
     dated = [(i, e) for i, e in enumerate(log.events) if e.event == "boot" and e.time is not None]
     before = [i for i, e in dated if (e.time or 0) <= crash.least]
@@ -120,10 +120,10 @@ def _found(
     assert run.events[0].time is not None
     again = run.next.time if restart is None else restart
     if stated is not None and run.events[0].time <= stated <= run.next.time:
-        return Outage(Moment(stated, stated, "job.json"), again, run.events, findings)
+        return Outage(BoundedTime(stated, stated, "job.json"), again, run.events, findings)
     times = [e.time for e in run.events if e.time is not None]
     last = max([*times, *(t for t in signs if run.events[0].time <= t < run.next.time)])
-    crash = Moment(last, run.next.time, "system log")
+    crash = BoundedTime(last, run.next.time, "system log")
     message = (
         f"the crash itself is not logged: it lies between the last sign of life at {crash.least} ms and the boot at "
         f"{crash.most} ms; say --crash, or failure_time in job.json"

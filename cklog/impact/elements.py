@@ -122,7 +122,7 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ElementStream:
     """What passes between two operators: elements at the times of those of `sources`, each as often as named there.
 
     `share` all: one for each; some: filters drop some; any: joins make none or many of one.
@@ -193,9 +193,9 @@ class Stream:
         return len(found) == 1 and isinstance(found[0], Periodic) and found[0].period % slide == 0
 
 
-def merged(streams: Sequence[Stream], elements: Mapping[str, Elements], share: str) -> Stream:
+def merged(streams: Sequence[ElementStream], elements: Mapping[str, Elements], share: str) -> ElementStream:
     """What an operator passes on, given its inputs: at the times of all of them."""
     order = ("all", "some", "any")
     shares = [share, *(stream.share for stream in streams)]
     sources = tuple(name for stream in streams for name in stream.sources)
-    return Stream(elements, sources, max(shares, key=order.index))
+    return ElementStream(elements, sources, max(shares, key=order.index))

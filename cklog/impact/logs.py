@@ -54,11 +54,11 @@ _REDUCE = Reduce(
 
 _ROUNDS, _FURTHEST = 64, 1 << 62
 
-Found = TypeVar("Found")
+FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """Elements between two moments: times and numbers (`seq`) of the first and the last."""
 
     elements: int
@@ -69,7 +69,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Asked:
+class AskedElements:
     """Moments and numbers of elements that somebody asked for."""
 
     moments: set[int] = field(default_factory=set)
@@ -80,7 +80,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedElements:
     """Elements of a logged channel (`cklog.impact.elements.Elements`); `beside` answers what the log cannot.
 
     `moments` rise; part i of `parts` lies before moment i, the last one behind all; None: nothing logged there.
@@ -89,18 +89,18 @@ class Logged:
     """
 
     moments: tuple[int, ...]
-    parts: tuple[Part | None, ...]
+    parts: tuple[LogPart | None, ...]
     times: dict[int, int]
-    asked: Asked
+    asked: AskedElements
     beside: Elements
     taken: tuple[tuple[int, int], ...] = ()
 
-    def span(self) -> Part | None:
+    def span(self) -> LogPart | None:
         """All of it as one part."""
         found = _there(self.parts)
         if not found:
             return None
-        return Part(
+        return LogPart(
             sum(p.elements for p in found),
             min(p.first_time for p in found),
             max(p.last_time for p in found),
@@ -144,7 +144,7 @@ class Logged:
         before, behind = self._around(moment)
         return behind[0].first if behind and self._joined(before, behind, moment) else self.beside.number(moment)
 
-    def _next_number(self, before: list[Part], behind: list[Part], moment: int) -> int:
+    def _next_number(self, before: list[LogPart], behind: list[LogPart], moment: int) -> int:
         """The number of the first element from a moment on, a bound from below where the log lacks it.
 
         What a log no longer keeps came before its first element.
@@ -155,11 +155,11 @@ class Logged:
             return behind[0].first
         return max((number for time, number in self.taken if moment >= time), default=0)
 
-    def _joined(self, before: list[Part], behind: list[Part], moment: int) -> bool:
+    def _joined(self, before: list[LogPart], behind: list[LogPart], moment: int) -> bool:
         """Whether no element is missing between the two."""
         return behind[0].first == self._next_number(before, behind, moment)
 
-    def _around(self, moment: int) -> tuple[list[Part], list[Part]]:
+    def _around(self, moment: int) -> tuple[list[LogPart], list[LogPart]]:
         """What is logged before a moment and from it on; nothing, if no scan has looked there."""
         at = self._place(moment)
         return ([], []) if at is None else (_there(self.parts[:at]), _there(self.parts[at:]))
@@ -175,7 +175,7 @@ def _within(number: int) -> int:
     return min(max(number, -_FURTHEST), _FURTHEST)
 
 
-def _there(parts: Iterable[Part | None]) -> list[Part]:
+def _there(parts: Iterable[LogPart | None]) -> list[LogPart]:
     return [part for part in parts if part is not None]
 
 
@@ -190,7 +190,7 @@ def _both(one: Count, other: Count) -> Count:
 class ChannelLogs:
     """The logs of sources' channels: each scan looks at more moments than the one before.
 
-    `taken` : what checkpoints have of each source, see `Logged`
+    `taken` : what checkpoints have of each source, see `LoggedElements`
     """
 
     tables: Tables
@@ -200,7 +200,7 @@ class ChannelLogs:
     findings: list[Finding] = field(default_factory=list)
     inputs: list[InputUsed] = field(default_factory=list)
 
-    def read(self, asked: Asked, periods: Mapping[str, Elements]) -> dict[str, Elements]:
+    def read(self, asked: AskedElements, periods: Mapping[str, Elements]) -> dict[str, Elements]:
         """The elements of each source: as logged, or as `periods` (by source) say."""
         if not self.tables.has("channels"):
             self.findings = list(self.tables.findings("channels"))
@@ -220,7 +220,7 @@ class ChannelLogs:
         rows: list[dict[str, int]],
         moments: tuple[int, ...],
         numbers: tuple[int, ...],
-        asked: Asked,
+        asked: AskedElements,
         beside: Elements,
     ) -> Elements:
         """From the channel to the first operator, by name, that has logged anything of a source."""
@@ -243,12 +243,15 @@ class ChannelLogs:
             self.findings.append(Finding("unordered-elements", "error", source, message))
             return beside
         times = {n: parts[-1 - i]["first_time"] for i, n in enumerate(numbers) if -1 - i in parts}
-        return Logged(moments, timed, times, asked, beside, self.taken.get(source, ()))
+        return LoggedElements(moments, timed, times, asked, beside, self.taken.get(source, ()))
 
 
 def settled(
-    logs: ChannelLogs, asked: Asked, periods: Mapping[str, Elements], find: Callable[[dict[str, Elements]], Found]
-) -> Found:
+    logs: ChannelLogs,
+    asked: AskedElements,
+    periods: Mapping[str, Elements],
+    find: Callable[[dict[str, Elements]], FoundT],
+) -> FoundT:
     """What `find` says of the sources' elements when the logs have answered all that it asks for."""
     for _ in range(_ROUNDS):
         known = len(asked)
@@ -264,13 +267,13 @@ def _ends(channel: str) -> tuple[str, str]:
     return ("", "") if found is None else (found.sender.operator, found.receiver.operator)
 
 
-def _part(row: dict[str, int] | None) -> Part | None:
+def _part(row: dict[str, int] | None) -> LogPart | None:
     if row is None or not row["elements"]:
         return None
-    return Part(row["elements"], row["first_time"], row["last_time"], row["first"], row["last"])
+    return LogPart(row["elements"], row["first_time"], row["last_time"], row["first"], row["last"])
 
 
-def _rises(parts: Iterable[Part | None]) -> bool:
+def _rises(parts: Iterable[LogPart | None]) -> bool:
     found = _there(parts)
     return all(a.last < b.first for a, b in pairwise(found))
 

@@ -27,7 +27,7 @@ KINDS: tuple[ConvergenceKind, ...] = ("none", "finite", "unknown", "infinite")
 """Of two inputs the later one here is what their operator is left with."""
 
 
-Guarantee = Literal["at-most-once", "at-least-once", "exactly-once", "none"]
+GuaranteeClass = Literal["at-most-once", "at-least-once", "exactly-once", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ UNKNOWN = Count(0, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class BoundedTime:
     """A time between two bounds, inclusive, and where it was found."""
 
     least: int
@@ -161,7 +161,7 @@ class ClassSupport:
     """Whether the evidence supports a recovery class for an output, and the pieces that are missing."""
 
     recovery: RecoveryClass
-    guarantee: Guarantee
+    guarantee: GuaranteeClass
     missing: tuple[str, ...]
 
 
@@ -176,7 +176,7 @@ class OutputImpact:
     query: str
     recovery: RecoveryClass
     supported: bool
-    guarantee: Guarantee
+    guarantee: GuaranteeClass
     convergence: ConvergenceKind
     first_right: int | None
     missing: Count
@@ -190,7 +190,7 @@ class OutputImpact:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RecoveryTask:
     """One step of the recovery: what is done to whom, `with_` which logged values, by name."""
 
     step: int
@@ -203,10 +203,10 @@ class Task:
 class Impact:
     """The answer of `cklog impact` (JSON schema cklog.impact/1)."""
 
-    crash: Moment
+    crash: BoundedTime
     restart: int | None
-    checkpoint: Moment | None
+    checkpoint: BoundedTime | None
     outputs: tuple[OutputImpact, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[RecoveryTask, ...]
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cklog.impact.dataflow import Dataflow, classified
-from cklog.impact.elements import Elements, Stream
+from cklog.impact.elements import Elements, ElementStream
 from cklog.impact.model import (
     NOTHING,
+    BoundedTime,
     ClassSupport,
     ConvergenceKind,
     Count,
-    Moment,
     Operator,
     OutputImpact,
     Phase,
@@ -24,27 +24,27 @@ from cklog.model.trust import TRUSTS, Trust
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class CrashRecovery:
     """A crash, what it is recovered from, and how: `checkpoint` is where the replay starts, None: no replay."""
 
     recovery: RecoveryClass
-    crash: Moment
+    crash: BoundedTime
     restart: int | None
-    checkpoint: Moment | None
+    checkpoint: BoundedTime | None
 
     @property
-    def since(self) -> Moment | None:
+    def since(self) -> BoundedTime | None:
         """From where on results are made again, or for the first time, after the restart; None: not yet."""
         if self.recovery != "gap":
             return self.checkpoint
-        return None if self.restart is None else Moment(self.restart, self.restart, "restart")
+        return None if self.restart is None else BoundedTime(self.restart, self.restart, "restart")
 
 
 def output_impact(
     flow: Dataflow,
     output: str,
     elements: Mapping[str, Elements],
-    recovery: Recovery,
+    recovery: CrashRecovery,
     classes: tuple[ClassSupport, ...],
 ) -> OutputImpact:
     """What `output` suffers; `elements` by source; `classes` is what the evidence supports."""
@@ -76,7 +76,7 @@ def output_impact(
     )
 
 
-def converged(flow: Dataflow, output: str, elements: Mapping[str, Elements], recovery: Recovery) -> Converging:
+def converged(flow: Dataflow, output: str, elements: Mapping[str, Elements], recovery: CrashRecovery) -> Converging:
     """The convergence of an output, for the worst checkpoint within its bounds."""
     operators = flow.above(output)
     restored = recovery.recovery in ("rollback", "precise")
@@ -99,7 +99,7 @@ def _open_ended(found: Converging, flow: Dataflow, output: str) -> Converging:
     return Converging(found.stream, kind, indefinite=found.indefinite)
 
 
-def _bounded(found: Converging, flow: Dataflow, output: str, since: Moment) -> Converging:
+def _bounded(found: Converging, flow: Dataflow, output: str, since: BoundedTime) -> Converging:
     """The same for a start at any time up to that of `found`: it lasts as long at most."""
     operators = flow.above(output)
     if not any(o.stateful for o in operators):
@@ -124,7 +124,7 @@ def _shifts(operator: Operator) -> bool:
     return any(w.slide > 1 and (w.kind == "count" or w.start is None) for w in operator.windows)
 
 
-def _offline(stream: Stream, recovery: Recovery) -> Phase | None:
+def _offline(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
     if recovery.recovery != "gap":
         return None
     crash, restart = recovery.crash, recovery.restart
@@ -132,7 +132,7 @@ def _offline(stream: Stream, recovery: Recovery) -> Phase | None:
     return Phase("offline", crash.least, restart, Count(least, stream.count(crash.least, restart).most))
 
 
-def _twice(stream: Stream, recovery: Recovery) -> Phase | None:
+def _twice(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
     start, crash = recovery.checkpoint, recovery.crash
     if recovery.recovery in ("gap", "precise") or start is None or start.least >= crash.most:
         return None
@@ -140,7 +140,7 @@ def _twice(stream: Stream, recovery: Recovery) -> Phase | None:
     return Phase("duplicate", start.least, crash.most, Count(least, stream.count(start.least, crash.most).most))
 
 
-def _wrong(found: Converging, recovery: Recovery) -> Phase | None:
+def _wrong(found: Converging, recovery: CrashRecovery) -> Phase | None:
     since = recovery.since
     if found.kind == "none":
         return None
@@ -150,7 +150,7 @@ def _wrong(found: Converging, recovery: Recovery) -> Phase | None:
     return Phase("convergence", since.least, found.end, _wrong_count(found, since), found.kind)
 
 
-def _wrong_count(found: Converging, since: Moment) -> Count:
+def _wrong_count(found: Converging, since: BoundedTime) -> Count:
     """How many results are wrong: all up to the end, unless some of them may be right."""
     if found.kind != "finite":
         return Count(0, found.stream.count(since.least, None).most)
@@ -164,7 +164,7 @@ def _wrong_count(found: Converging, since: Moment) -> Count:
     return counted if since.exact else Count(0, counted.most)
 
 
-def _trust(found: Converging, recovery: Recovery) -> tuple[TrustSpan, ...]:
+def _trust(found: Converging, recovery: CrashRecovery) -> tuple[TrustSpan, ...]:
     """Trust of what is sent after the restart, from span to span."""
     since = recovery.since
     if since is None:
@@ -196,7 +196,7 @@ def _distrusted_to(found: Converging) -> int | None:
     return max(found.end, found.marked + 1 if behind is None else behind)
 
 
-def _spans(stream: Stream, start: int, edges: list[tuple[int | None, Trust]]) -> list[TrustSpan]:
+def _spans(stream: ElementStream, start: int, edges: list[tuple[int | None, Trust]]) -> list[TrustSpan]:
     """Spans of one trust each: the minimum of those that reach there."""
     cuts = sorted({to for to, _ in edges if to is not None and to > start})
     found: list[TrustSpan] = []

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cklog.impact.dataflow import classified
-from cklog.impact.elements import Elements, Stream, merged
+from cklog.impact.elements import Elements, ElementStream, merged
 from cklog.impact.model import KINDS, ConvergenceKind, Operator, Window
 
 
@@ -31,7 +31,7 @@ class Converging:
     dense : every result of the phase is wrong; False: some may be right
     """
 
-    stream: Stream
+    stream: ElementStream
     kind: ConvergenceKind = "none"
     end: int | None = None
     last: int | None = None
@@ -60,7 +60,7 @@ def _after(
     operator: Operator, inputs: list[Converging], elements: Mapping[str, Elements], since: int, restored: bool
 ) -> Converging:
     if not inputs:
-        stream = Stream(elements, (operator.name,))
+        stream = ElementStream(elements, (operator.name,))
         return Converging(stream, marked=stream.marked_from(since))
     share = "any" if operator.joins else "some" if operator.drops else "all"
     stream = merged([i.stream for i in inputs], elements, share)
@@ -79,7 +79,7 @@ def _after(
     return _worst(stream, sides)
 
 
-def _worst(stream: Stream, inputs: Sequence[Converging]) -> Converging:
+def _worst(stream: ElementStream, inputs: Sequence[Converging]) -> Converging:
     """Several streams as one: the worst of each."""
     kind = max((i.kind for i in inputs), key=KINDS.index)
     counts = [i.wrong for i in inputs if i.kind != "none"]
@@ -106,7 +106,7 @@ def _stated(base: Converging, recovery: str) -> Converging:
     return replace(base, kind=max(kind, base.kind, key=KINDS.index), end=None, last=None, wrong=None, marked=None)
 
 
-def _windowed(given: Converging, window: Window, since: int, made: Stream) -> Converging:
+def _windowed(given: Converging, window: Window, since: int, made: ElementStream) -> Converging:
     """What a window over an input makes of it; results are `made` at the times of all inputs."""
     if window.kind == "count":
         return _by_elements(given, window, since)
@@ -131,7 +131,7 @@ def _windowed(given: Converging, window: Window, since: int, made: Stream) -> Co
     return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None, clear=None, dense=dense)
 
 
-def _first_start(stream: Stream, since: int) -> int | None:
+def _first_start(stream: ElementStream, since: int) -> int | None:
     """A time that windows of an operator without a logged start are known to align with, None: none is."""
     first = stream.time_of(0) if len(stream.sources) == 1 else None
     return first if first is not None else stream.first_from(since)

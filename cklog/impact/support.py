@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from cklog.impact.checkpoint import Image
 from cklog.impact.dataflow import Dataflow, classified
 from cklog.impact.elements import Elements
-from cklog.impact.logs import Logged
-from cklog.impact.model import RECOVERIES, ClassSupport, ConvergenceKind, Guarantee, Operator, RecoveryClass
+from cklog.impact.logs import LoggedElements
+from cklog.impact.model import RECOVERIES, ClassSupport, ConvergenceKind, GuaranteeClass, Operator, RecoveryClass
 from cklog.impact.system import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class RecoveryMeans:
     """What there is to recover with: `images` of checkpoints, logs among `elements`, the last element `sent`.
 
     `images` : the checkpoint that each recovery class goes back to
@@ -28,7 +28,9 @@ class Pieces:
     restart: int | None
 
 
-def supported(flow: Dataflow, output: str, pieces: Pieces, stateless: ConvergenceKind) -> tuple[ClassSupport, ...]:
+def supported(
+    flow: Dataflow, output: str, pieces: RecoveryMeans, stateless: ConvergenceKind
+) -> tuple[ClassSupport, ...]:
     """All four classes for an output with what each lacks; `stateless` is the convergence without the image."""
     operators = flow.above(output)
     unrepeatable = [o.name for o in operators if classified(o).recovery == "arbitrary"]
@@ -46,7 +48,7 @@ def supported(flow: Dataflow, output: str, pieces: Pieces, stateless: Convergenc
     )
 
 
-def guarantee(recovery: RecoveryClass, stateless: ConvergenceKind, dedupes: bool, repeats: bool) -> Guarantee:
+def guarantee(recovery: RecoveryClass, stateless: ConvergenceKind, dedupes: bool, repeats: bool) -> GuaranteeClass:
     """What a recovery class guarantees (paper, sections 3 to 5).
 
     Without operator states results are complete only if there is no convergence phase; a sink that takes nothing
@@ -59,11 +61,11 @@ def guarantee(recovery: RecoveryClass, stateless: ConvergenceKind, dedupes: bool
     return "exactly-once" if recovery == "precise" or dedupes else "at-least-once"
 
 
-def _input(source: str, image: Image | None, pieces: Pieces) -> list[str]:
+def _input(source: str, image: Image | None, pieces: RecoveryMeans) -> list[str]:
     """What a replay of a source's elements since a checkpoint lacks."""
     elements = pieces.elements[source]
-    span = elements.span() if isinstance(elements, Logged) else None
-    if span is None or not isinstance(elements, Logged):
+    span = elements.span() if isinstance(elements, LoggedElements) else None
+    if span is None or not isinstance(elements, LoggedElements):
         return [f"an input log of {source}"]
     first = image.positions.get(source) if image is not None else None
     if first is None:
@@ -86,7 +88,7 @@ def _states(operators: tuple[Operator, ...], image: Image | None) -> list[str]:
     return [f"the state of {name} at {at}" for name in lacking]
 
 
-def _watermark(operators: tuple[Operator, ...], output: str, pieces: Pieces) -> list[str]:
+def _watermark(operators: tuple[Operator, ...], output: str, pieces: RecoveryMeans) -> list[str]:
     if output in pieces.sent or operators[-1].delivery != "plain":
         return []
     return [f"the last element that {output} sent before the crash, or a sink that takes nothing twice"]

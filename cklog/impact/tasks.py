@@ -14,11 +14,11 @@ from cklog.impact.checkpoint import Image
 from cklog.impact.crash import Outage
 from cklog.impact.dataflow import Dataflow
 from cklog.impact.elements import Elements
-from cklog.impact.logs import Logged
-from cklog.impact.model import RECOVERIES, OutputImpact, RecoveryClass, Task
+from cklog.impact.logs import LoggedElements
+from cklog.impact.model import RECOVERIES, OutputImpact, RecoveryClass, RecoveryTask
 from cklog.impact.system import Event
 
-Step = tuple[str, str, dict[str, Any]]
+RecoveryStep = tuple[str, str, dict[str, Any]]
 """Task, subject, values."""
 
 
@@ -72,11 +72,11 @@ def recovery_tasks(
     checkpoint: int | None,
     elements: Mapping[str, Elements],
     outputs: tuple[OutputImpact, ...],
-) -> tuple[Task, ...]:
+) -> tuple[RecoveryTask, ...]:
     """The steps, for the outputs that come back and the recovery class of each; `checkpoint` in ms if it is known."""
     classes = {found.output: found.recovery for found in outputs}
     by_hand = [found.query for found in outputs if found.query not in book.queries]
-    rows: list[Step] = [*_detection(outage)]
+    rows: list[RecoveryStep] = [*_detection(outage)]
     for what in ("source", "sink"):
         rows += [(f"connect {what}", name, {}) for kind, name in book.connected if kind == what]
     rows += [("install query", name, {"logged": True}) for name in book.queries]
@@ -87,10 +87,10 @@ def recovery_tasks(
     rows += _watermarks(book, classes)
     rows += [("set query state", name, {"state": state or "running"}) for name, state in book.queries.items()]
     rows += _switches(flow, outage, elements, classes)
-    return tuple(Task(i, *row) for i, row in enumerate(rows, 1))
+    return tuple(RecoveryTask(i, *row) for i, row in enumerate(rows, 1))
 
 
-def _detection(outage: Outage) -> list[Step]:
+def _detection(outage: Outage) -> list[RecoveryStep]:
     boot = next((e for e in outage.before if e.event == "boot"), None)
     return [] if boot is None else [("detect crash", "system log", {"boot": boot.time})]
 
@@ -101,7 +101,7 @@ def _at_least(flow: Dataflow, classes: Mapping[str, RecoveryClass], least: Recov
     return {operator.name for output in wanted for operator in flow.above(output)}
 
 
-def _states(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+def _states(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[RecoveryStep]:
     if image is None:
         return []
     wanted = _at_least(flow, classes, "rollback")
@@ -114,11 +114,11 @@ def _states(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryC
 
 def _alignments(
     flow: Dataflow, since: Mapping[RecoveryClass, int | None], classes: Mapping[str, RecoveryClass]
-) -> list[Step]:
+) -> list[RecoveryStep]:
     """Windows of operators whose states are not loaded; `since` when each class makes results again, in ms."""
     loaded, replayed = (_at_least(flow, classes, least) for least in ("rollback", "stateless-rollback"))
     used = {o.name for output in classes for o in flow.above(output)}
-    rows: list[Step] = []
+    rows: list[RecoveryStep] = []
     for operator in flow.operators.values():
         for window in operator.windows if operator.name in used - loaded else ():
             if window.kind == "time" and window.start is not None and not window.system:
@@ -129,15 +129,15 @@ def _alignments(
     return rows
 
 
-def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+def _inputs(flow: Dataflow, image: Image | None, classes: Mapping[str, RecoveryClass]) -> list[RecoveryStep]:
     wanted = _at_least(flow, classes, "stateless-rollback")
     positions = image.positions if image is not None else {}
     return [("resume input", name, {"element": positions.get(name)}) for name in flow.periods if name in wanted]
 
 
-def _watermarks(book: Logbook, classes: Mapping[str, RecoveryClass]) -> list[Step]:
+def _watermarks(book: Logbook, classes: Mapping[str, RecoveryClass]) -> list[RecoveryStep]:
     """The last element that an output sent, and how many equal ones it had sent before that."""
-    rows: list[Step] = []
+    rows: list[RecoveryStep] = []
     for output, recovery in classes.items():
         event = book.sent.get(output)
         if recovery == "precise" and event is not None:
@@ -147,18 +147,18 @@ def _watermarks(book: Logbook, classes: Mapping[str, RecoveryClass]) -> list[Ste
 
 def _switches(
     flow: Dataflow, outage: Outage, elements: Mapping[str, Elements], classes: Mapping[str, RecoveryClass]
-) -> list[Step]:
+) -> list[RecoveryStep]:
     """From the input log to the live source.
 
     The watermark is the first logged element that is not older than the source's own: the one at the restart, or a
     later one, as the replay takes time.
     """
     wanted = _at_least(flow, classes, "stateless-rollback")
-    rows: list[Step] = []
+    rows: list[RecoveryStep] = []
     for name in flow.periods:
         source = elements[name]
         if name in wanted:
-            known = isinstance(source, Logged) and outage.restart is not None
+            known = isinstance(source, LoggedElements) and outage.restart is not None
             watermark = source.number(outage.restart) if known and outage.restart is not None else None
             modes = ["backup", "switch", "source"]
             rows.append(("switch to source", name, {"modes": modes, "earliest_watermark": watermark}))

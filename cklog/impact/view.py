@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cklog.impact.figure import LEGEND, impact_figure
-from cklog.impact.model import Count, Impact, Moment, OutputImpact, Phase, Task
+from cklog.impact.model import BoundedTime, Count, Impact, OutputImpact, Phase, RecoveryTask
 from cklog.model import Answer
 from cklog.model.wording import utc
 from cklog.render.view import View, section
@@ -49,7 +49,7 @@ def _when(found: Impact) -> str:
     return f"The system crashed {crash} and {again}."
 
 
-def _bounds(moment: Moment) -> str:
+def _bounds(moment: BoundedTime) -> str:
     return f"{_time(moment.least)} and {_time(moment.most)}"
 
 
@@ -140,7 +140,7 @@ def _tasks(found: Impact) -> list[tuple[str, ...]]:
     return [(str(task.step), task.task, task.subject, _with(task)) for task in found.tasks]
 
 
-def _with(task: Task) -> str:
+def _with(task: RecoveryTask) -> str:
     """The logged values of a step in words."""
     words = _WITH.get(task.task)
     return "-" if words is None else words(task.with_)

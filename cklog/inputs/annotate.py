@@ -50,7 +50,7 @@ the highest so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TrustSpan:
     """A stretch of time whose results, if they came after the restart, are not to be trusted more than this.
 
     Half-open, in ms; None: no bound.
@@ -74,10 +74,10 @@ class Steps:
         return found
 
 
-def steps_of(spans: Iterable[Span]) -> Steps:
+def steps_of(spans: Iterable[TrustSpan]) -> Steps:
     """The minimum of the trusts of all spans at each time.
 
-    >>> steps = steps_of([Span(10, 30, "indefinite"), Span(20, None, "untrustworthy")])
+    >>> steps = steps_of([TrustSpan(10, 30, "indefinite"), TrustSpan(20, None, "untrustworthy")])
     >>> [TRUSTS[code] for code in steps.at(np.array([9, 10, 20, 99])).tolist()]
     ['trustworthy', 'indefinite', 'untrustworthy', 'untrustworthy']
     """
@@ -128,7 +128,7 @@ def milliseconds(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64())
 
 
-class Results(Protocol):
+class OffersResults(Protocol):
     """A parser of results (`cklog.parsers.results.files`)."""
 
     form: str
@@ -166,8 +166,8 @@ class Annotated:
 
 
 def annotate_results(
-    results: Results,
-    spans: Iterable[Span],
+    results: OffersResults,
+    spans: Iterable[TrustSpan],
     column: str,
     target: str,
     form: str,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from cklog.model import Finding, InputUsed, Where
 
-Kind = Literal["file", "rate", "kafka", "other"]
-Found = int | Literal["outside"] | None
+SourceKind = Literal["file", "rate", "kafka", "other"]
+FoundSize = int | Literal["outside"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class InputFile:
     """A file that the batch in flight reads; `size` in bytes, None if missing, "outside" if not looked at."""
 
     path: str
-    size: Found
+    size: FoundSize
     where: Where
 
 
@@ -42,7 +42,7 @@ class SourceRange:
     """
 
     source: str
-    kind: Kind
+    kind: SourceKind
     start: Any
     end: Any
     start_known: bool = True

@@ -32,7 +32,7 @@ COMMITS = pa.schema(
 """A group's committed offset, as a record of the log of commits; `at` is that record's own offset. `offset` null: the
 commit was deleted or has expired. `producer` -1: none."""
 
-Fate = Literal["commit", "abort", "open"]
+TransactionFate = Literal["commit", "abort", "open"]
 
 
 class SegmentFile(NamedTuple):
@@ -111,7 +111,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BrokerLayout:
     """Every partition below PATH, sorted by topic and number; `commit_folders`: those of the log of commits.
 
     One of `inputs` is a data folder (`Folder.data_folder`), its records not yet counted.
@@ -123,12 +123,12 @@ class Layout:
     commit_folders: tuple[Folder, ...] = ()
 
 
-class Logs(Protocol):
+class OffersPartitions(Protocol):
     """A parser of partitions."""
 
     name: str
 
-    def partitions(self) -> Layout: ...
+    def partitions(self) -> BrokerLayout: ...
 
     def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
         """Splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
@@ -144,7 +144,7 @@ class Logs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class ProducerTransaction:
     """A producer's transaction: from its first offset to before `end`, which is behind its marker.
 
     `end` None: it is open. In `doubt`: bytes that cannot be read lie inside it, and may have held its marker.
@@ -153,7 +153,7 @@ class Transaction:
     producer: int
     first: int
     end: int | None
-    fate: Fate
+    fate: TransactionFate
     records: int
     bytes: int
     time: int | None
@@ -161,17 +161,17 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Transactions:
+class PartitionTransactions:
     """Those of a partition: committed ones only counted (or in doubt), the others one by one, by first offset."""
 
     committed: int
-    aborted: tuple[Transaction, ...]
-    open: tuple[Transaction, ...]
-    doubtful: tuple[Transaction, ...] = ()
+    aborted: tuple[ProducerTransaction, ...]
+    open: tuple[ProducerTransaction, ...]
+    doubtful: tuple[ProducerTransaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class LogCut:
     """Where a restarting broker cuts a log: at byte `at` of `path`, because of `why`.
 
     Behind it lie `batches` whole batches with `records` records that the cut deletes, up to before offset `end`.
@@ -214,8 +214,8 @@ class Partition:
     bytes: int
     first_time: int | None
     last_time: int | None
-    transactions: Transactions
-    cut: Cut | None
+    transactions: PartitionTransactions
+    cut: LogCut | None
     gaps: tuple[Gap, ...]
     damage: tuple[Damage, ...]
 
@@ -263,7 +263,7 @@ class RangeCount:
     beyond: int
     unstable: int
     cut: int
-    starts_in: Fate | None
+    starts_in: TransactionFate | None
 
     @property
     def records(self) -> int:
@@ -271,7 +271,7 @@ class RangeCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class GroupCommit:
     """A group's committed offset: the next record to read. `at` is its record in `log`, the log of commits.
 
     `pending`: an offset that an open transaction would commit. `misplaced`: that log is not the group's own.

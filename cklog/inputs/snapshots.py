@@ -86,7 +86,7 @@ class SnapshotFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a stored file is now: `path` relative to PATH (or a URI, by `--map`), `size` in bytes, None if missing.
 
     `outside`: its place is not under PATH and no map says where it is, so nobody looked. `moved`: it was found by its

@@ -14,7 +14,7 @@ Start = Literal["checkpoint", "beginning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreOffset:
     """An offset as it was written, None if it was not known then; `at` is its byte in the file."""
 
     topic: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StoreTask:
     """A task's folder: `stores` with their bytes, `folders` by name, `entries` None if no list of them can be read.
 
     `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
@@ -43,7 +43,7 @@ class Task:
     path: str
     stores: tuple[tuple[str, int], ...]
     folders: frozenset[str]
-    entries: tuple[Entry, ...] | None
+    entries: tuple[StoreOffset, ...] | None
     several: bool = False
     empty: frozenset[str] = frozenset()
 
@@ -74,12 +74,12 @@ class Task:
 class StoreLayout:
     """The tasks below PATH, what is wrong with their files, and those files."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[StoreTask, ...]
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
 
 
-class Stores(Protocol):
+class OffersStores(Protocol):
     """A parser of state folders."""
 
     name: str
@@ -88,7 +88,7 @@ class Stores(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Restore:
+class StoreRestore:
     """What one store reads again: offsets [restore_from, restore_to) of a changelog partition; None: not known.
 
     A log that ends before the store's offset gives a `restore_to` below `restore_from`.

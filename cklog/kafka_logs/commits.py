@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.engine import Kernel
-from cklog.inputs.partitions import COMMITS, Commit, Partition
+from cklog.inputs.partitions import COMMITS, GroupCommit, Partition
 
 COLUMNS = (*COMMITS.names, "_path")
 
@@ -27,13 +27,13 @@ LAST = pa.schema(
 
 _KEYS = ["_path", "group", "topic", "partition", "pending"]
 
-Span = tuple[int, int, int]
+OffsetSpan = tuple[int, int, int]
 """(first offset, end, 1 if it is pending and 0 if it counts for nothing) of a transaction in the log of commits."""
 
 
 def last_by_key(logs: Iterable[Partition]) -> Kernel:
     """Kernel for `COMMITS` that keeps the last commit of each key; aborted ones are dropped."""
-    spans: dict[tuple[str, int], list[Span]] = {}
+    spans: dict[tuple[str, int], list[OffsetSpan]] = {}
     cuts: dict[str, int] = {}
     for log in logs:
         cuts[log.folder.path] = log.restart_end
@@ -45,7 +45,7 @@ def last_by_key(logs: Iterable[Partition]) -> Kernel:
 
 
 def _last_by_key(
-    cuts: Mapping[str, int], spans: Mapping[tuple[str, int], list[Span]], batch: pa.RecordBatch
+    cuts: Mapping[str, int], spans: Mapping[tuple[str, int], list[OffsetSpan]], batch: pa.RecordBatch
 ) -> pa.RecordBatch:
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=LAST)
@@ -58,7 +58,7 @@ def _last_by_key(
     return _newest(pa.table(columns, schema=LAST).filter(kept))
 
 
-def _fates(table: pa.Table, spans: Mapping[tuple[str, int], list[Span]], folder: str) -> list[int | None]:
+def _fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSpan]], folder: str) -> list[int | None]:
     """The fate of each commit, shape (n,)."""
     columns = (table[name].to_pylist() for name in ("at", "producer", "transactional"))
     return [
@@ -67,7 +67,7 @@ def _fates(table: pa.Table, spans: Mapping[tuple[str, int], list[Span]], folder:
     ]
 
 
-def _fate(spans: Sequence[Span], at: int) -> int | None:
+def _fate(spans: Sequence[OffsetSpan], at: int) -> int | None:
     """0: the commit at `at` counts, 1: it is pending, None: it counts for nothing; `spans` of its producer ascend."""
     before = bisect.bisect_left(spans, (at + 1, 0, 0)) - 1
     if before < 0 or at >= spans[before][1]:
@@ -89,7 +89,9 @@ def _newest(table: pa.Table) -> pa.RecordBatch:
     return kept.to_batches()[0] if kept.num_rows else pa.RecordBatch.from_pylist([], schema=LAST)
 
 
-def committed(table: pa.Table, logs: Iterable[Partition], coordinator: Callable[[str, int], int]) -> tuple[Commit, ...]:
+def committed(
+    table: pa.Table, logs: Iterable[Partition], coordinator: Callable[[str, int], int]
+) -> tuple[GroupCommit, ...]:
     """The committed offsets, by group, topic and partition; of two logs that hold one, its own coordinator's wins."""
     by_path = {log.folder.path: log for log in logs}
     numbers = [log.folder.partition for log in by_path.values()]
@@ -104,7 +106,7 @@ def committed(table: pa.Table, logs: Iterable[Partition], coordinator: Callable[
     return tuple(commit for commit in commits if commit is not None)
 
 
-def _commit(key: tuple[str, str, int], rows: list[tuple[bool, int, bool, dict[str, Any]]]) -> Commit | None:
+def _commit(key: tuple[str, str, int], rows: list[tuple[bool, int, bool, dict[str, Any]]]) -> GroupCommit | None:
     """The newest row that counts, with a pending one behind it; None if it is deleted, or nothing counts."""
     ordered = sorted(rows, key=lambda row: (*row[:3], row[3]["log"]))
     counting = [row for row in ordered if not row[2]]
@@ -113,4 +115,4 @@ def _commit(key: tuple[str, str, int], rows: list[tuple[bool, int, bool, dict[st
     if not counting or counting[-1][3]["offset"] is None:
         return None
     home, at, _, row = counting[-1]
-    return Commit(*key, row["offset"], row["time"], row["log"], at, waits, not home)
+    return GroupCommit(*key, row["offset"], row["time"], row["log"], at, waits, not home)

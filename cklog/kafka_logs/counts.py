@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.types import Ints
 from cklog.engine import Kernel, Reduce
 from cklog.inputs.partitions import Partition, Range, RangeCount
-from cklog.kafka_logs.kernel import Ints, classes
+from cklog.kafka_logs.kernel import classes
 
 COLUMNS = ("at", "bytes", "base", "last", "records", "producer", "transactional", "control", "marker", "_path")
 """Columns of `cklog.inputs.record_batches.BATCHES` that the kernel reads."""
@@ -39,11 +40,11 @@ COUNTED = pa.schema(
 
 REDUCE = Reduce(("path", "piece", "class", "at"), {"base": "min", "last": "max", "records": "sum", "bytes": "sum"})
 
-Offsets = Callable[[str, int], "list[int] | None"]
+RecordOffsets = Callable[[str, int], "list[int] | None"]
 """(path of a segment, byte of a batch) → the offsets of its records, None if it does not decode."""
 
 
-class Asked(NamedTuple):
+class CountPoints(NamedTuple):
     """What the kernel needs to know of one partition: its pieces begin at `points`, ascending, shape (p,).
 
     A batch of `producer` with `first` <= base < `end` is in a transaction of `fate` (a class), shape (t,) each, by
@@ -57,22 +58,22 @@ class Asked(NamedTuple):
     fate: Ints
 
 
-def asked(partition: Partition, ranges: Iterable[Range]) -> Asked:
+def asked(partition: Partition, ranges: Iterable[Range]) -> CountPoints:
     """The pieces into which a partition's offsets fall by the ends of ranges, and by its own."""
     ends = {point for wanted in ranges for point in (wanted.start, wanted.end) if point is not None}
     points = sorted({-1, *ends, partition.log_start, partition.restart_end})
     lost = [(t.producer, t.first, t.end or _NO_END, _ABORTED) for t in partition.transactions.aborted]
     running = [(t.producer, t.first, _NO_END, _OPEN) for t in partition.transactions.open]
     spans = np.array(sorted(lost + running), np.int64).reshape(-1, 4)
-    return Asked(np.array(points, np.int64), *spans.T)
+    return CountPoints(np.array(points, np.int64), *spans.T)
 
 
-def in_pieces(wanted: Mapping[str, Asked]) -> Kernel:
+def in_pieces(wanted: Mapping[str, CountPoints]) -> Kernel:
     """Kernel that counts the batches of partitions, each by the path of its folder, as `COUNTED`."""
     return functools.partial(_in_pieces, wanted)
 
 
-def _in_pieces(wanted: Mapping[str, Asked], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _in_pieces(wanted: Mapping[str, CountPoints], batch: pa.RecordBatch) -> pa.RecordBatch:
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=COUNTED)
     path = batch["_path"][0].as_py()
@@ -94,7 +95,7 @@ def _in_pieces(wanted: Mapping[str, Asked], batch: pa.RecordBatch) -> pa.RecordB
     return pa.RecordBatch.from_arrays([pa.array([path] * len(starts)), *map(pa.array, columns)], schema=COUNTED)
 
 
-def _classes(batch: pa.RecordBatch, base: Ints, asked: Asked) -> Ints:
+def _classes(batch: pa.RecordBatch, base: Ints, asked: CountPoints) -> Ints:
     """The class of each batch, shape (n,)."""
     kind, producer = classes(batch)
     found = np.where(kind >= 2, _CONTROL, _DATA)
@@ -118,14 +119,14 @@ def _classes(batch: pa.RecordBatch, base: Ints, asked: Asked) -> Ints:
     return found
 
 
-def count(partition: Partition, wanted: Range, rows: Sequence[Mapping[str, Any]], offsets: Offsets) -> RangeCount:
+def count(partition: Partition, wanted: Range, rows: Sequence[Mapping[str, Any]], offsets: RecordOffsets) -> RangeCount:
     """One range, from the rows of its partition as the kernel and `REDUCE` made them."""
     end = partition.restart_end if wanted.end is None else wanted.end
     first = 0 if wanted.end is None else wanted.start
     low = max(wanted.start, partition.log_start)
     high = max(min(end, partition.restart_end), low)
-    held = _Held(low, high, offsets)
-    behind = _Held(max(low, partition.restart_end), _NO_END if wanted.end is None else end, offsets)
+    held = _RangeHeld(low, high, offsets)
+    behind = _RangeHeld(max(low, partition.restart_end), _NO_END if wanted.end is None else end, offsets)
     for row in rows:
         held.add(row)
         behind.add(row)
@@ -145,10 +146,10 @@ def count(partition: Partition, wanted: Range, rows: Sequence[Mapping[str, Any]]
     )
 
 
-class _Held:
+class _RangeHeld:
     """Records of the offsets [low, high), by class, and the bytes of the batches that are touched."""
 
-    def __init__(self, low: int, high: int, offsets: Offsets) -> None:
+    def __init__(self, low: int, high: int, offsets: RecordOffsets) -> None:
         self._low, self._high, self._offsets = low, high, offsets
         self.records = [0] * len(CLASSES)
         self.bytes = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from cklog.inputs.partitions import Commit, Gap, Partition, RangeCount, Transaction
+from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
 from cklog.kafka_logs.state import CUTTING, trusted
 from cklog.model import Finding, Where
 from cklog.model.wording import many, utc
@@ -162,17 +162,17 @@ def _index(p: Partition) -> Iterator[Finding]:
         yield Finding("abort-not-in-log", "warning", p.name, message, (Where(p.folder.path or "."),))
 
 
-def _told(found: Iterable[Transaction]) -> str:
+def _told(found: Iterable[ProducerTransaction]) -> str:
     """The first few of some transactions.
 
-    >>> _told([Transaction(7, 4, None, "open", 1, 1, None)])
+    >>> _told([ProducerTransaction(7, 4, None, "open", 1, 1, None)])
     'producer 7 from offset 4'
     """
     rows = [f"producer {t.producer} from offset {t.first}" for t in found]
     return ", ".join(rows[:3]) + (", …" if len(rows) > 3 else "")
 
 
-def commit_findings(commits: Iterable[Commit], partitions: Mapping[str, Partition]) -> list[Finding]:
+def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Partition]) -> list[Finding]:
     """Committed offsets at which a group cannot resume, or that may not be what they seem."""
     found: list[Finding] = []
     elsewhere: dict[str, list[str]] = {}
@@ -189,7 +189,7 @@ def commit_findings(commits: Iterable[Commit], partitions: Mapping[str, Partitio
     return found
 
 
-def _out_of_range(commit: Commit, p: Partition) -> Iterator[Finding]:
+def _out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
     subject = f"group {commit.group}"
     if commit.offset > p.restart_end:
         message = (
@@ -207,7 +207,7 @@ def _out_of_range(commit: Commit, p: Partition) -> Iterator[Finding]:
         yield Finding("retention-hole", "error", subject, message, (Where(p.folder.path or "."),))
 
 
-def _suspect(commit: Commit) -> Iterator[Finding]:
+def _suspect(commit: GroupCommit) -> Iterator[Finding]:
     subject = f"group {commit.group}"
     if commit.pending is not None:
         message = (

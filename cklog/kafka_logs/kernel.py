@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.types import Ints
 from cklog.engine import Reduce
-
-Ints = NDArray[np.int64]
 
 COLUMNS = (
     "at",
@@ -62,7 +61,7 @@ REDUCE = Reduce(
 )
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """A row of `RUNS`."""
 
     path: str
@@ -122,10 +121,10 @@ def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([path, *map(pa.array, columns), *times], schema=RUNS)
 
 
-def rows_of(table: pa.Table) -> list[Run]:
+def rows_of(table: pa.Table) -> list[BatchRun]:
     """A reduced table as rows, in the order of paths and bytes."""
     columns = [table[name].to_pylist() for name in RUNS.names]
-    return sorted(map(Run._make, zip(*columns, strict=True)), key=lambda run: (run.path, run.start, run.kind))
+    return sorted(map(BatchRun._make, zip(*columns, strict=True)), key=lambda run: (run.path, run.start, run.kind))
 
 
 def classes(batch: pa.RecordBatch) -> tuple[Ints, Ints]:

@@ -14,7 +14,16 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Engine, Scan, Scanned
 from cklog.errors import NotFound
-from cklog.inputs.partitions import Commit, Folder, Layout, Logs, Partition, Range, RangeCount, SegmentFile
+from cklog.inputs.partitions import (
+    BrokerLayout,
+    Folder,
+    GroupCommit,
+    OffersPartitions,
+    Partition,
+    Range,
+    RangeCount,
+    SegmentFile,
+)
 from cklog.kafka_logs import commits as partition_groups
 from cklog.kafka_logs import counts as partition_counts
 from cklog.kafka_logs import kernel as partition_runs
@@ -24,14 +33,14 @@ from cklog.kafka_logs.state import partition_of
 class PartitionLogs:
     """Partitions below a folder, as `logs` (a parser) finds them. Nothing is read before it is asked for."""
 
-    def __init__(self, logs: Logs, engine: Callable[[int], Engine], split_bytes: int) -> None:
+    def __init__(self, logs: OffersPartitions, engine: Callable[[int], Engine], split_bytes: int) -> None:
         self._logs = logs
         self._engine_for = engine
         self._split_bytes = split_bytes
         self._read: dict[str, Partition] = {}
 
     @functools.cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> BrokerLayout:
         """The folders, before anything is read of their segments."""
         return self._logs.partitions()
 
@@ -76,7 +85,7 @@ class PartitionLogs:
         return self.counts([Range(topic, partition, start, end)])[0]
 
     @functools.cached_property
-    def commits(self) -> tuple[tuple[Commit, ...], tuple[Damage, ...]]:
+    def commits(self) -> tuple[tuple[GroupCommit, ...], tuple[Damage, ...]]:
         """Committed offsets of every group, by group, topic and partition; and what is damaged in their log."""
         logs = self.partitions([folder.name for folder in self.layout.commit_folders])
         segments = [segment for log in logs.values() for segment in log.folder.segments]
@@ -99,7 +108,7 @@ class PartitionLogs:
         segments = [segment for folder in folders for segment in folder.segments]
         columns, schema = partition_runs.COLUMNS, partition_runs.RUNS
         scanned = self._scan(segments, columns, partition_runs.runs, schema, partition_runs.REDUCE)
-        runs: dict[str, list[partition_runs.Run]] = {}
+        runs: dict[str, list[partition_runs.BatchRun]] = {}
         damage: dict[str, list[Damage]] = {}
         for run in partition_runs.rows_of(scanned.table):
             runs.setdefault(owner[run.path], []).append(run)

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from cklog.engine import Damage
-from cklog.inputs.partitions import Cut, Folder, Gap, Partition
-from cklog.kafka_logs.kernel import Run
-from cklog.kafka_logs.transactions import Place, transactions
+from cklog.inputs.partitions import Folder, Gap, LogCut, Partition
+from cklog.kafka_logs.kernel import BatchRun
+from cklog.kafka_logs.transactions import BatchPlace, transactions
 
 CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file", "unknown-version"})
 """Damage at which a starting broker cuts a log."""
@@ -21,7 +21,7 @@ _HIDING = CUTTING | {"bad-record"}
 """Damage that may have held the marker of a transaction."""
 
 
-def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) -> Partition:
+def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Damage]) -> Partition:
     """The partition of `folder`; `runs` and `damage` are those of its segments, in any order."""
     number = {segment.path: i for i, segment in enumerate(folder.segments)}
     placed = sorted(((number[run.path], run.start), run) for run in runs)
@@ -56,7 +56,7 @@ def partition_of(folder: Folder, runs: Iterable[Run], damage: Sequence[Damage]) 
     )
 
 
-def _end_of(folder: Folder, placed: Sequence[tuple[Place, Run]], segments: int) -> int:
+def _end_of(folder: Folder, placed: Sequence[tuple[BatchPlace, BatchRun]], segments: int) -> int:
     """The offset behind the last batch of the last of the first `segments` segments, its base if it is empty.
 
     A broker looks there alone: base offsets have no checksum, and a wrong one in another segment moves no end.
@@ -66,7 +66,7 @@ def _end_of(folder: Folder, placed: Sequence[tuple[Place, Run]], segments: int) 
     return max([0, *bases[-1:], *(run.next for (segment, _), run in placed if segment == last)])
 
 
-def _first_cut(folder: Folder, broken: Sequence[tuple[Place, str, str]]) -> tuple[Place, str] | None:
+def _first_cut(folder: Folder, broken: Sequence[tuple[BatchPlace, str, str]]) -> tuple[BatchPlace, str] | None:
     """The first damage that a starting broker meets, and what it is."""
     found = [(place, detail) for place, id, detail in broken if id in CUTTING and place[0] >= trusted(folder)]
     return found[0] if found else None
@@ -79,9 +79,9 @@ def trusted(folder: Folder) -> int:
     return sum(segment.base <= (folder.recovery_point or 0) for segment in folder.segments[1:])
 
 
-def _cut(folder: Folder, at: tuple[Place, str], behind: Sequence[Run], restart_end: int) -> Cut:
+def _cut(folder: Folder, at: tuple[BatchPlace, str], behind: Sequence[BatchRun], restart_end: int) -> LogCut:
     (segment, byte), why = at
-    return Cut(
+    return LogCut(
         path=folder.segments[segment].path,
         at=byte,
         why=why,
@@ -97,7 +97,7 @@ def _told(item: Damage) -> bool:
     return item.offset is not None or bool(item.detail)
 
 
-def _overlaps(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[Damage]:
+def _overlaps(folder: Folder, placed: Sequence[tuple[BatchPlace, BatchRun]]) -> list[Damage]:
     """Segments that go on behind the beginning of the next one: not both are of this log."""
     ends = _segment_ends(folder, placed)
     return [
@@ -112,7 +112,7 @@ def _overlaps(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[Damag
     ]
 
 
-def _segment_ends(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[int]:
+def _segment_ends(folder: Folder, placed: Sequence[tuple[BatchPlace, BatchRun]]) -> list[int]:
     """The offset behind the last batch of each segment, its base if it is empty."""
     ends = [segment.base for segment in folder.segments]
     for (segment, _), run in placed:
@@ -121,7 +121,7 @@ def _segment_ends(folder: Folder, placed: Sequence[tuple[Place, Run]]) -> list[i
 
 
 def _gaps(
-    folder: Folder, placed: Sequence[tuple[Place, Run]], broken: Sequence[tuple[Place, str, str]]
+    folder: Folder, placed: Sequence[tuple[BatchPlace, BatchRun]], broken: Sequence[tuple[BatchPlace, str, str]]
 ) -> tuple[Gap, ...]:
     """Where a segment begins behind the end of the one before, and no damage there tells why."""
     ends = _segment_ends(folder, placed)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cklog.inputs.partitions import Fate, Transaction, Transactions
-from cklog.kafka_logs.kernel import Run
+from cklog.inputs.partitions import PartitionTransactions, ProducerTransaction, TransactionFate
+from cklog.kafka_logs.kernel import BatchRun
 
-Place = tuple[int, int]
+BatchPlace = tuple[int, int]
 """A segment's number in its log, and a byte in it."""
 
 
@@ -26,8 +26,8 @@ class _Running:
     bytes: int = 0
     doubt: bool = False
 
-    def told(self, producer: int, end: int | None, fate: Fate) -> Transaction:
-        return Transaction(producer, self.first, end, fate, self.records, self.bytes, self.time, self.doubt)
+    def told(self, producer: int, end: int | None, fate: TransactionFate) -> ProducerTransaction:
+        return ProducerTransaction(producer, self.first, end, fate, self.records, self.bytes, self.time, self.doubt)
 
 
 @dataclass
@@ -36,10 +36,10 @@ class _Fates:
 
     running: dict[int, _Running] = field(default_factory=dict)
     committed: int = 0
-    aborted: list[Transaction] = field(default_factory=list)
-    doubtful: list[Transaction] = field(default_factory=list)
+    aborted: list[ProducerTransaction] = field(default_factory=list)
+    doubtful: list[ProducerTransaction] = field(default_factory=list)
 
-    def data(self, run: Run) -> None:
+    def data(self, run: BatchRun) -> None:
         """More data of a transaction, or the first of one."""
         found = self.running.get(run.producer)
         if found is None:
@@ -50,7 +50,7 @@ class _Fates:
         if found.time is None or (run.first_time is not None and run.first_time < found.time):
             found.time = run.first_time
 
-    def marker(self, run: Run) -> None:
+    def marker(self, run: BatchRun) -> None:
         """The end of a transaction; one without data in this log, or whose data is gone, is none."""
         found = self.running.pop(run.producer, None)
         if found is None:
@@ -68,7 +68,7 @@ class _Fates:
             found.doubt = True
 
 
-def transactions(runs: Sequence[tuple[Place, Run]], damage: Iterable[Place]) -> Transactions:
+def transactions(runs: Sequence[tuple[BatchPlace, BatchRun]], damage: Iterable[BatchPlace]) -> PartitionTransactions:
     """The transactions of a log.
 
     Parameters
@@ -82,7 +82,7 @@ def transactions(runs: Sequence[tuple[Place, Run]], damage: Iterable[Place]) -> 
     begins decides its order. It may not reach over damage either.
     """
     fates = _Fates()
-    events: list[tuple[Place, int, Run | None]] = [(place, 1, run) for place, run in runs]
+    events: list[tuple[BatchPlace, int, BatchRun | None]] = [(place, 1, run) for place, run in runs]
     events += [(place, 0, None) for place in damage]
     for _, _, run in sorted(events, key=lambda event: event[:2]):
         if run is None:
@@ -95,8 +95,8 @@ def transactions(runs: Sequence[tuple[Place, Run]], damage: Iterable[Place]) -> 
     running.sort(key=_by_first)
     doubtful = [*fates.doubtful, *(found for found in running if found.doubt)]
     aborted = sorted(fates.aborted, key=_by_first)
-    return Transactions(fates.committed, tuple(aborted), tuple(running), tuple(doubtful))
+    return PartitionTransactions(fates.committed, tuple(aborted), tuple(running), tuple(doubtful))
 
 
-def _by_first(found: Transaction) -> tuple[int, int]:
+def _by_first(found: ProducerTransaction) -> tuple[int, int]:
     return found.first, found.producer

@@ -8,14 +8,14 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.history.arrays import History
-from cklog.history.records import Records
-from cklog.history.watermarks import Built
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import BuiltHistory
 from cklog.lines.fixpoint import forced
-from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, Step, ZigzagMessage
+from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, RollbackStep, ZigzagMessage
 from cklog.zigzag.paths import Hop
 
 
-def line_entries(records: Records, built: Built, line: Ints) -> tuple[LineEntry, ...]:
+def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) -> tuple[LineEntry, ...]:
     """The checkpoint of every subtask on the line, in order of the subtasks."""
     history = built.history
     rows = history.first[:-1] + line
@@ -37,7 +37,7 @@ def line_entries(records: Records, built: Built, line: Ints) -> tuple[LineEntry,
     return tuple(found)
 
 
-def _uris(records: Records, row: Ints) -> list[str | None]:
+def _uris(records: CheckpointRecords, row: Ints) -> list[str | None]:
     """Where the records say that their checkpoints are; None for rows without a record (-1)."""
     stored = records.table["uri"]
     return [stored[r].as_py() if r >= 0 else None for r in row.tolist()]
@@ -64,19 +64,19 @@ def _ids(history: History, owner: Ints, mask: Any) -> tuple[CheckpointId, ...]:
     return tuple(CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, label) for i, label in pairs)
 
 
-def steps_of(history: History, start: Ints) -> list[Step]:
+def steps_of(history: History, start: Ints) -> list[RollbackStep]:
     """Every rollback with the orphan messages that forced it, by labels."""
     from cklog.lines.rollback_steps import rollback_steps
 
     return [step_of(history, step) for step in rollback_steps(history, start)]
 
 
-def step_of(history: History, step: Any) -> Step:
+def step_of(history: History, step: Any) -> RollbackStep:
     """One rollback by labels instead of indices."""
     label = history.label[history.first[step.subtask] :]
     before = int(label[step.from_])
     operator, subtask = history.subtasks[step.subtask]
-    return Step(
+    return RollbackStep(
         operator,
         subtask,
         from_=None if before < 0 else before,
@@ -85,10 +85,10 @@ def step_of(history: History, step: Any) -> Step:
     )
 
 
-def sentence(step: Step) -> str:
+def sentence(step: RollbackStep) -> str:
     """A rollback in plain words.
 
-    >>> sentence(Step("b", 0, 10, 0, Orphans("a/0->b/0", 2, 7)))
+    >>> sentence(RollbackStep("b", 0, 10, 0, Orphans("a/0->b/0", 2, 7)))
     'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
     """
     sender = step.because.channel.partition("->")[0]
@@ -110,7 +110,7 @@ def is_domino(history: History, start: Ints) -> bool:
     return bool(len(forced(history, lower, everything)[0]))
 
 
-def protocol_of(records: Records) -> Protocol:
+def protocol_of(records: CheckpointRecords) -> Protocol:
     """What the checkpoints say: all coordinated, some forced or with a protocol's index, or neither."""
     kinds = set(records.table["kind"].unique().to_pylist()) - {"volatile"}
     if kinds == {"coordinated"}:

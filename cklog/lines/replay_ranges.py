@@ -20,7 +20,7 @@ from cklog.arrays.spans import Spans
 from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.model import Finding, ReplayRange, SourceOffset
 
 
@@ -101,7 +101,7 @@ def impossible_loops(history: History) -> list[Finding]:
     return found
 
 
-Piece = tuple[int, int, int, int]
+StoredRange = tuple[int, int, int, int]
 """From, to, rows and bytes of a run of messages in a log."""
 
 
@@ -116,7 +116,7 @@ def joined(
     ranges: Ranges,
     islands: pa.Table | None,
     retained: Mapping[str, int],
-    stored: Mapping[str, Sequence[Piece]],
+    stored: Mapping[str, Sequence[StoredRange]],
 ) -> tuple[list[ReplayRange], list[Finding]]:
     """Replay ranges with what the channel logs hold of them; the first of a channel tells what is sent again.
 
@@ -158,7 +158,7 @@ def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
 
 
 def _held(
-    name: str, start: int, end: int, pieces: list[Piece] | None, low: int | None
+    name: str, start: int, end: int, pieces: list[StoredRange] | None, low: int | None
 ) -> tuple[ReplayRange, list[Finding]]:
     """What the log holds of one range; `pieces` None: there is no log; `low` None: the manifest says nothing."""
     inside = [piece for piece in pieces or [] if piece[0] < end and piece[1] > start]
@@ -178,9 +178,9 @@ def _held(
     return ReplayRange(name, start, end, None if unknown else count, None if unknown else size, retained), findings
 
 
-def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Piece], int]]:
+def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], int]]:
     """Islands in the range as (from, to, rows, bytes), and the end of the log after it, by channel."""
-    held: dict[str, tuple[list[Piece], int]] = {}
+    held: dict[str, tuple[list[StoredRange], int]] = {}
     for row in islands.to_pylist() if islands is not None else []:
         inside, after = held.get(row["channel"], ([], 0))
         if row["zone"] == "range":
@@ -191,11 +191,11 @@ def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Piece], int]]:
     return {name: (sorted(inside), after) for name, (inside, after) in held.items()}
 
 
-def _overlap(piece: Piece, start: int, end: int, low: int) -> int:
+def _overlap(piece: StoredRange, start: int, end: int, low: int) -> int:
     return max(0, min(piece[1], end) - max(piece[0], start, low))
 
 
-def _gaps(start: int, end: int, low: int, inside: list[Piece] | None) -> Spans:
+def _gaps(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:
     """Parts of [start, end) that no log holds; without a log (None) only what the manifest says is gone."""
     if inside is None:
         return [(start, min(low, end))] if start < min(low, end) else []
@@ -216,7 +216,7 @@ def _hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
     return Finding("retention-hole", "error", name, text)
 
 
-def sources_of(records: Records, history: History, line: Ints) -> list[SourceOffset]:
+def sources_of(records: CheckpointRecords, history: History, line: Ints) -> list[SourceOffset]:
     """Where each source resumes: the offset at its reader's checkpoint on the line, None = from its start.
 
     A source that a checkpoint does not mention keeps the offset of the checkpoint before it.

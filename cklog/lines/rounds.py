@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
-from cklog.history.records import Records
-from cklog.history.watermarks import MOST_WATERMARKS, UNBOUNDED, Built
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import MOST_WATERMARKS, UNBOUNDED, BuiltHistory
 from cklog.lines.checkpoint_sets import owners
 from cklog.lines.fixpoint import NoConsistentLine, sent_limit
 from cklog.model import Finding, Round
@@ -30,7 +30,7 @@ STRAGGLING = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
+class HistoryRounds:
     """The rounds of a history, in order.
 
     Attributes
@@ -48,7 +48,7 @@ class Rounds:
         return np.flatnonzero((self.line >= 0).all(axis=1))
 
 
-def rounds_of(records: Records, built: Built) -> Rounds:
+def rounds_of(records: CheckpointRecords, built: BuiltHistory) -> HistoryRounds:
     """Return the rounds that records of kind coordinated belong to; without a `round` their number is it.
 
     Of several checkpoints of a subtask in one round the first is taken: it is there as long as any of them.
@@ -65,10 +65,10 @@ def rounds_of(records: Records, built: Built) -> Rounds:
     place = np.searchsorted(numbers, of_row)
     _, first = np.unique(place * len(history.subtasks) + owner, return_index=True)
     line[place[first], owner[first]] = (here - history.first[owner])[first]
-    return Rounds(numbers, line)
+    return HistoryRounds(numbers, line)
 
 
-def round_numbers(records: Records) -> Ints:
+def round_numbers(records: CheckpointRecords) -> Ints:
     """Return the round of each record, -1 where it is not coordinated."""
     kind = records.table["kind"]
     kind = kind.cast(pa.string()) if pa.types.is_dictionary(kind.type) else kind
@@ -90,7 +90,7 @@ def unknown_subtasks(findings: Iterable[Finding], manifest: Mapping[str, Any]) -
     return [Finding("unknown-subtasks", "error", "rounds", message)]
 
 
-def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], tuple[str, ...]]:
+def round_line(history: History, rounds: HistoryRounds) -> tuple[Ints, list[Finding], tuple[str, ...]]:
     """Return the last complete round as a line, or the initial states; with findings and notes on later rounds.
 
     A complete round that is not consistent is a finding, and the round before it is taken.
@@ -110,7 +110,7 @@ def round_line(history: History, rounds: Rounds) -> tuple[Ints, list[Finding], t
     return initial, findings, notes
 
 
-def last_round(history: History, rounds: Rounds) -> tuple[int, list[Finding]]:
+def last_round(history: History, rounds: HistoryRounds) -> tuple[int, list[Finding]]:
     """Return the place of the last round that is complete and consistent, -1 for none; a finding on each later one."""
     findings: list[Finding] = []
     for place in rounds.complete[::-1].tolist():
@@ -121,7 +121,7 @@ def last_round(history: History, rounds: Rounds) -> tuple[int, list[Finding]]:
     return -1, findings
 
 
-def consistent_rounds(history: History, rounds: Rounds) -> Ints:
+def consistent_rounds(history: History, rounds: HistoryRounds) -> Ints:
     """Return the places of the rounds that can be restarted from: complete, without an orphan message."""
     places = rounds.complete.tolist()
     return np.array([place for place in places if not len(_orphaned(history, rounds.line[place]))], np.int64)
@@ -133,7 +133,7 @@ def _orphaned(history: History, line: Ints) -> Ints:
     return np.flatnonzero(history.received_of(line) > sent)
 
 
-def _inconsistent(history: History, rounds: Rounds, place: int, channel: int) -> Finding:
+def _inconsistent(history: History, rounds: HistoryRounds, place: int, channel: int) -> Finding:
     number, line = int(rounds.number[place]), rounds.line[place]
     name, sender = history.channels[channel], history.subtasks[history.src[channel]]
     received, sent = int(history.received_of(line)[channel]), int(history.sent_of(line)[channel])
@@ -147,21 +147,21 @@ def _inconsistent(history: History, rounds: Rounds, place: int, channel: int) ->
     return Finding("inconsistent-round", "error", f"round {number}", message)
 
 
-def _notes(history: History, rounds: Rounds, taken: int) -> list[str]:
+def _notes(history: History, rounds: HistoryRounds, taken: int) -> list[str]:
     lead = "no coordinated round is complete and consistent" if taken < 0 else f"round {rounds.number[taken]} is used"
     incomplete = np.setdiff1d(np.arange(len(rounds.number)), rounds.complete)
     later = incomplete[incomplete > taken].tolist()
     return [lead, *(f"round {rounds.number[p]} is incomplete: {missing(history, rounds, p)}" for p in later[-3:])]
 
 
-def missing(history: History, rounds: Rounds, place: int) -> str:
+def missing(history: History, rounds: HistoryRounds, place: int) -> str:
     """The subtasks without a usable checkpoint of a round, the first few by name."""
     lacking = np.flatnonzero(rounds.line[place] < 0).tolist()
     names = ", ".join(str(history.subtasks[i]) for i in lacking[:5])
     return f"{names}{f' and {len(lacking) - 5} more' if len(lacking) > 5 else ''} missing"
 
 
-def described(history: History, rounds: Rounds) -> list[Round]:
+def described(history: History, rounds: HistoryRounds) -> list[Round]:
     """Return every round with its times.
 
     `span_ms` goes from its first checkpoint to its last: how long its alignment took. The slowest channel leads to
@@ -180,7 +180,7 @@ def _judged(row: Round, limit: float) -> Round:
     return replace(row, state="straggling") if slow else row
 
 
-def _described(history: History, rounds: Rounds, place: int) -> Round:
+def _described(history: History, rounds: HistoryRounds, place: int) -> Round:
     line = rounds.line[place]
     there = np.flatnonzero(line >= 0)
     time = np.full(len(line), -1)

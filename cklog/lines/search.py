@@ -10,8 +10,8 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound, SelfCheckFailed, UsageError
 from cklog.history.arrays import History
-from cklog.history.records import Records
-from cklog.history.watermarks import Built
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import message_words, protocol_of, sentence, step_of, zigzag_message
 from cklog.lines.fixpoint import NoConsistentLine, forced, recovery_line
 from cklog.lines.rounds import round_line, rounds_of
@@ -31,7 +31,7 @@ class Searched:
     notes: tuple[str, ...] = ()
 
 
-def search_line(records: Records, built: Built, question: Question) -> Searched:
+def search_line(records: CheckpointRecords, built: BuiltHistory, question: Question) -> Searched:
     """Find the line that a question asks for.
 
     A coordinated job without survivors restarts from its last complete round, whatever is newer.

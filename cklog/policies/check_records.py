@@ -21,9 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cklog.arrays.types import Ints
 from cklog.errors import UsageError
-
-I64 = NDArray[np.int64]
 
 OPEN, CHECK, RESULT, EMIT = range(4)
 """Kinds of records, in the order of the words open, check, result, emit."""
@@ -84,7 +83,7 @@ class Targets(Pace):
             if target is not None and not target >= 0:
                 raise UsageError(f"the target {name} is {target:g}: it cannot be met")
 
-    def choose(self, q: I64, u: I64, open_windows: int, age_s: float) -> int:
+    def choose(self, q: Ints, u: Ints, open_windows: int, age_s: float) -> int:
         """The smallest number of checks that meets both targets, else all; `q[i]`, `u[i]` after i checks.
 
         >>> Targets(q=9).choose(np.array([12, 11, 9, 9]), np.array([5, 4, 2, 0]), 3, 1.0)
@@ -140,7 +139,7 @@ class CostBenefit(Pace):
         if not (self.load_s_per_record >= 0 and self.replay_s_per_tuple >= 0):
             raise UsageError("the time per record loaded or tuple replayed cannot be negative")
 
-    def choose(self, q: I64, u: I64, open_windows: int, age_s: float) -> int:
+    def choose(self, q: Ints, u: Ints, open_windows: int, age_s: float) -> int:
         """The number of checks that saves most; `q[i]`, `u[i]` after i checks, `age_s` of the oldest footprint."""
         return int(self.saved_s(q, u, age_s).argmax())
 
@@ -148,14 +147,14 @@ class CostBenefit(Pace):
         """Never known before the gain of all checks is: a single one may gain nothing, and many of them a lot."""
         return False
 
-    def saved_s(self, q: I64, u: I64, age_s: float) -> NDArray[np.float64]:
+    def saved_s(self, q: Ints, u: Ints, age_s: float) -> NDArray[np.float64]:
         """Seconds saved by 0, 1, 2, … checks, shape of `q`."""
         sooner = self.load_s_per_record * (q[0] - q) + self.replay_s_per_tuple * (u[0] - u)
         saved: NDArray[np.float64] = age_s / self.mtbf_s * sooner - self.cost_us / 1e6 * np.arange(len(q))
         return saved
 
 
-Policy = Targets | CostBenefit
+CheckPolicy = Targets | CostBenefit
 
 
 def _or_infinity(target: float | None) -> float:
@@ -191,7 +190,7 @@ class Ledger:
         self._rows = np.zeros((3, _FIRST_ROWS), np.int64)  # window, input, ms of each record kept
         self._newest = np.full(_FIRST_ROWS, -1)  # position of the footprint per window code, -1: not open
 
-    def append(self, kinds: NDArray[np.integer], windows: I64, inputs: I64, times_ms: I64) -> None:
+    def append(self, kinds: NDArray[np.integer], windows: Ints, inputs: Ints, times_ms: Ints) -> None:
         """Add records to the log's end: shape (records,) each; the window of an `emit` record is ignored."""
         if not len(kinds):
             return
@@ -206,7 +205,7 @@ class Ledger:
             kinds, windows, positions = kinds[own], windows[own], positions[own]
         self._leave_footprints(kinds, windows, positions)
 
-    def _leave_footprints(self, kinds: NDArray[np.integer], windows: I64, positions: I64) -> None:
+    def _leave_footprints(self, kinds: NDArray[np.integer], windows: Ints, positions: Ints) -> None:
         """The last record of each window decides: a result closes it, another is its footprint."""
         if len(windows) and (short := int(windows.max()) + 1 - len(self._newest)) > 0:
             more = np.full(max(short, len(self._newest)), -1)
@@ -231,7 +230,7 @@ class Ledger:
         """u: tuples processed after the oldest footprint of an open window; 0 if none is open."""
         return int(self._after_checks(self._footprints(1))[1][0])
 
-    def check(self, policy: Policy, budget: int | None = None) -> I64:
+    def check(self, policy: CheckPolicy, budget: int | None = None) -> Ints:
         """Write one round of checks as `policy` chooses; returns the windows checked, in log order.
 
         The checks carry the number and timestamp of the tuple last processed. `budget` is the most that are written
@@ -244,12 +243,12 @@ class Ledger:
         age_s = (self.time_ms - int(self._rows[_TIME, oldest[0] - self._kept_from])) / 1000
         q, u = self._after_checks(oldest)
         chosen = policy.choose(q[: most + 1], u[: most + 1], self.open_windows, age_s)
-        windows: I64 = self._rows[_WINDOW, oldest[:chosen] - self._kept_from]
+        windows: Ints = self._rows[_WINDOW, oldest[:chosen] - self._kept_from]
         inputs, times = np.full(chosen, self.input), np.full(chosen, self.time_ms)
         self.append(np.full(chosen, CHECK), windows, inputs, times)
         return windows
 
-    def _after_checks(self, oldest: I64) -> tuple[I64, I64]:
+    def _after_checks(self, oldest: Ints) -> tuple[Ints, Ints]:
         """q and u after 0, 1, 2, … checks, given the positions of the oldest footprints; shape (positions + 1,).
 
         After as many checks as there are positions, the first of these checks is the oldest footprint: the last
@@ -259,10 +258,10 @@ class Ledger:
         inputs = np.append(self._rows[_INPUT, oldest - self._kept_from], self.input)
         return q, self.input - inputs
 
-    def _footprints(self, wanted: int) -> I64:
+    def _footprints(self, wanted: int) -> Ints:
         """Log positions of the `wanted` oldest footprints of open windows, ascending; of all if fewer are open."""
         wanted = min(wanted, self.open_windows)
-        found: list[I64] = [np.zeros(0, np.int64)]
+        found: list[Ints] = [np.zeros(0, np.int64)]
         count, at, step = 0, self._oldest, _FIRST_STEP
         while count < wanted:
             end = min(at + step, self.length)

@@ -23,12 +23,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Floats, Ints, Mask
 from cklog.errors import UsageError
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-By = Literal["time", "size"]
+BenefitMeasure = Literal["time", "size"]
 
 LOGGING = 0.1
 """What tracking the changes of a delta costs, as a part of the delta: the patent's overestimate."""
@@ -59,7 +57,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DeltaLimits:
     """What bounds D. None: no such bound. `ratio` of bytes to bytes; times in ms."""
 
     ratio: float = 1.5
@@ -93,7 +91,7 @@ class Prices:
     base_ms: Floats | None
     delta_ms: Floats | None
 
-    def measure(self, by: By) -> tuple[Floats, Floats]:
+    def measure(self, by: BenefitMeasure) -> tuple[Floats, Floats]:
         """Prices of bases and deltas in ms or bytes."""
         pair = (self.base_ms, self.delta_ms) if by == "time" else (self.base_bytes, self.delta_bytes)
         assert pair[0] is not None
@@ -171,7 +169,7 @@ def _averaged(average: Floats, price: Floats, took: Mask) -> Floats:
     return np.where(took, WEIGHT * price + (1 - WEIGHT) * known, average)
 
 
-def scheduled(prices: Prices, limits: Limits, by: By) -> Schedule:
+def scheduled(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Schedule:
     """What the method would have done along a history, from the prices of what it had taken by then.
 
     O(n) steps over all columns at once, each of them the method for one checkpoint of every subtask.
@@ -187,7 +185,7 @@ def scheduled(prices: Prices, limits: Limits, by: By) -> Schedule:
 class _Method:
     """The state of the method at one checkpoint of s subtasks; every array has shape (s,)."""
 
-    def __init__(self, prices: Prices, limits: Limits, by: By) -> None:
+    def __init__(self, prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> None:
         count = len(prices.count)
         self._limits = limits
         self._by = by

@@ -19,7 +19,7 @@ from cklog.errors import NotFound
 from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import owners
 from cklog.lines.entries import protocol_of
-from cklog.lines.rounds import Rounds, completed_at, consistent_rounds, rounds_of
+from cklog.lines.rounds import HistoryRounds, completed_at, consistent_rounds, rounds_of
 from cklog.lines.search import no_initial_line
 from cklog.model import Answer
 from cklog.model.question import Question
@@ -35,7 +35,7 @@ MOMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class FailureAt:
     """A failure of everything at `time` (ms), right after the checkpoints of that time were taken.
 
     Of `stored` checkpoints (initial states not counted) it would have rolled `rolled_past` past; `subtasks_back`
@@ -59,9 +59,9 @@ class FailuresOverTime:
     """Moments in order; `times` is how many different ones the history has, `worst` the one with most rolled past."""
 
     times: int
-    worst: Moment | None
+    worst: FailureAt | None
     total_dominoes: int
-    moments: tuple[Moment, ...]
+    moments: tuple[FailureAt, ...]
 
 
 def failures_answer(log: EventLog, question: Question, times: Sequence[int] | None) -> Answer:
@@ -83,7 +83,7 @@ def failures_answer(log: EventLog, question: Question, times: Sequence[int] | No
 
 
 def failures_over_time(
-    history: History, rounds: Rounds | None = None, at: Sequence[int] | None = None, most: int = MOMENTS
+    history: History, rounds: HistoryRounds | None = None, at: Sequence[int] | None = None, most: int = MOMENTS
 ) -> FailuresOverTime:
     """Return what a failure of all subtasks at each checkpoint time of `history`, or at moments `at`, would have cost.
 
@@ -145,7 +145,7 @@ def _kept_from(history: History, taken: Ints) -> Ints:
     return greatest_reaching(history, staircases(history), end)
 
 
-def _kept_by_rounds(history: History, taken: Ints, rounds: Rounds) -> Ints:
+def _kept_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) -> Ints:
     """The same where a complete round is the line: when the first round was complete that lies above the interval."""
     complete = rounds.line[consistent_rounds(history, rounds)]
     when = np.append(completed_at(complete, taken, history), NEVER)
@@ -165,7 +165,7 @@ def _worst_of_stretches(rolled: Ints, most: int) -> Ints:
     return order[first]
 
 
-def _moment(history: History, taken: Ints, kept: Ints, time: int) -> Moment:
+def _moment(history: History, taken: Ints, kept: Ints, time: int) -> FailureAt:
     owner, n = owners(history), len(history.subtasks)
     newest = np.bincount(owner[taken <= time], minlength=n) - 1  # the initial state is always there
     line = np.bincount(owner[kept <= time], minlength=n)
@@ -174,7 +174,7 @@ def _moment(history: History, taken: Ints, kept: Ints, time: int) -> Moment:
     chosen = history.time[history.first[:-1] + line]
     lost = None if (chosen[back] < 0).any() else int((time - chosen[back]).max(initial=0))
     farthest = int(np.argmax(distance))
-    return Moment(
+    return FailureAt(
         time=time,
         stored=int(newest.sum()),
         rolled_past=int(distance.sum()),

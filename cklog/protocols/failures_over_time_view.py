@@ -6,7 +6,7 @@ from typing import Any
 
 from cklog.model import Answer
 from cklog.model.wording import utc
-from cklog.protocols.failures_over_time import FailuresOverTime, Moment
+from cklog.protocols.failures_over_time import FailureAt, FailuresOverTime
 from cklog.render.curve import figure
 from cklog.render.view import Section, View
 
@@ -27,7 +27,7 @@ def failures_view(answer: Answer) -> View:
     return View(_headline(found), (shown,), figures=_figures(found), data=every)
 
 
-def _row(moment: Moment) -> tuple[Any, ...]:
+def _row(moment: FailureAt) -> tuple[Any, ...]:
     return (
         utc(moment.time),
         moment.stored,

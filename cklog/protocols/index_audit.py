@@ -19,12 +19,11 @@ from typing import Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound, SelfCheckFailed
 from cklog.history.arrays import History
-from cklog.history.records import Records
-from cklog.history.watermarks import Built
-from cklog.lines.checkpoint_sets import Mask
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import message_words, zigzag_message
 from cklog.model import Answer, AuditResult, CheckpointId, Finding, IndexBreach
 from cklog.model.question import Question
@@ -89,7 +88,7 @@ def audit_answer(log: EventLog, question: Question, most: int) -> Answer:
     return log.answer_from("audit-cic", result, evidence)
 
 
-def logged_index(records: Records, built: Built) -> tuple[Ints, Mask]:
+def logged_index(records: CheckpointRecords, built: BuiltHistory) -> tuple[Ints, Mask]:
     """Return the index of every row, and where a record states it; elsewhere that of the row before, 0 at first."""
     stated = pc.fill_null(records.table["index"], -1).to_numpy()
     index = np.where(built.row >= 0, np.append(stated, -1)[built.row], -1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cklog.arrays.types import Ints
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
 from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, InputUsed, Subtask
@@ -17,8 +18,8 @@ from cklog.model.verdict import answer
 from cklog.queues.census import census
 from cklog.queues.findings import findings_of
 from cklog.queues.forward import forward_findings
-from cklog.queues.judge import Judgement, Proof, judge
-from cklog.queues.log import EMIT, TYPES, UNKNOWN, Ints, Log, Queue, TailReader
+from cklog.queues.judge import Proof, QueueJudgement, judge
+from cklog.queues.log import EMIT, TYPES, UNKNOWN, Queue, QueueLog, TailReader
 from cklog.queues.over_time.findings import over_time_findings
 from cklog.queues.over_time.timeline import over_time
 from cklog.queues.upstream import Upstream
@@ -32,7 +33,7 @@ class Reconstruction:
     """A judged queue and what was said on the way. `proof` is the queue's own, unless the upstream lacks tuples."""
 
     queue: Queue
-    judged: Judgement
+    judged: QueueJudgement
     findings: tuple[Finding, ...]
     bytes_read: int
     proof: Proof
@@ -205,7 +206,7 @@ def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
     )
 
 
-def _places(log: Log, oldest: int) -> int:
+def _places(log: QueueLog, oldest: int) -> int:
     """Records from `oldest` to the tail; where records are numbered, those that are missing count too."""
     if oldest < len(log) and (log.pos[oldest:] != UNKNOWN).all():
         return int(log.pos[-1] - log.pos[oldest]) + 1
@@ -256,12 +257,12 @@ def _state(found: Reconstruction, row: int, text: str) -> Any:
         raise CorruptInput(f"{place}: state is no JSON", "the window cannot be loaded; look for another copy") from None
 
 
-def _pos(log: Log, row: int) -> int | None:
+def _pos(log: QueueLog, row: int) -> int | None:
     found = int(log.pos[row])
     return None if found == UNKNOWN else found
 
 
-def _input(log: Log, numbers: Ints) -> int | dict[str, int] | None:
+def _input(log: QueueLog, numbers: Ints) -> int | dict[str, int] | None:
     """Input numbers as the records give them: one, one per channel, or none."""
     if not log.channels:
         return None

@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage
 from cklog.inputs.damage import damage_findings
 from cklog.model import Finding, Subtask, Where
-from cklog.queues.judge import Hole, Judgement, lost_results
-from cklog.queues.log import CONTROL, UNKNOWN, Ints, Log
+from cklog.queues.judge import QueueHole, QueueJudgement, lost_results
+from cklog.queues.log import CONTROL, UNKNOWN, QueueLog
 
 _NAMED = 5
 _HOLES_TOLD = 20
 
 
-def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
+def findings_of(subtask: Subtask, judged: QueueJudgement) -> tuple[Finding, ...]:
     """Every finding about the part of the queue that was looked at."""
     return (
         *damage_findings(_damage(judged)),
@@ -29,19 +30,19 @@ def findings_of(subtask: Subtask, judged: Judgement) -> tuple[Finding, ...]:
     )
 
 
-def _empty(subtask: Subtask, log: Log) -> Iterator[Finding]:
+def _empty(subtask: Subtask, log: QueueLog) -> Iterator[Finding]:
     if not len(log):
         message = f"{subtask}: its queue holds no record: nothing to load, and all input is replayed from its start"
         yield Finding("empty-queue", "warning", str(subtask), message)
 
 
-def _damage(judged: Judgement) -> list[Damage]:
+def _damage(judged: QueueJudgement) -> list[Damage]:
     """Damage from the first record at or after T on: what lies before it cannot matter."""
     log = judged.log
     return [d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= judged.start]
 
 
-def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
+def _hole(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
     where = (Where(log.paths[log.file[hole.before]], int(log.offset[hole.before])),)
     between = f"between {_named(log, hole.after)} and {_named(log, hole.before)}"
     if hole.kind == "order":
@@ -63,7 +64,7 @@ def _hole(subtask: Subtask, log: Log, hole: Hole) -> Finding:
     return Finding("output-gap", "error", str(subtask), f"{subtask}: {count} missing {between}{most}", where)
 
 
-def _more_holes(subtask: Subtask, log: Log, holes: Sequence[Hole]) -> Iterator[Finding]:
+def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> Iterator[Finding]:
     if holes:
         first = f"the first between {_named(log, holes[0].after)} and {_named(log, holes[0].before)}"
         message = f"{subtask}: {len(holes)} more places where records are missing or N is wrong, {first}"
@@ -74,7 +75,7 @@ def _are(count: int) -> str:
     return f"{count} record is" if count == 1 else f"{count} records are"
 
 
-def _named(log: Log, row: int) -> str:
+def _named(log: QueueLog, row: int) -> str:
     """A record by its number, or by its place."""
     if row < 0:
         return "the start of the queue"
@@ -83,7 +84,7 @@ def _named(log: Log, row: int) -> str:
     return f"byte {int(log.offset[row])} of {log.paths[log.file[row]]}"
 
 
-def _doubts(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
+def _doubts(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
     log, subject = judged.log, str(subtask)
     if judged.proof == "lost" and not judged.missing:
         message = (
@@ -122,16 +123,16 @@ def _doubts(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
         yield Finding("lost-result", "error", subject, message, _places(log, gone))
 
 
-def _names(log: Log, rows: Ints) -> str:
+def _names(log: QueueLog, rows: Ints) -> str:
     named = log.windows_of(rows[:_NAMED])
     return ", ".join(named) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
 
-def _places(log: Log, rows: Ints) -> tuple[Where, ...]:
+def _places(log: QueueLog, rows: Ints) -> tuple[Where, ...]:
     return tuple(Where(log.paths[log.file[r]], int(log.offset[r])) for r in rows[:100].tolist())
 
 
-def _ties(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
+def _ties(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
     """Without input numbers, records of one timestamp may come from one tuple or from several."""
     log = judged.log
     if log.channels:
@@ -148,7 +149,7 @@ def _ties(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
         yield Finding("ambiguous-tie", "error", str(subtask), message)
 
 
-def _backwards(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
+def _backwards(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
     """Input numbers, timestamps and record numbers never fall along a queue."""
     log, since = judged.log, judged.start
     for what, column in _rising(log):
@@ -160,7 +161,7 @@ def _backwards(subtask: Subtask, judged: Judgement) -> Iterator[Finding]:
             yield Finding("output-order", "error", str(subtask), message, where)
 
 
-def _rising(log: Log) -> Iterable[tuple[str, Ints]]:
+def _rising(log: QueueLog) -> Iterable[tuple[str, Ints]]:
     names: Sequence[str] = log.channels
     columns = [(f"input{' of ' + name if name else ''}", log.input[:, i]) for i, name in enumerate(names)]
     if not (log.pos == UNKNOWN).any():

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.types import Ints
 from cklog.engine import Engine, Reduce, Scan
 from cklog.model import Finding
-from cklog.queues.judge import Judgement
-from cklog.queues.log import CHECK, OPEN, RESULT, Ints, Queue, kinds_of
+from cklog.queues.judge import QueueJudgement
+from cklog.queues.log import CHECK, OPEN, RESULT, Queue, kinds_of
 
 BY_PLACE = ("type", "window", "_path", "_offset")
 BY_POS = ("type", "window", "pos")
@@ -97,7 +98,7 @@ def scan_of(queue: Queue, split_bytes: int, names: Iterable[str] | None = None) 
     return Scan(splits, "outputs", columns, kernel, LAST, reduce, trim, ("last", 4, RESULT))
 
 
-def forward_findings(queue: Queue, judged: Judgement, engine: Engine, split_bytes: int) -> list[Finding]:
+def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split_bytes: int) -> list[Finding]:
     """Compare the windows that are open by the whole log with those found from its end."""
     whole = set(engine.run(scan_of(queue, split_bytes)).table["window"].to_pylist())
     tail = set(judged.log.windows_of(judged.open))

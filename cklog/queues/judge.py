@@ -20,13 +20,14 @@ from typing import Literal
 
 import numpy as np
 
-from cklog.queues.log import DELTA, OPEN, RESULT, UNKNOWN, Flags, Ints, Log
+from cklog.arrays.types import Ints, Mask
+from cklog.queues.log import DELTA, OPEN, RESULT, UNKNOWN, QueueLog
 
 Proof = Literal["proven", "after-replay", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class QueueHole:
     """Records are missing behind record `after` (-1: the head) and before record `before`.
 
     `lost` is their number and `net` what they did to the number of open windows, None where nothing tells.
@@ -57,7 +58,7 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class QueueJudgement:
     """What the end of a queue proves; rows number the records of `log`.
 
     `open` are the last footprints of open windows, oldest first, `closed` the results that must be remembered
@@ -66,7 +67,7 @@ class Judgement:
     that mattered, `ghosts` rows of `open` that may have closed, `missing` windows that are open and not here.
     """
 
-    log: Log
+    log: QueueLog
     proof: Proof
     open_windows: int
     open: Ints
@@ -74,13 +75,13 @@ class Judgement:
     start: int
     at: Ints | None
     ts: int | None
-    holes: tuple[Hole, ...]
+    holes: tuple[QueueHole, ...]
     ghosts: Ints
     missing: int
     contradicts: bool
 
 
-def judge(log: Log, open_tail: int | None) -> Judgement | None:
+def judge(log: QueueLog, open_tail: int | None) -> QueueJudgement | None:
     """The eventual checkpoint at the tail of `log`, or None: read further back.
 
     Parameters
@@ -93,7 +94,7 @@ def judge(log: Log, open_tail: int | None) -> Judgement | None:
         return _of_nothing(log)
     log = _without_repeats(log)
     holes = _all_holes(log)
-    needed: tuple[Hole, ...] = ()
+    needed: tuple[QueueHole, ...] = ()
     for attempt in range(_ROUNDS + 1):
         if attempt == _ROUNDS:
             needed = tuple(holes)
@@ -110,7 +111,7 @@ def judge(log: Log, open_tail: int | None) -> Judgement | None:
     return judged
 
 
-def _before(judged: Judgement) -> Judgement | None:
+def _before(judged: QueueJudgement) -> QueueJudgement | None:
     """The same question for the moment where the replay begins.
 
     A window that is open then and that no record shows, for its open record went into an older hole and its result
@@ -126,12 +127,14 @@ def _before(judged: Judgement) -> Judgement | None:
     return _judged(prefix, max(count, 0), _all_holes(prefix), ())
 
 
-def _all_holes(log: Log) -> list[Hole]:
+def _all_holes(log: QueueLog) -> list[QueueHole]:
     holes = holes_of(log)
     return sorted([*holes, *_out_of_order(log, holes)], key=_place)
 
 
-def _judged(log: Log, expected: int, holes: list[Hole], needed: tuple[Hole, ...]) -> Judgement | None:
+def _judged(
+    log: QueueLog, expected: int, holes: list[QueueHole], needed: tuple[QueueHole, ...]
+) -> QueueJudgement | None:
     """What the tail proves, with a replay from before the holes `needed` and before all that it meets by itself."""
     last = newest_of_windows(log)
     footprints = last[log.type[last] < RESULT][::-1]  # newest first
@@ -163,10 +166,10 @@ _HOLES = 1000
 class _View:
     """How far down a search looks: `results` lost records may have closed windows (None: any number)."""
 
-    log: Log
+    log: QueueLog
     footprints: Ints
     expected: int
-    holes: tuple[Hole, ...]
+    holes: tuple[QueueHole, ...]
     results: int | None = 0
 
     def open(self) -> Ints:
@@ -198,12 +201,12 @@ class _View:
         return start if start or self.log.from_head else None
 
 
-def _numbers(log: Log) -> Ints:
+def _numbers(log: QueueLog) -> Ints:
     """What orders the input: its numbers, or timestamps where records have none."""
     return log.input if log.channels else log.ts[:, None]
 
 
-def _decided(view: _View, start: int, last: Ints) -> Judgement:
+def _decided(view: _View, start: int, last: Ints) -> QueueJudgement:
     """What a view proves. Its footprints are N windows, or more of which some have closed, or all there are."""
     log, found, since = view.log, view.open(), view.since()
     results, opens = _doubt(log, view.holes, start)
@@ -217,7 +220,7 @@ def _decided(view: _View, start: int, last: Ints) -> Judgement:
     elif before_head and (missing or results != 0):
         proof = "lost"
     behind = max((hole.before for hole in view.holes), default=0)
-    return Judgement(
+    return QueueJudgement(
         log=log,
         proof=proof,
         open_windows=view.expected,
@@ -233,19 +236,19 @@ def _decided(view: _View, start: int, last: Ints) -> Judgement:
     )
 
 
-def _doubt(log: Log, holes: tuple[Hole, ...], first: int) -> tuple[int | None, int | None]:
+def _doubt(log: QueueLog, holes: tuple[QueueHole, ...], first: int) -> tuple[int | None, int | None]:
     """The most results and open records that are lost and that no later record of their window makes up for."""
     known_results, known_opens = _accounted(log, holes, first)
     return _rest([h.results for h in holes], known_results), _rest([h.opens for h in holes], known_opens)
 
 
-def _of_nothing(log: Log) -> Judgement:
+def _of_nothing(log: QueueLog) -> QueueJudgement:
     """A queue in which no record has become durable: nothing to load, everything to replay."""
     none = log.type
-    return Judgement(log, "after-replay", 0, none, none, 0, None, None, (), none, 0, False)
+    return QueueJudgement(log, "after-replay", 0, none, none, 0, None, None, (), none, 0, False)
 
 
-def newest_of_windows(log: Log) -> Ints:
+def newest_of_windows(log: QueueLog) -> Ints:
     """The row of each window's newest record that decides, in log order. Data that closes nothing decides nothing."""
     decides = np.flatnonzero(log.type <= RESULT)
     newest = np.full(len(log.names) + 1, -1)
@@ -254,7 +257,7 @@ def newest_of_windows(log: Log) -> Ints:
     return found
 
 
-def _place(hole: Hole) -> tuple[int, int]:
+def _place(hole: QueueHole) -> tuple[int, int]:
     return hole.after, hole.before
 
 
@@ -263,7 +266,7 @@ def _rest(parts: list[int | None], known: int) -> int | None:
     return None if None in parts else max(sum(part or 0 for part in parts) - known, 0)
 
 
-def _accounted(log: Log, holes: tuple[Hole, ...], first: int) -> tuple[int, int]:
+def _accounted(log: QueueLog, holes: tuple[QueueHole, ...], first: int) -> tuple[int, int]:
     """Results and open records that the grammar (open check* result)* of a window shows to be in a hole.
 
     They belong to windows with a record behind the hole, so they make no ghost and no missing window.
@@ -274,7 +277,7 @@ def _accounted(log: Log, holes: tuple[Hole, ...], first: int) -> tuple[int, int]
     return int((straddles & result_lost).sum()), int((straddles & open_lost).sum())
 
 
-def lost_results(judged: Judgement) -> Ints:
+def lost_results(judged: QueueJudgement) -> Ints:
     """Open records of windows whose result before must be among the lost records."""
     earlier, later = _pairs(judged.log, judged.start)
     result_lost, _ = _broken(judged.log, earlier, later)
@@ -282,16 +285,16 @@ def lost_results(judged: Judgement) -> Ints:
     return found
 
 
-def _straddle(earlier: Ints, later: Ints, holes: list[Hole]) -> Flags:
+def _straddle(earlier: Ints, later: Ints, holes: list[QueueHole]) -> Mask:
     """Pairs of rows with a hole between them."""
     after = np.array([hole.after for hole in holes], np.int64)
     before = np.array([*(hole.before for hole in holes), np.iinfo(np.int64).max])
     nearest = np.minimum.accumulate(before[::-1])[::-1]  # where the first hole at or behind a row ends
-    found: Flags = nearest[np.searchsorted(after, earlier)] <= later
+    found: Mask = nearest[np.searchsorted(after, earlier)] <= later
     return found
 
 
-def _pairs(log: Log, first: int) -> tuple[Ints, Ints]:
+def _pairs(log: QueueLog, first: int) -> tuple[Ints, Ints]:
     """Rows of successive deciding records of one window, from row `first` on."""
     rows = first + np.flatnonzero(log.type[first:] <= RESULT)
     order = rows[np.argsort(log.window[rows], kind="stable")]
@@ -299,13 +302,13 @@ def _pairs(log: Log, first: int) -> tuple[Ints, Ints]:
     return order[:-1][same], order[1:][same]
 
 
-def _broken(log: Log, earlier: Ints, later: Ints) -> tuple[Flags, Flags]:
+def _broken(log: QueueLog, earlier: Ints, later: Ints) -> tuple[Mask, Mask]:
     """Pairs between which a result, or an open record, of their window must be missing."""
     opens, closes = log.type[later] == OPEN, log.type[earlier] == RESULT
     return opens & ~closes, ~opens & closes
 
 
-def _open_before_head(log: Log, holes: tuple[Hole, ...]) -> int:
+def _open_before_head(log: QueueLog, holes: tuple[QueueHole, ...]) -> int:
     """Windows that were open before the first record of the log, unless a hole at the head explains them."""
     known = np.flatnonzero(log.open_windows != UNKNOWN)
     if not len(known) or any(hole.after < 0 for hole in holes):
@@ -314,20 +317,20 @@ def _open_before_head(log: Log, holes: tuple[Hole, ...]) -> int:
     return 0 if before else max(int(_baselines(log)[known[0]]), 0)
 
 
-def _is_trimmed(log: Log, holes: tuple[Hole, ...]) -> bool:
+def _is_trimmed(log: QueueLog, holes: tuple[QueueHole, ...]) -> bool:
     """Whether older records were there: windows are open before the first one, or it is not number 0 or 1."""
     if not log.from_head or any(hole.after < 0 for hole in holes):
         return False
     return bool(log.pos[0] > 1) or _open_before_head(log, holes) > 0
 
 
-def _baselines(log: Log) -> Ints:
+def _baselines(log: QueueLog) -> Ints:
     """N less what all records up to here did to it: constant along a whole log."""
     found: Ints = log.open_windows - np.cumsum(DELTA[log.type])
     return found
 
 
-def holes_of(log: Log) -> list[Hole]:
+def holes_of(log: QueueLog) -> list[QueueHole]:
     """Every place where records are missing: unreadable bytes, a jump of `pos`, a jump of N."""
     jump = np.diff(log.pos)
     counted = (log.pos[1:] != UNKNOWN) & (log.pos[:-1] != UNKNOWN)
@@ -341,16 +344,16 @@ def holes_of(log: Log) -> list[Hole]:
     for row in rows[-_HOLES:].tolist():
         known = bool(counted[row - 1]) if row else log.pos[0] != UNKNOWN
         lost = int(log.pos[row] - (log.pos[row - 1] if row else -1)) - 1 if known else None
-        found.append(Hole(row - 1, row, lost, None, "damage" if row in details else "pos", details.get(row, "")))
+        found.append(QueueHole(row - 1, row, lost, None, "damage" if row in details else "pos", details.get(row, "")))
     return _with_net(log, _as_one(rows[:-_HOLES] - 1, rows[:-_HOLES], "pos") + found)
 
 
-def _as_one(after: Ints, before: Ints, kind: Literal["pos", "count", "order"]) -> list[Hole]:
+def _as_one(after: Ints, before: Ints, kind: Literal["pos", "count", "order"]) -> list[QueueHole]:
     """Many holes as one, in which anything may have been lost."""
-    return [Hole(int(after.min()), int(before.max()), None, None, kind)] if len(after) else []
+    return [QueueHole(int(after.min()), int(before.max()), None, None, kind)] if len(after) else []
 
 
-def _with_net(log: Log, holes: list[Hole]) -> list[Hole]:
+def _with_net(log: QueueLog, holes: list[QueueHole]) -> list[QueueHole]:
     """The holes with what N says about them, and those that only N shows."""
     known = np.flatnonzero(log.open_windows != UNKNOWN)
     if not len(known):
@@ -366,20 +369,20 @@ def _with_net(log: Log, holes: list[Hole]) -> list[Hole]:
     breaks = np.flatnonzero((np.diff(base) != 0) & (sizes[1 : len(known)] == 0) & ~_uncounted(log, known, base)) + 1
     found += _as_one(known[breaks[:-_HOLES] - 1], known[breaks[:-_HOLES]], "count")
     found += [
-        Hole(int(known[k - 1]), int(known[k]), None, int(base[k] - base[k - 1]), "count")
+        QueueHole(int(known[k - 1]), int(known[k]), None, int(base[k] - base[k - 1]), "count")
         for k in breaks[-_HOLES:].tolist()
     ]
     return sorted(found, key=_place)
 
 
-def _uncounted(log: Log, known: Ints, base: Ints) -> Flags:
+def _uncounted(log: QueueLog, known: Ints, base: Ints) -> Mask:
     """Results after which nothing is open, of windows that were never counted: operators without footprints."""
     rows = known[1:]
-    found: Flags = (np.diff(base) == 1) & (log.type[rows] == RESULT) & (log.open_windows[rows] == 0)
+    found: Mask = (np.diff(base) == 1) & (log.type[rows] == RESULT) & (log.open_windows[rows] == 0)
     return found
 
 
-def _out_of_order(log: Log, holes: list[Hole]) -> list[Hole]:
+def _out_of_order(log: QueueLog, holes: list[QueueHole]) -> list[QueueHole]:
     """Holes that only the grammar shows: a window goes on after its result, or opens while open."""
     earlier, later = _pairs(log, 0)
     result_lost, open_lost = _broken(log, earlier, later)
@@ -387,12 +390,12 @@ def _out_of_order(log: Log, holes: list[Hole]) -> list[Hole]:
     rows = rows[np.argsort(later[rows], kind="stable")]
     few, many = rows[-_HOLES:], rows[:-_HOLES]
     return _as_one(earlier[many], later[many], "order") + [
-        Hole(a, b, None, None, "order", log.window_of(b))
+        QueueHole(a, b, None, None, "order", log.window_of(b))
         for a, b in zip(earlier[few].tolist(), later[few].tolist(), strict=True)
     ]
 
 
-def _without_repeats(log: Log) -> Log:
+def _without_repeats(log: QueueLog) -> QueueLog:
     """The log without records that were written twice: the same `pos` with the same content."""
     if len(log) < 2 or (log.pos == UNKNOWN).any() or (log.pos[1:] > log.pos[:-1]).all():
         return log

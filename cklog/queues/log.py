@@ -16,11 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes, entries
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Split, reader_of
 from cklog.model import OUTPUTS, Finding, InputUsed, Subtask
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
 """Types of records as numbers. A control record takes a place in a Kafka log and holds nothing."""
@@ -52,7 +50,7 @@ class Queue(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class QueueLog:
     """Records in log order, one entry each; -1 where a record does not say.
 
     `input` has one column per channel of `channels`, ("",) for an input without a name, () if the records
@@ -91,7 +89,7 @@ class Log:
         found: list[str] = self.names.take(pa.array(self.window[rows])).to_pylist()
         return found
 
-    def rows(self, keep: NDArray[np.integer] | Flags) -> Log:
+    def rows(self, keep: NDArray[np.integer] | Mask) -> QueueLog:
         """Some of the records, in order; damage stays before the same record."""
         before = np.r_[0, np.cumsum(_mask(keep, len(self)))]
         return replace(
@@ -105,7 +103,7 @@ class Log:
 _ROWS = ("type", "window", "ts", "open_windows", "input", "pos", "bytes", "file", "offset")
 
 
-def _mask(keep: NDArray[np.integer] | Flags, size: int) -> Flags:
+def _mask(keep: NDArray[np.integer] | Mask, size: int) -> Mask:
     if keep.dtype == np.bool_:
         return keep  # type: ignore[return-value]
     mask = np.zeros(size, np.bool_)
@@ -177,7 +175,7 @@ class TailReader:
             taken |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
         return int(np.argmax(taken)) if taken.any() else len(taken)
 
-    def log(self) -> Log:
+    def log(self) -> QueueLog:
         """Everything read so far."""
         items = [item for piece in reversed(self._pieces) for item in piece]
         found = log_of(items, self.queue.paths, self.with_state)
@@ -215,7 +213,7 @@ def split_bytes(split: Split) -> int:
     return min(split.size, split.end - split.start) if not split.path.endswith(".parquet") else split.size
 
 
-def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_state: bool = False) -> Log:
+def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_state: bool = False) -> QueueLog:
     """Batches of `COLUMNS` and damage, in log order, as arrays."""
     batches = [item for item in items if isinstance(item, pa.RecordBatch)]
     damage, at, count = [], [], 0
@@ -232,7 +230,7 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
     windows = pc.fill_null(table["window"], "").dictionary_encode().combine_chunks()
     if isinstance(windows, pa.ChunkedArray):  # of no chunk at all
         windows = pa.array([], pa.string()).dictionary_encode()
-    log = Log(
+    log = QueueLog(
         type=kinds_of(table["type"]),
         window=windows.indices.to_numpy().astype(np.int64),
         ts=table["ts"].to_numpy().astype(np.int64),
@@ -254,7 +252,7 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
     return _placed(log)
 
 
-def _placed(log: Log) -> Log:
+def _placed(log: QueueLog) -> QueueLog:
     """The same with each damage where its offset says: a reader may tell of it a batch too early or too late."""
     order = {path: i for i, path in enumerate(log.paths)}
     at = log.damage_at.copy()

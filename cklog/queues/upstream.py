@@ -16,8 +16,8 @@ import numpy as np
 
 from cklog.model import Channel, EventualReplay, Finding, Subtask, UpstreamOffset
 from cklog.model.names import parse_channel
-from cklog.queues.judge import Judgement
-from cklog.queues.log import EMIT, RESULT, UNKNOWN, Log, Queue, TailReader
+from cklog.queues.judge import QueueJudgement
+from cklog.queues.log import EMIT, RESULT, UNKNOWN, Queue, QueueLog, TailReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Upstream:
     queues: Mapping[Subtask, Queue]
     manifest: Mapping[str, Any]
 
-    def replay_of(self, subtask: Subtask, judged: Judgement) -> tuple[EventualReplay, list[Finding]]:
+    def replay_of(self, subtask: Subtask, judged: QueueJudgement) -> tuple[EventualReplay, list[Finding]]:
         """What must be replayed into `subtask`, and whether the upstream still has it."""
         log = judged.log
         numbers = None if judged.at is None else dict(zip(log.channels, judged.at.tolist(), strict=True))
@@ -47,7 +47,7 @@ class Upstream:
         size = sum(b or 0 for b in sizes) if offsets and None not in sizes else None
         return EventualReplay(judged.ts, _numbers(judged, numbers), tuples, size, tuple(offsets)), findings
 
-    def _channels(self, subtask: Subtask, log: Log) -> Iterable[tuple[Channel, str]]:
+    def _channels(self, subtask: Subtask, log: QueueLog) -> Iterable[tuple[Channel, str]]:
         """Incoming channels, each with the name under which the records count its tuples."""
         names = [row["channel"] for row in self.manifest.get("channels", [])]
         parsed = [parse_channel(name) for name in (*names, *log.channels)]
@@ -56,7 +56,7 @@ class Upstream:
             yield channel, str(channel) if str(channel) in log.channels else ""
 
 
-def _numbers(judged: Judgement, numbers: dict[str, int] | None) -> int | dict[str, int] | None:
+def _numbers(judged: QueueJudgement, numbers: dict[str, int] | None) -> int | dict[str, int] | None:
     """T by input, as the records count it; -1 is before the first tuple, so the replay begins with the first."""
     if not numbers:
         return None
@@ -64,7 +64,7 @@ def _numbers(judged: Judgement, numbers: dict[str, int] | None) -> int | dict[st
     return known[""] if set(known) == {""} else known
 
 
-def _own_count(judged: Judgement) -> int | None:
+def _own_count(judged: QueueJudgement) -> int | None:
     """Tuples from T to the tail, by input numbers."""
     log = judged.log
     if not log.channels or judged.at is None or not len(log):
@@ -74,7 +74,7 @@ def _own_count(judged: Judgement) -> int | None:
 
 
 def _offset(
-    queue: Queue, channel: Channel, number: int | None, judged: Judgement
+    queue: Queue, channel: Channel, number: int | None, judged: QueueJudgement
 ) -> tuple[UpstreamOffset | None, list[Finding]]:
     """The first record of the upstream's queue to replay: by its indexes, or reading it back from its end."""
     stamp = None if number is None else _stamp_of(judged, number)
@@ -106,7 +106,9 @@ def _offset(
     return found, [*told, *_behind(queue, channel, last, judged)]
 
 
-def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, judged: Judgement) -> UpstreamOffset:
+def _by_reading(
+    queue: Queue, channel: Channel, log: QueueLog, number: int | None, judged: QueueJudgement
+) -> UpstreamOffset:
     row, by = _first(log, number, judged)
     data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
     sizes = log.bytes[row:][data]
@@ -127,7 +129,7 @@ def _by_reading(queue: Queue, channel: Channel, log: Log, number: int | None, ju
     )
 
 
-def _read_back(queue: Queue, number: int | None, ts: int | None) -> Log:
+def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
     """The queue from its end to a record before T, or to its head."""
     reader = TailReader(queue)
     while reader.more():
@@ -138,7 +140,7 @@ def _read_back(queue: Queue, number: int | None, ts: int | None) -> Log:
     return reader.log()
 
 
-def _first(log: Log, number: int | None, judged: Judgement) -> tuple[int, Literal["input", "time"]]:
+def _first(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:
     """The row to replay from, by input number if its timestamp agrees, else by time."""
     if judged.ts is None:
         return 0, "time"
@@ -150,14 +152,14 @@ def _first(log: Log, number: int | None, judged: Judgement) -> tuple[int, Litera
     return (int(later[0]) if len(later) else len(log) - 1), "time"
 
 
-def _stamp_of(judged: Judgement, number: int) -> int | None:
+def _stamp_of(judged: QueueJudgement, number: int) -> int | None:
     """The timestamp that the operator noted with an input number."""
     log = judged.log
     rows = np.flatnonzero((log.input == number).any(axis=1))
     return int(log.ts[rows[0]]) if len(rows) else None
 
 
-def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: Judgement) -> list[Finding]:
+def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: QueueJudgement) -> list[Finding]:
     """The upstream, whose first record is to be replayed, has thrown away tuples that are needed."""
     if not first or (number is not None and number >= first):
         return []
@@ -169,7 +171,7 @@ def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: J
     return [Finding("retention-hole", "error", str(queue.subtask), message)]
 
 
-def _behind(queue: Queue, channel: Channel, last: int | None, judged: Judgement) -> list[Finding]:
+def _behind(queue: Queue, channel: Channel, last: int | None, judged: QueueJudgement) -> list[Finding]:
     """The operator has taken tuples that its upstream's queue does not hold: their records were torn."""
     own = judged.log
     name = str(channel) if str(channel) in own.channels else ""

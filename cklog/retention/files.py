@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cklog.retention.plan import RetentionRow
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _RECORDS = re.compile(
@@ -32,7 +32,7 @@ class StoredFiles:
     def _paths(self) -> list[str]:
         return sorted(self._sizes)
 
-    def of(self, uri: str | None) -> list[Entry]:
+    def of(self, uri: str | None) -> list[FileEntry]:
         """What a `uri` leads to: a file, or all files of a folder; nothing if it is not there, or not below PATH.
 
         Files that hold the records themselves are none of a checkpoint's.
@@ -41,7 +41,7 @@ class StoredFiles:
         if not path:
             return []
         found = [path] if path in self._sizes else self._below(path + "/")
-        return [Entry(one, self._sizes[one]) for one in found if not _RECORDS.fullmatch(one)]
+        return [FileEntry(one, self._sizes[one]) for one in found if not _RECORDS.fullmatch(one)]
 
     def _inside(self, uri: str) -> str | None:
         """A stored path relative to the root, None if it is not below it."""
@@ -60,14 +60,14 @@ class StoredFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CheckpointFate:
     """The fate of a checkpoint: its name, where it is stored, and its size as recorded."""
 
     row: RetentionRow
     uri: str | None
 
 
-def rows_of(judged: Iterable[Judgement], files: StoredFiles) -> Iterator[RetentionRow]:
+def rows_of(judged: Iterable[CheckpointFate], files: StoredFiles) -> Iterator[RetentionRow]:
     """One row per file, sorted by path, then one per checkpoint without a file below PATH, in order.
 
     A file that several checkpoints name has the fate of the one that needs it most.

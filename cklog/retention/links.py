@@ -6,19 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.chains.deferred_deletion import deletable
 from cklog.chains.restorable import Chains, chains_of
 from cklog.history.pieces import record_pieces
-from cklog.history.records import Records
-
-Mask = NDArray[np.bool_]
+from cklog.history.records import CheckpointRecords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
+class CheckpointLinks:
     """Checkpoint `child[e]` is a delta on checkpoint `parent[e]`, which is older; sorted by child, then by parent."""
 
     child: Ints
@@ -49,13 +46,13 @@ class Links:
         return found
 
 
-def links_between(chains: Chains, owner: Ints) -> Links:
+def links_between(chains: Chains, owner: Ints) -> CheckpointLinks:
     """The links of chains between the checkpoints that own their versions; `owner` of each version, shape (n,)."""
     below = chains.ways.below
     node = np.flatnonzero(below >= 0)
     pairs = np.unique(np.stack([owner[node], owner[below[node]]], 1), axis=0)
     pairs = pairs[pairs[:, 1] < pairs[:, 0]]
-    return Links(pairs[:, 0], pairs[:, 1])
+    return CheckpointLinks(pairs[:, 0], pairs[:, 1])
 
 
 def without_flaws(chains: Chains) -> Chains:
@@ -63,7 +60,7 @@ def without_flaws(chains: Chains) -> Chains:
     return chains_of(_unflawed(chains.table))
 
 
-def links_of(records: Records) -> Links:
+def links_of(records: CheckpointRecords) -> CheckpointLinks:
     """The links between checkpoint records, incomplete and broken ones too: a missing link may be found again."""
     pieces = record_pieces(records, False)
     chains = chains_of(_unflawed(pieces.table))

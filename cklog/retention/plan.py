@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Fate = Literal["VALID", "KEEP", "OBSOLETE"]
-Doubt = Literal["", "damaged", "unproven", "no-line"]
+RetentionFate = Literal["VALID", "KEEP", "OBSOLETE"]
+RetentionDoubt = Literal["", "damaged", "unproven", "no-line"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class RetentionRow:
 
     path: str
     bytes: int | None
-    fate: Fate
+    fate: RetentionFate
     rule: str
     needed_by: str | None
     checkpoint: str | None = None
@@ -60,7 +60,7 @@ class RetentionPlan:
     rules: dict[str, str]
     jobs_stopped: bool
     trimming: tuple[LogTrim, ...] = ()
-    doubt: Doubt = ""
+    doubt: RetentionDoubt = ""
 
 
 def totals_of(rows: Iterable[RetentionRow], unit: str) -> dict[str, dict[str, int]]:

@@ -14,7 +14,7 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetentionPolicy:
     """What is kept beside what recovery needs. No clock is read: `now` is given, in ms since the epoch.
 
     `keep`: how many of the newest restorable ones; `window`: how many ms before `now` one may have been taken; `pins`

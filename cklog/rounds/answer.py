@@ -18,14 +18,14 @@ from cklog.history.tokens import TokenLog, TokensRead, read_tokens, token_log
 from cklog.inputs.tables import Tables
 from cklog.lines.entries import line_entries
 from cklog.lines.replay_ranges import sources_of
-from cklog.lines.rounds import Rounds, last_round, round_numbers, rounds_of, unknown_subtasks
+from cklog.lines.rounds import HistoryRounds, last_round, round_numbers, rounds_of, unknown_subtasks
 from cklog.lines.search import no_initial_line
 from cklog.model import Answer, Finding, LineEntry, SourceOffset, Subtask
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, answer
-from cklog.rounds.burst import Copies, NodeLoad, Placement, Restart, loads, placement_of, restarts
+from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
-from cklog.rounds.tuples import Cut, PreservedTuples, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of
+from cklog.rounds.tuples import PreservedTuples, RoundCut, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of
 from cklog.runs.records.analyses import EventLog, subtasks_named
 from cklog.runs.records.evidence import Evidence
 
@@ -67,7 +67,7 @@ class RoundsAnswer:
     preserved: tuple[PreservedTuples, ...]
     sources: tuple[SourceOffset, ...]
     line: tuple[LineEntry, ...]
-    restart: tuple[Restart, ...]
+    restart: tuple[SubtaskRestart, ...]
     nodes: tuple[NodeLoad, ...]
     notes: tuple[str, ...] = ()
 
@@ -136,12 +136,12 @@ class _Found:
         self._restart = restarts(evidence.built, self._line, self._copies, self._placement, self._failed())
         self.in_doubt = self._doubts()
 
-    def _restart_from(self, rounds: Rounds) -> int:
+    def _restart_from(self, rounds: HistoryRounds) -> int:
         """The last complete round of which every checkpoint can be read."""
         built = self._evidence.built
         line = rounds.line.copy() if self._placement.failed else rounds.line
         while True:
-            place, findings = last_round(built.history, Rounds(rounds.number, line))
+            place, findings = last_round(built.history, HistoryRounds(rounds.number, line))
             rows = built.row[built.history.first[:-1] + line[place]].tolist() if self._placement.failed else []
             gone = [i for i, row in enumerate(rows) if place >= 0 and self._copies.lost(row)]
             if not gone:
@@ -213,7 +213,7 @@ class _Found:
         history, built = self._evidence.history, self._evidence.built
         sources = sources_of_job(history, self._tables.manifest)
         known = known_sent(history, built.newest_sent, self._log)
-        cut = Cut(self.place, self._line, sources, known, self._asked.as_of)
+        cut = RoundCut(self.place, self._line, sources, known, self._asked.as_of)
         own = {Subtask(s.operator, s.subtask) for s in self._sources()}
         offsets = frozenset(i for i, subtask in enumerate(history.subtasks) if subtask in own)
         return tuples_of(self._tables, engine_for, split_bytes, history, cut, self._log, offsets)

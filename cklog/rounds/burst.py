@@ -23,13 +23,13 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import TokenLog
-from cklog.history.watermarks import Built
+from cklog.history.watermarks import BuiltHistory
 from cklog.model import Finding, Subtask
 
-Store = Literal["local disk", "shared storage", "unknown", "initial state"]
-Fate = Literal["restarts elsewhere", "restarts", "rolls back"]
+CheckpointPlace = Literal["local disk", "shared storage", "unknown", "initial state"]
+RestartFate = Literal["restarts elsewhere", "restarts", "rolls back"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _is_place(key: str, node: Any) -> bool:
 class Copy:
     """A copy of an individual checkpoint: on the disk of `node`, or in the shared storage, or nobody knows where."""
 
-    store: Store
+    store: CheckpointPlace
     node: str | None
     uri: str | None
 
@@ -121,7 +121,9 @@ def copy_at(uri: str | None, ran_on: str | None, node: str | None = None) -> Cop
 class Copies:
     """Where the checkpoint of every record can be read from after a failure."""
 
-    def __init__(self, records: Records, placement: Placement, log: TokenLog, number: Ints, rounds: Ints) -> None:
+    def __init__(
+        self, records: CheckpointRecords, placement: Placement, log: TokenLog, number: Ints, rounds: Ints
+    ) -> None:
         """`number`: the round of each record, -1 for none, places of which in `rounds` the log's copies go by."""
         self._records = records
         self._placement = placement
@@ -168,7 +170,7 @@ class Copies:
         return row >= 0 and any(not self.of(r) for r in self.chain(row))
 
 
-def parents(records: Records) -> Ints:
+def parents(records: CheckpointRecords) -> Ints:
     """The record that each delta stands on, -1 for none; without `parent` the one before it."""
     form = records.table["form"]
     form = form.cast(pa.string()) if pa.types.is_dictionary(form.type) else form
@@ -188,7 +190,7 @@ def parents(records: Records) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class SubtaskRestart:
     """What happens to a subtask: it ran on `node`, resumes on `on` (None: nobody tells), and reads its checkpoint.
 
     `read_from` with `uri`; `bytes` to read, with what a delta stands on. None: not known.
@@ -197,10 +199,10 @@ class Restart:
     operator: str
     subtask: int
     node: str | None
-    fate: Fate
+    fate: RestartFate
     on: str | None
     checkpoint: int | None
-    read_from: Store
+    read_from: CheckpointPlace
     uri: str | None
     bytes: int | None
 
@@ -221,14 +223,16 @@ class NodeLoad:
     unknown: int
 
 
-def restarts(built: Built, line: Ints, copies: Copies, placement: Placement, failed: frozenset[int]) -> list[Restart]:
+def restarts(
+    built: BuiltHistory, line: Ints, copies: Copies, placement: Placement, failed: frozenset[int]
+) -> list[SubtaskRestart]:
     """Where every subtask goes on and what it reads; `failed`: those that are down, whatever their nodes do.
 
     A subtask of a failed node goes to the healthy node with the fewest subtasks then, the first by name of equals.
     """
     history = built.history
     rows = built.row[history.first[:-1] + line]
-    fate: list[Fate] = []
+    fate: list[RestartFate] = []
     for i in range(len(history.subtasks)):
         down = placement.lost(i)
         fate.append("restarts elsewhere" if down is not False else "restarts" if i in failed else "rolls back")
@@ -238,11 +242,11 @@ def restarts(built: Built, line: Ints, copies: Copies, placement: Placement, fai
         row, label = int(rows[i]), int(history.label[history.first[i] + line[i]])
         copy = _best(copies.of(row), target[i]) if row >= 0 else Copy("initial state", None, None)
         size = copies.size(row) if row >= 0 else 0
-        found.append(Restart(*subtask, placement.node[i], fate[i], target[i], label, copy.store, copy.uri, size))
+        found.append(SubtaskRestart(*subtask, placement.node[i], fate[i], target[i], label, copy.store, copy.uri, size))
     return found
 
 
-def _targets(fate: list[Fate], placement: Placement) -> list[str | None]:
+def _targets(fate: list[RestartFate], placement: Placement) -> list[str | None]:
     """The node where each subtask goes on."""
     count = {node: 0 for node in placement.nodes if node not in placement.failed}
     for node, what in zip(placement.node, fate, strict=True):
@@ -266,7 +270,7 @@ def _best(copies: list[Copy], node: str | None) -> Copy:
     return (own or shared or other or [Copy("unknown", None, None)])[0]
 
 
-def loads(rows: list[Restart], placement: Placement) -> list[NodeLoad]:
+def loads(rows: list[SubtaskRestart], placement: Placement) -> list[NodeLoad]:
     """What each node has to do, failed ones too; None stands for nodes that nobody names."""
     names: list[str | None] = [*placement.nodes]
     if any(row.on is None for row in rows):

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import NEVER, TokenLog
 from cklog.history.watermarks import MOST_WATERMARKS
-from cklog.lines.rounds import Rounds, described, round_numbers
+from cklog.lines.rounds import HistoryRounds, described, round_numbers
 from cklog.model import Round
 
 Variant = Literal["MS-src", "MS-src+ap"]
@@ -97,7 +97,7 @@ class Hang:
     depth: int
 
 
-def with_tokens(rounds: Rounds, numbers: Ints, subtasks: int) -> Rounds:
+def with_tokens(rounds: HistoryRounds, numbers: Ints, subtasks: int) -> HistoryRounds:
     """The rounds with those that only tokens name: nobody has a checkpoint of them.
 
     Raises
@@ -110,13 +110,13 @@ def with_tokens(rounds: Rounds, numbers: Ints, subtasks: int) -> Rounds:
         raise CorruptInput(message, "analyse a part of the history: move old records out of a copy")
     line = np.full((len(every), subtasks), -1)
     line[np.searchsorted(every, rounds.number)] = rounds.line
-    return Rounds(every, line)
+    return HistoryRounds(every, line)
 
 
 class TokenRounds:
     """The rounds of a history with the tokens that made them."""
 
-    def __init__(self, records: Records, history: History, rounds: Rounds, log: TokenLog) -> None:
+    def __init__(self, records: CheckpointRecords, history: History, rounds: HistoryRounds, log: TokenLog) -> None:
         self.history = history
         self.rounds = rounds
         self.log = log

@@ -30,7 +30,7 @@ from cklog.runs.records import channel_logs as message_log
 _OPEN = 1 << 62
 """The end of a range whose end only the log tells."""
 
-Piece = tuple[int, int, int]
+TupleRange = tuple[int, int, int]
 """From, to and bytes of a run of messages in a log."""
 
 
@@ -92,7 +92,7 @@ def sources_of_job(history: History, manifest: Mapping[str, Any]) -> frozenset[i
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class RoundCut:
     """A round's line (n,) at place `place` among all (-1: initial states), and what is known of later messages.
 
     `known` : next message that somebody is known to have sent or received, (c,)
@@ -120,7 +120,7 @@ def tuples_of(
     engine_for: Callable[[int], Engine],
     split_bytes: int,
     history: History,
-    cut: Cut,
+    cut: RoundCut,
     log: TokenLog,
     offsets: frozenset[int],
 ) -> Tuples:
@@ -155,7 +155,7 @@ def _saved(
     name: str,
     span: tuple[int, int],
     kept: tuple[Spans, int | None] | None,
-    held: Mapping[str, list[Piece]],
+    held: Mapping[str, list[TupleRange]],
 ) -> SavedTuples:
     """`kept`: spans that checkpoints of the round hold of the channel, and their bytes; None: that was not logged."""
     low, high = span
@@ -173,7 +173,7 @@ def _saved(
 
 
 def _preserved(
-    sender: Subtask, name: str, ends: tuple[int, int], pieces: list[Piece] | None, own: bool
+    sender: Subtask, name: str, ends: tuple[int, int], pieces: list[TupleRange] | None, own: bool
 ) -> PreservedTuples:
     """What a source sends again from `ends[0]` on: as far as is known that it had come (`ends[1]`), or its log goes."""
     start, known = ends
@@ -217,9 +217,9 @@ def _logged(
     return scanned.table, findings, list(tables.inputs("channels", dict(scanned.records)))
 
 
-def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[Piece]]:
+def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[TupleRange]]:
     """Runs of messages that are in a log and kept, in order, by channel."""
-    held: dict[str, list[Piece]] = {}
+    held: dict[str, list[TupleRange]] = {}
     for row in islands.to_pylist() if islands is not None else []:
         low = max(row["from"], retained.get(row["channel"], 0))
         if row["zone"] == "range" and low < row["to"]:
@@ -227,7 +227,7 @@ def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[s
     return {name: sorted(pieces) for name, pieces in held.items()}
 
 
-def _holes(row: PreservedTuples, pieces: list[Piece] | None) -> list[Finding]:
+def _holes(row: PreservedTuples, pieces: list[TupleRange] | None) -> list[Finding]:
     """What the source must send again and has not preserved."""
     gaps = [] if pieces is None else without(row.from_, row.to, joined_spans((p[0], p[1]) for p in pieces))
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
-from cklog.impact.sinks.sources import Logs
+from cklog.impact.sinks.sources import BoundLogs
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings, bindings_of
 from cklog.model import Answer
@@ -74,7 +74,7 @@ def sink_impact_answer(run: Any, question: Question, kafka: KafkaLogs, strict: b
     return LineImpact(parser, run.engine_for, split_bytes, logs, strict).answer(run.lines, question)
 
 
-def _logs(run: Any, kafka: KafkaLogs) -> Logs | None:
+def _logs(run: Any, kafka: KafkaLogs) -> BoundLogs | None:
     """The Kafka logs that `--kafka` names."""
     if not kafka.folder:
         if kafka != KafkaLogs():
@@ -90,4 +90,4 @@ def _logs(run: Any, kafka: KafkaLogs) -> Logs | None:
     groups = {commit.group for commit in logs.commits[0]}
     if kafka.group and kafka.group not in groups:
         raise NotFound(f"--group {kafka.group}: it has committed nothing here")
-    return Logs(logs, bindings)
+    return BoundLogs(logs, bindings)

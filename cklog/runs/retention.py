@@ -7,12 +7,12 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.retention.policy import Policy
+from cklog.retention.policy import RetentionPolicy
 from cklog.storage import Root
 
 
 def retention_answer(
-    parser: Any, root: Root, analyses: Callable[[], Any], policy: Policy, strict: bool = False
+    parser: Any, root: Root, analyses: Callable[[], Any], policy: RetentionPolicy, strict: bool = False
 ) -> Answer:
     """Plan what may be deleted below PATH, and what must stay.
 

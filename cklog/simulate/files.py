@@ -118,7 +118,7 @@ class RowParts:
         self._file.close()
 
 
-class Table:
+class RunTable:
     """The records of one place of a run folder, as they come."""
 
     def __init__(self, folder: Path, schema: pa.Schema, encoding: str, part_bytes: int) -> None:
@@ -145,7 +145,7 @@ class Table:
             self._parts.write(("\n".join(map(self._line, self._rows)) + "\n").encode())
         self._rows = []
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> RunTable:
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -21,7 +21,7 @@ from cklog.parsers.checkmate.names import (
     log_of,
     snapshot_of,
 )
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Dump:
     deployment: Deployment
 
 
-def is_dump(entries: Iterable[Entry]) -> bool:
+def is_dump(entries: Iterable[FileEntry]) -> bool:
     """Whether anything here is named as the testbed names things."""
     return any(snapshot_of(e.path, 0) or log_of(e.path, 0) or _in_store(e.path) for e in entries)
 

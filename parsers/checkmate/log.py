@@ -36,7 +36,7 @@ _RECORD_BYTES = 256 << 20
 _BATCH_ROWS = 1 << 14
 
 
-class Record(NamedTuple):
+class LoggedMessage(NamedTuple):
     """A logged message: where it begins, its bytes with the tag, and what cklog reads of it."""
 
     at: int
@@ -53,7 +53,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         channel = dump.deployment.channel(log.channel)
         if channel is None:
             continue
-        rows: list[tuple[int, Record]] = []
+        rows: list[tuple[int, LoggedMessage]] = []
         for number, item in enumerate(records(root.uri(log.path), log.path)):
             if isinstance(item, Damage):
                 yield item
@@ -66,7 +66,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             yield _batch(log.path, channel, rows, columns)
 
 
-def _batch(path: str, channel: str, rows: list[tuple[int, Record]], columns: tuple[str, ...]) -> pa.RecordBatch:
+def _batch(path: str, channel: str, rows: list[tuple[int, LoggedMessage]], columns: tuple[str, ...]) -> pa.RecordBatch:
     """Rows of `cklog.model.MESSAGES`."""
     values: dict[str, list[Any]] = {
         "channel": [channel] * len(rows),
@@ -81,7 +81,7 @@ def _batch(path: str, channel: str, rows: list[tuple[int, Record]], columns: tup
     return pa.RecordBatch.from_arrays([pa.array(values[f.name], f.type) for f in fields], schema=pa.schema(fields))
 
 
-def records(uri: str, path: str) -> Iterator[Record | Damage]:
+def records(uri: str, path: str) -> Iterator[LoggedMessage | Damage]:
     """The records of a log in order; a damage is the last thing that comes."""
     try:
         with open_file(uri) as file:
@@ -90,7 +90,7 @@ def records(uri: str, path: str) -> Iterator[Record | Damage]:
         yield Damage(path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
 
 
-def _records(file: Any, path: str) -> Iterator[Record | Damage]:
+def _records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
     """Read block by block; a record that a block cuts is read again with as much behind it."""
     at, rest = 0, b""
     while data := file.read(max(_BLOCK_BYTES, len(rest))):
@@ -113,7 +113,7 @@ def _records(file: Any, path: str) -> Iterator[Record | Damage]:
         yield Damage(path, "torn-tail", at, f"the last record is cut short ({len(rest)} bytes)")
 
 
-def _record(data: bytes, start: int, at: int) -> Record | str | None:
+def _record(data: bytes, start: int, at: int) -> LoggedMessage | str | None:
     """The record at byte `start` of what was read from byte `at` of the file on; why not; None if it is cut short."""
     tag = data[start : start + 2]
     if tag != TAG:
@@ -131,7 +131,7 @@ def _record(data: bytes, start: int, at: int) -> Record | str | None:
     if not is_count(counter):
         return "a recovery counter that is no count"
     timed = time if is_count(time) and time >= ROUND_BELOW else None
-    return Record(at + start, end - start, timed, counter)
+    return LoggedMessage(at + start, end - start, timed, counter)
 
 
 def is_count(value: Any) -> TypeGuard[int]:
@@ -153,7 +153,7 @@ def turns(uri: str, path: str) -> list[Turn]:
         return []
     found: list[Turn] = []
     for number, record in enumerate(records(uri, path)):
-        if isinstance(record, Record) and (not found or record.counter != found[-1].counter):
+        if isinstance(record, LoggedMessage) and (not found or record.counter != found[-1].counter):
             found.append(Turn(record.counter, number, record.at))
     return found
 

@@ -188,7 +188,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     """Checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
     root = Root(split.uri)
     dump = dump_of(root)
-    reading = _Reading(root, dump.deployment)
+    reading = _SnapshotReading(root, dump.deployment)
     rows: list[dict[str, Any]] = []
     for unit in dump.units[split.start : split.end]:
         for item in reading.checkpoints(unit):
@@ -209,7 +209,7 @@ def _batch(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-class _Reading:
+class _SnapshotReading:
     """Snapshots as checkpoint records; names of channels are read once."""
 
     def __init__(self, root: Root, deployment: Deployment) -> None:

@@ -23,7 +23,7 @@ _SUM = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class CrcMismatch:
     """Bytes of the file, from `offset` on, that its side file does not vouch for."""
 
     offset: int
@@ -61,7 +61,7 @@ def is_readable(sidecar: bytes) -> bool:
     return len(sidecar) >= HEADER.size and sidecar.startswith(MAGIC)
 
 
-def check(data: bytes, sidecar: bytes) -> Mismatch | None:
+def check(data: bytes, sidecar: bytes) -> CrcMismatch | None:
     """The first chunk of `data` that disagrees with `sidecar`, or None: all agree, or the header is unreadable.
 
     >>> check(b"ok", encode(b"ok"))
@@ -72,27 +72,27 @@ def check(data: bytes, sidecar: bytes) -> Mismatch | None:
         return None
     chunk = HEADER.unpack_from(sidecar)[1]
     if chunk <= 0:
-        return Mismatch(0, f"the side file sums {chunk} bytes at a time")
+        return CrcMismatch(0, f"the side file sums {chunk} bytes at a time")
     sums = memoryview(sidecar)[HEADER.size :]
     for i in range(min(-(-len(data) // chunk), len(sums) // _SUM.size)):
         piece = data[i * chunk : (i + 1) * chunk]
         computed, stored = zlib.crc32(piece), _SUM.unpack_from(sums, i * _SUM.size)[0]
         if computed != stored:
             end = i * chunk + len(piece)
-            return Mismatch(
+            return CrcMismatch(
                 i * chunk,
                 f"CRC-32 of bytes {i * chunk} to {end} is {computed:08x}, the side file says {stored:08x}",
             )
     return _check_length(len(data), chunk, len(sums))
 
 
-def _check_length(size: int, chunk: int, stored: int) -> Mismatch | None:
+def _check_length(size: int, chunk: int, stored: int) -> CrcMismatch | None:
     """A file of `size` bytes needs one sum a chunk, no more and no less."""
     needed = -(-size // chunk) * _SUM.size
     if stored == needed:
         return None
     covered = min(stored // _SUM.size * chunk, size)
-    return Mismatch(covered, f"{size} bytes need {needed} bytes of sums, the side file has {stored}")
+    return CrcMismatch(covered, f"{size} bytes need {needed} bytes of sums, the side file has {stored}")
 
 
 def encode(data: bytes, chunk: int = 512) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint32]
+Lanes = NDArray[np.uint32]
 
 _P1, _P2, _P3, _P4, _P5 = (np.uint32(p) for p in (2654435761, 2246822519, 3266489917, 668265263, 374761393))
 _STRIPE_BYTES = 16
@@ -34,18 +34,18 @@ def xxh32(blocks: Sequence[bytes], seed: int = 0) -> list[int]:
     return found
 
 
-def _hash(rows: NDArray[np.uint8], seed: np.uint32) -> Words:
+def _hash(rows: NDArray[np.uint8], seed: np.uint32) -> Lanes:
     """Hashes of k blocks of one length, shape (k, bytes) → (k,)."""
     count, length = rows.shape
     stripes = length // _STRIPE_BYTES
     with np.errstate(over="ignore"):  # arithmetic is modulo 2**32
-        value: Words = np.full(count, seed + _P5, np.uint32)
+        value: Lanes = np.full(count, seed + _P5, np.uint32)
         if stripes:
             value = _stripes(rows[:, : stripes * _STRIPE_BYTES], seed)
         value = value + np.uint32(length & 0xFFFFFFFF)
         at = stripes * _STRIPE_BYTES
         for _ in range((length - at) // 4):
-            word: Words = np.ascontiguousarray(rows[:, at : at + 4]).view("<u4")[:, 0]
+            word: Lanes = np.ascontiguousarray(rows[:, at : at + 4]).view("<u4")[:, 0]
             value = _rotated(value + word * _P3, 17) * _P4
             at += 4
         for i in range(at, length):
@@ -55,7 +55,7 @@ def _hash(rows: NDArray[np.uint8], seed: np.uint32) -> Words:
         return np.asarray(value ^ (value >> np.uint32(16)))
 
 
-def _stripes(rows: NDArray[np.uint8], seed: np.uint32) -> Words:
+def _stripes(rows: NDArray[np.uint8], seed: np.uint32) -> Lanes:
     """The four accumulators over all stripes, merged; shape (k, 16 s) → (k,)."""
     words = np.ascontiguousarray(rows).view("<u4").reshape(len(rows), -1, 4)
     lanes = np.ascontiguousarray(words.swapaxes(0, 1))  # one stripe after another, shape (s, k, 4)
@@ -66,5 +66,5 @@ def _stripes(rows: NDArray[np.uint8], seed: np.uint32) -> Words:
     return np.asarray(turned[0] + turned[1] + turned[2] + turned[3])
 
 
-def _rotated(value: Words, bits: int) -> Words:
+def _rotated(value: Lanes, bits: int) -> Lanes:
     return np.asarray((value << np.uint32(bits)) | (value >> np.uint32(32 - bits)))

@@ -26,7 +26,7 @@ BYTES_IN_ALL = 256 << 20
 """Bytes of state files that are read for one snapshot at the most; sources and sinks keep a few kB."""
 
 
-class Piece(NamedTuple):
+class ByteStretch(NamedTuple):
     """A stretch of bytes: of a file, or (`at`) of the metadata itself. `bytes` None: the writer did not know."""
 
     name: str
@@ -37,14 +37,14 @@ class Piece(NamedTuple):
     at: int | None = None
 
 
-class Contents:
+class SnapshotContents:
     """Reads pieces of state for one snapshot."""
 
     def __init__(self, split: Split) -> None:
         self._split = split
         self._left = BYTES_IN_ALL
 
-    def of(self, data: bytes, piece: Piece) -> Cursor | str:
+    def of(self, data: bytes, piece: ByteStretch) -> Cursor | str:
         """The bytes of a piece, `data` being the metadata; or why they are not there."""
         if piece.at is not None:
             return Cursor(data, piece.at, piece.at + (piece.bytes or 0))

@@ -30,8 +30,8 @@ from typing import Any
 
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 
-Found = tuple[int, str, dict[str, Any]]
-Layout = Callable[[int, Cursor], Iterator[Found]]
+FoundElement = tuple[int, str, dict[str, Any]]
+ElementLayout = Callable[[int, Cursor], Iterator[FoundElement]]
 Cells = dict[str, Any]
 
 _NONE = -(1 << 63)
@@ -44,7 +44,7 @@ _FATES = {0: "pending", 1: "pending", 2: "failed", 3: "committed"}
 """Of a request to commit: received, to be tried again, failed, done."""
 
 
-def kafka_split(version: int, cursor: Cursor) -> Iterator[Found]:
+def kafka_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """A partition and its offsets, by KafkaPartitionSplitSerializer."""
     _known(version, 0)
     at = cursor.at
@@ -53,7 +53,7 @@ def kafka_split(version: int, cursor: Cursor) -> Iterator[Found]:
     yield at, "source", cells
 
 
-def dynamic_split(version: int, cursor: Cursor) -> Iterator[Found]:
+def dynamic_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """The same with its cluster, by DynamicKafkaSourceSplitSerializer."""
     _known(version, 1, 2)
     at = cursor.at
@@ -66,7 +66,7 @@ def dynamic_split(version: int, cursor: Cursor) -> Iterator[Found]:
     yield at, "source", cells
 
 
-def number_split(version: int, cursor: Cursor) -> Iterator[Found]:
+def number_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """A range of numbers, of the sources that generate data."""
     _known(version, 1)
     yield from _numbers(cursor)
@@ -95,7 +95,7 @@ def _position(cursor: Cursor) -> int:
     return found
 
 
-def _numbers(cursor: Cursor) -> Iterator[Found]:
+def _numbers(cursor: Cursor) -> Iterator[FoundElement]:
     at = cursor.at
     name, start, last = cursor.utf("a split"), cursor.i64("a number"), cursor.i64("a number")
     if not name or start > last:
@@ -104,7 +104,7 @@ def _numbers(cursor: Cursor) -> Iterator[Found]:
     yield at, "source", {"name": name, "kind": "number-sequence", "offset": start, "stop": stop}
 
 
-def kafka_enumerator(version: int, cursor: Cursor) -> Iterator[Found]:
+def kafka_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Which partitions readers have, by KafkaSourceEnumStateSerializer."""
     _known(version, 1, 2, 3)
     start = cursor.at
@@ -131,7 +131,7 @@ def _enumerated(cursor: Cursor) -> Cells:
     return {"name": cells["name"], "offset": cells["offset"]}
 
 
-def number_enumerator(version: int, cursor: Cursor) -> Iterator[Found]:
+def number_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Ranges that no reader has yet."""
     _known(version, 1)
     for _ in range(cursor.count(18, "splits")):
@@ -139,7 +139,7 @@ def number_enumerator(version: int, cursor: Cursor) -> Iterator[Found]:
     cursor.done("an enumerator")
 
 
-def kafka_writer(version: int, cursor: Cursor) -> Iterator[Found]:
+def kafka_writer(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Transactions of a writer that are to be committed, by KafkaWriterStateSerializer."""
     _known(version, 1, 2)
     at = cursor.at
@@ -160,7 +160,7 @@ def _transaction(cursor: Cursor) -> str:
     return name
 
 
-def kafka_committer(version: int, cursor: Cursor) -> Iterator[Found]:
+def kafka_committer(version: int, cursor: Cursor) -> Iterator[FoundElement]:
     """Transactions that were to be committed when the checkpoint was complete."""
     _known(version, 1, 2)
     at = cursor.skip(4, "the start of a collector")
@@ -175,7 +175,7 @@ def kafka_committer(version: int, cursor: Cursor) -> Iterator[Found]:
     cursor.done("a collector")
 
 
-def _of_checkpoint(cursor: Cursor, version: int) -> Iterator[Found]:
+def _of_checkpoint(cursor: Cursor, version: int) -> Iterator[FoundElement]:
     checkpoint = cursor.i64("a checkpoint")
     if version == 1:
         cursor.i32("the number of subtasks")
@@ -189,7 +189,7 @@ def _of_checkpoint(cursor: Cursor, version: int) -> Iterator[Found]:
     cursor.done("a checkpoint's committables")
 
 
-def _request(cursor: Cursor, checkpoint: int) -> Found:
+def _request(cursor: Cursor, checkpoint: int) -> FoundElement:
     _known(cursor.i32("a version"), 1)
     inner = Cursor(cursor.data, cursor.blob("a committable"), cursor.at)
     at = inner.at
@@ -223,11 +223,11 @@ def _known(version: int, *versions: int) -> None:
         raise Unknown(f"version {version}")
 
 
-LAYOUTS: dict[str, tuple[tuple[Layout, ...], str]] = {
+LAYOUTS: dict[str, tuple[tuple[ElementLayout, ...], str]] = {
     "SourceReaderState": ((kafka_split, dynamic_split, number_split), "unknown-split"),
     "writer_raw_states": ((kafka_writer,), "unknown-writer"),
     "streaming_committer_raw_states": ((kafka_committer,), "unknown-committable"),
 }
 """By the name of a list: what its elements may be, and what to call others."""
 
-ENUMERATORS: tuple[Layout, ...] = (kafka_enumerator, number_enumerator)
+ENUMERATORS: tuple[ElementLayout, ...] = (kafka_enumerator, number_enumerator)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cklog.engine import Split
-from cklog.parsers.flink.contents import Contents, Piece
+from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.java import Cursor, Malformed
 from cklog.parsers.flink.rows import Row, row
 from cklog.parsers.flink.sources import STATES, StateList, listed_state
@@ -59,10 +59,10 @@ class Handles:
 
     def __init__(self, cursor: Cursor, split: Split) -> None:
         self._cursor = cursor
-        self._contents = Contents(split)
+        self._contents = SnapshotContents(split)
         self.folders: set[str] = set()
 
-    def stream(self) -> Piece | None:
+    def stream(self) -> ByteStretch | None:
         """A STREAM; None for null."""
         cursor = self._cursor
         kind = cursor.u8("a handle")
@@ -73,21 +73,21 @@ class Handles:
             size = self._file_size()
             file = cursor.utf("a file's URI")
             self.folders.add(file.rpartition("/")[0])
-            return Piece("absolute", file, 0, size)
+            return ByteStretch("absolute", file, 0, size)
         if kind == 6:
             file = cursor.utf("a relative path")
-            return Piece("relative", file, 0, self._file_size(), "exclusive")
+            return ByteStretch("relative", file, 0, self._file_size(), "exclusive")
         if kind == 1:
             self.folders.add(cursor.utf("the name of inlined state").rpartition("/")[0])
             at = cursor.blob("inlined state")
-            return Piece("inline", None, None, cursor.at - at, None, at)
+            return ByteStretch("inline", None, None, cursor.at - at, None, at)
         if kind == 15:
             return self._segment()
         if kind in (0, 16):
-            return Piece("empty", None, None, 0) if kind else None
+            return ByteStretch("empty", None, None, 0) if kind else None
         raise Malformed(cursor.at - 1, f"a stream handle of unknown type {kind}")
 
-    def _segment(self) -> Piece:
+    def _segment(self) -> ByteStretch:
         cursor = self._cursor
         start, size = cursor.size("the start of a segment"), cursor.size("the size of a segment")
         scope = cursor.i32("the scope of a segment")
@@ -96,7 +96,7 @@ class Handles:
         file = cursor.utf("a file's URI")
         self.folders.add(file.rpartition("/")[0])
         cursor.utf("the id of a merged file")
-        return Piece("segment", file, start, size, _SCOPES[scope])
+        return ByteStretch("segment", file, start, size, _SCOPES[scope])
 
     def _file_size(self) -> int | None:
         size = self._cursor.i64("the size of a file")
@@ -104,7 +104,7 @@ class Handles:
             raise Malformed(self._cursor.at - 8, f"the size of a file is {size}")
         return None if size == -1 else size
 
-    def coordinator(self) -> Piece | None:
+    def coordinator(self) -> ByteStretch | None:
         """The state of an operator's coordinator, which is always inlined; None if there is none."""
         at = self._cursor.at
         piece = self.stream()
@@ -216,7 +216,7 @@ class Handles:
         if second:
             cursor.utf("the id of a handle")
 
-    def _alike(self, most: int) -> list[tuple[int, Piece]]:
+    def _alike(self, most: int) -> list[tuple[int, ByteStretch]]:
         """The files at the cursor whose entries are as long as the first, in all their parts; read at once.
 
         Most handles of a large job are such files. Whatever else stands there, `stream` will read or refuse.
@@ -239,7 +239,9 @@ class Handles:
         files = [text[i : i + uri] for i in range(0, len(text), uri)]
         self.folders.update(file.rpartition("/")[0] for file in files)
         cursor.at += count * length
-        pieces = (Piece("absolute", file, 0, size) for file, size in zip(files, sizes[:count].tolist(), strict=True))
+        pieces = (
+            ByteStretch("absolute", file, 0, size) for file, size in zip(files, sizes[:count].tolist(), strict=True)
+        )
         return list(zip(range(at, cursor.at, length), pieces, strict=True))
 
     def _changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
@@ -262,7 +264,7 @@ class Handles:
             size -= cursor.blob("a change")
             size += cursor.at
         cursor.utf("the id of a handle")
-        return handle_row(at, owner, Piece("inline", None, None, size), "changelog")
+        return handle_row(at, owner, ByteStretch("inline", None, None, size), "changelog")
 
     def _changes(self, owner: Owner, second: bool) -> Iterator[Row]:
         cursor = self._cursor
@@ -322,7 +324,7 @@ class Handles:
 def handle_row(
     at: int,
     owner: Owner,
-    piece: Piece,
+    piece: ByteStretch,
     detail: str | None = None,
     uid: str | None = None,
     at_least: bool = False,

@@ -24,7 +24,7 @@ from itertools import islice
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.parsers.flink.contents import Piece
+from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.handles import Handles, Owner, handle_row
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
 from cklog.parsers.flink.rows import Row, batch, row
@@ -145,7 +145,7 @@ def _master(cursor: Cursor) -> Row:
     name = inner.utf("the name of a master hook")
     start = inner.blob("the state of a master hook")
     inner.done("the state of a master hook")
-    piece = Piece("inline", None, None, inner.at - start, None, start)
+    piece = ByteStretch("inline", None, None, inner.at - start, None, start)
     return handle_row(at, Owner(None, None, "master"), piece, name)
 
 

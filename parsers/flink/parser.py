@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
-from cklog.inputs.snapshots import SNAPSHOTS, Area, Place, SnapshotFolder, StateFile
+from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, SnapshotFolder, StateFile
 from cklog.model import InputUsed
 from cklog.parsers.flink.job_log import job_log
 from cklog.parsers.flink.metadata import READER
@@ -42,7 +42,7 @@ _OF_A_NAME = 100
 """Files of one name that are looked at: the names are random, and two of one name are copies."""
 
 
-class _Folder(NamedTuple):
+class _StoredFolder(NamedTuple):
     """Where the files of a stored folder are: below PATH, or `elsewhere` by a map (then `sizes` are of that place)."""
 
     path: str
@@ -81,8 +81,8 @@ class Flink:
         entries, self._folders = root.tree()
         self._sizes = {entry.path: entry.size for entry in entries}
         self._known = frozenset(self._folders)
-        self._resolved: dict[tuple[str, str], _Folder] = {}
-        self._placed: dict[str, dict[str, Place]] = {}
+        self._resolved: dict[tuple[str, str], _StoredFolder] = {}
+        self._placed: dict[str, dict[str, FilePlace]] = {}
         self._mapped: dict[str, dict[str, int]] = {}
 
     @cached_property
@@ -159,37 +159,37 @@ class Flink:
         count = sum(s.metadata is not None for s in self.snapshots)
         return (InputUsed(f"{count} _metadata", self.name, self.bytes_of("snapshots"), rows),)
 
-    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]:
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]:
         """Where files are that a snapshot in folder `snapshot` names, and their sizes."""
         known = self._placed.setdefault(posixpath.dirname(snapshot), {})  # checkpoints of one job name the same files
         return [known.get(file) or self._find(snapshot, file, known) for file in stored]
 
-    def _find(self, snapshot: str, stored: str, known: dict[str, Place]) -> Place:
+    def _find(self, snapshot: str, stored: str, known: dict[str, FilePlace]) -> FilePlace:
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
             if path == ".." or path.startswith("../"):
-                return Place(stored, None, outside=True)
-            return Place(path, self._sizes.get(path))
+                return FilePlace(stored, None, outside=True)
+            return FilePlace(path, self._sizes.get(path))
         above, _, name = stored.rpartition("/")
         key = (above, posixpath.dirname(snapshot))
         if key not in self._resolved:
             self._resolved[key] = self._folder(*key)
         folder = self._resolved[key]
         path = posixpath.join(folder.path, name)
-        place = Place(path, folder.sizes.get(path), moved=folder.moved)
-        known[stored] = Place(stored, None, outside=True) if folder.outside else place
+        place = FilePlace(path, folder.sizes.get(path), moved=folder.moved)
+        known[stored] = FilePlace(stored, None, outside=True) if folder.outside else place
         return known[stored]
 
-    def _folder(self, stored: str, job: str) -> _Folder:
+    def _folder(self, stored: str, job: str) -> _StoredFolder:
         """By the maps, then below PATH, then below the folder of the same job; `job` is the snapshot's own."""
         found = self._root.resolve(stored)
         if found is not None:
             inside = self._root.inside(found)
             if inside is not None:
-                return _Folder(inside, self._sizes, False, False)
-            return _Folder(found, self._listed(found), False, False)
+                return _StoredFolder(inside, self._sizes, False, False)
+            return _StoredFolder(found, self._listed(found), False, False)
         moved = self._by_job(stored, job)
-        return _Folder(stored if moved is None else moved, self._sizes, moved is None, True)
+        return _StoredFolder(stored if moved is None else moved, self._sizes, moved is None, True)
 
     def _listed(self, folder: str) -> dict[str, int]:
         """Sizes of the files of a folder outside PATH that a map leads to."""
@@ -228,9 +228,9 @@ class Flink:
                 found.setdefault(name, []).append(folder)
         return found
 
-    def named(self, name: str) -> list[Place]:
+    def named(self, name: str) -> list[FilePlace]:
         """Files below PATH with this name, sorted by path; the first hundred."""
-        return [Place(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_OF_A_NAME]]
+        return [FilePlace(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_OF_A_NAME]]
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:

@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cklog.parsers.flink.contents import Contents, Piece
-from cklog.parsers.flink.elements import ENUMERATORS, LAYOUTS, Found, Layout
+from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
+from cklog.parsers.flink.elements import ENUMERATORS, LAYOUTS, ElementLayout, FoundElement
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.rows import Row, row
 
@@ -38,7 +38,12 @@ class StateList(NamedTuple):
 
 
 def listed_state(
-    contents: Contents, data: bytes, at: int, whose: dict[str, Any], piece: Piece, lists: Iterable[StateList]
+    contents: SnapshotContents,
+    data: bytes,
+    at: int,
+    whose: dict[str, Any],
+    piece: ByteStretch,
+    lists: Iterable[StateList],
 ) -> Iterator[Row]:
     """What the lists of one subtask say; `at`: its handle's place in the metadata; `whose`: cells of all rows."""
     kept = [one for one in lists if one.elements]
@@ -105,7 +110,7 @@ def _element(state: Cursor, offset: int, lowest: int) -> tuple[int, Cursor, int]
     return version, Cursor(state.data, start, inner.at), outer.at
 
 
-def coordinated(data: bytes, piece: Piece, operator: str) -> Iterator[Row]:
+def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]:
     """What the inlined state of an operator's coordinator says of its source."""
     at = piece.at or 0
     cursor = Cursor(data, at, at + (piece.bytes or 0))
@@ -128,7 +133,7 @@ def coordinated(data: bytes, piece: Piece, operator: str) -> Iterator[Row]:
         yield row(place, entry, operator=operator, **cells)
 
 
-def fitting(layouts: Iterable[Layout], version: int, cursor: Cursor) -> Iterator[Found] | None:
+def fitting(layouts: Iterable[ElementLayout], version: int, cursor: Cursor) -> Iterator[FoundElement] | None:
     """What the first layout that fits the bytes to the end says, or None if none fits."""
     at = cursor.at
     for layout in layouts:

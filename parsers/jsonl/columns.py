@@ -26,17 +26,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cklog.arrays.types import U64, Ints
 from cklog.parsers.jsonl.line_crc import line_crcs
 from cklog.parsers.jsonl.words import (
     HIGH,
-    I64,
     MIX,
     QUOTES,
-    U64,
     WORDS_AT_ONCE,
     Deviates,
+    LineWords,
     Widths,
-    Words,
     bytes_below,
     every_byte,
     hexadecimal,
@@ -45,8 +44,8 @@ from cklog.parsers.jsonl.words import (
     zero_bytes,
 )
 
-Kind = Literal["string", "int64"]
-Fields = tuple[tuple[str, Kind | Literal["json"]], ...]
+ColumnKind = Literal["string", "int64"]
+Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 
 
 _LONGEST_WORDS = 31
@@ -68,7 +67,7 @@ class _Value:
     """One value of the template and the literal bytes between the value before it and this one."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     literal: bytes
 
 
@@ -122,7 +121,7 @@ def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
         raise Deviates
     if raw.max() >= 0x80:
         _check_utf8(block)
-    lines = _Lines(raw, template)
+    lines = _BlockLines(raw, template)
     columns = lines.columns({name for name, _ in flat}, {name for name, kind in fields if kind == "json"})
     columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
     none = {"int64": pa.int64(), "string": pa.string(), "json": pa.string()}
@@ -181,7 +180,7 @@ def _behind_spaces(text: str, at: int) -> int:
     return at
 
 
-def _values(line: bytes) -> Iterator[tuple[str, Kind, int, int]]:
+def _values(line: bytes) -> Iterator[tuple[str, ColumnKind, int, int]]:
     """Every integer and every string of a line that is no name: its member ("" below the top), kind and place."""
     at, depth, name, names = 0, 0, "", set[str]()
     while line[at:] != b"\n":
@@ -197,7 +196,7 @@ def _values(line: bytes) -> Iterator[tuple[str, Kind, int, int]]:
                     raise Deviates  # the later one of the two would count
                 names.add(name)
         elif token["string"] is not None or token["int64"] is not None:
-            kind: Kind = "int64" if token["string"] is None else "string"
+            kind: ColumnKind = "int64" if token["string"] is None else "string"
             yield (name if depth == 1 else "", kind, *token.span(kind))
 
 
@@ -205,7 +204,7 @@ def _names_a_member(line: bytes, at: int) -> bool:
     return line[at:].lstrip(b" ").startswith(b":")
 
 
-class _Scratch(threading.local):
+class _BlockScratch(threading.local):
     """Memory kept from block to block of a thread: fresh pages cost more than the work on them."""
 
     def __init__(self) -> None:
@@ -225,10 +224,10 @@ class _Scratch(threading.local):
         return memory, self._marks[:size]
 
 
-_SCRATCH = _Scratch()
+_SCRATCH = _BlockScratch()
 
 
-def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> I64:
+def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> Ints:
     """Addresses of newlines: in every eight bytes the first, for no line of a template is that short.
 
     A newline that is passed over lies inside a line then, where no template has one.
@@ -242,7 +241,7 @@ def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> I64:
     return at
 
 
-class _Lines:
+class _BlockLines:
     """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
 
     def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
@@ -254,13 +253,13 @@ class _Lines:
         every = (len(memory) - size + 1,)
         self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
 
-    def words(self, at: I64) -> Words:
-        return Words(self._windows, at)
+    def words(self, at: Ints) -> LineWords:
+        return LineWords(self._windows, at)
 
     def columns(self, wanted: set[str], texts: set[str]) -> dict[str, pa.Array]:
         """Read all members of all lines; the columns of those wanted, and the JSON text of others."""
         columns: dict[str, pa.Array] = {}
-        ends: list[I64] = []
+        ends: list[Ints] = []
         tail = len(self._template.tail)
         end = self.starts - tail
         for value in self._template.values:
@@ -281,20 +280,20 @@ class _Lines:
             columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
         return columns
 
-    def _in_all(self, ends: list[I64], at: int) -> I64:
+    def _in_all(self, ends: list[Ints], at: int) -> Ints:
         """Where byte `at` of the first line is in every line: as far behind the value before it."""
         first = [int(end[0] - self.starts[0]) for end in ends]
         before = sum(end <= at for end in first)
         return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
 
-    def _texts(self, start: I64, end: I64) -> pa.Array:
+    def _texts(self, start: Ints, end: Ints) -> pa.Array:
         """The bytes from `start` to `end` of every line as strings."""
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
         source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
         return pa.Array.from_buffers(pa.string(), len(start), buffers)
 
-    def _behind(self, literal: bytes, start: I64) -> Words:
+    def _behind(self, literal: bytes, start: Ints) -> LineWords:
         """The words of the value at `start`, once the literal before it has been compared."""
         count = -(-len(literal) // 8)
         if count > _LONGEST_WORDS:
@@ -309,7 +308,7 @@ class _Lines:
         return words.behind(count)
 
 
-def _integer(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+def _integer(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of an integer as JSON writes it, within 64 bits."""
     number, width = read_digits(words)
     if width.all():
@@ -324,7 +323,7 @@ def _integer(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
     return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
 
 
-def _text(words: Words, wanted: bool) -> tuple[Widths, pa.Array | None]:
+def _text(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
     """Width and value of a string that needs no unescaping."""
     contents: list[U64] = []
     width: Widths = np.zeros((), np.uint8)
@@ -381,7 +380,7 @@ def _strings(contents: list[U64], width: Widths) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(width), buffers)
 
 
-def _check_crc(value: _Value, lines: _Lines, end: I64, words: Words) -> None:
+def _check_crc(value: _Value, lines: _BlockLines, end: Ints, words: LineWords) -> None:
     """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
     if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
         raise Deviates

@@ -9,10 +9,11 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.parsers.jsonl.words import I64, Deviates, Words
+from cklog.arrays.types import Ints
+from cklog.parsers.jsonl.words import Deviates, LineWords
 
 
-def line_crcs(words_at: Callable[[I64], Words], starts: I64, end: I64, longest_bytes: int) -> NDArray[np.uint32]:
+def line_crcs(words_at: Callable[[Ints], LineWords], starts: Ints, end: Ints, longest_bytes: int) -> NDArray[np.uint32]:
     """CRC-32C of the bytes from `starts` to `end` of each line, `longest_bytes` at the most.
 
     Lines are aligned at their end: in front of a message, zeros leave a CRC that starts from zero as it is.

@@ -59,7 +59,7 @@ def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> 
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     try:
-        with Stream(split, trusted) as file:
+        with ByteStream(split, trusted) as file:
             flat = flat_fields(schema, columns) if file.trusted else None
             for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
@@ -201,7 +201,7 @@ class Gunzip:
         return True
 
 
-class Stream:
+class ByteStream:
     """The (decompressed) bytes of a split's file, as far as they can be had.
 
     A compressed file is decompressed twice: its checksum stands at the end, and until it has been seen the
@@ -217,7 +217,7 @@ class Stream:
         self.trusted = trusted
         self._left: int | None = None
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> ByteStream:
         if self._codec is not None:
             self._verify()
         self._file = self._open()
@@ -271,7 +271,7 @@ class Stream:
         return done, None
 
 
-def whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
     """Blocks of whole lines that begin in the split, each with its offset; reads little beyond the split's end."""
     whole = split.start == 0 and split.end >= split.size
     at, rest = 0, b""
@@ -302,7 +302,7 @@ def whole_lines(file: Stream, split: Split) -> Iterator[tuple[int, bytes | Damag
         yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
 
 
-def _first_line(file: Stream, split: Split) -> tuple[int, bytes]:
+def _first_line(file: ByteStream, split: Split) -> tuple[int, bytes]:
     """Position the file after the line that the split before owns; offset and bytes already read."""
     if split.start == 0:
         return 0, b""
@@ -310,7 +310,7 @@ def _first_line(file: Stream, split: Split) -> tuple[int, bytes]:
     return _after_newline(file, split.start - 1, min(_BLOCK_BYTES, split.end - split.start + 1))
 
 
-def _after_newline(file: Stream, at: int, size: int) -> tuple[int, bytes]:
+def _after_newline(file: ByteStream, at: int, size: int) -> tuple[int, bytes]:
     """Read on, `size` bytes at a time, to behind the next newline; offset and bytes already read from there."""
     while data := file.read(size):
         newline = data.find(b"\n")

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-U64 = NDArray[np.uint64]
-
-I64 = NDArray[np.int64]
+from cklog.arrays.types import U64, Ints
 
 Widths = NDArray[np.uint8]  # of values, in bytes
 
@@ -36,10 +34,10 @@ MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, without structure: the golden ratio
 POWERS = 10 ** np.arange(9, dtype=np.uint64)
 
 
-class Words:
+class LineWords:
     """The words of eight bytes at one address per line; `words[j]` has shape (lines,). Best read in order."""
 
-    def __init__(self, windows: NDArray[np.void], at: I64, skip: int = 0) -> None:
+    def __init__(self, windows: NDArray[np.void], at: Ints, skip: int = 0) -> None:
         self._windows, self._at, self._skip = windows, at, skip
         self._window, self._read = -1, np.zeros((0, WORDS_AT_ONCE), np.uint64)
 
@@ -50,15 +48,15 @@ class Words:
             self._window, self._read = window, self._windows[at].view("<u8").reshape(-1, WORDS_AT_ONCE)
         return self._read[:, word]
 
-    def behind(self, words: int) -> Words:
+    def behind(self, words: int) -> LineWords:
         """The same without the first `words`, keeping what has been read."""
-        rest = Words(self._windows, self._at, words)
+        rest = LineWords(self._windows, self._at, words)
         rest._window, rest._read = self._window, self._read
         return rest
 
-    def moved(self, by: NDArray[np.bool_]) -> Words:
+    def moved(self, by: NDArray[np.bool_]) -> LineWords:
         """The words `by` bytes further on."""
-        return Words(self._windows, self._at + 8 * self._skip + by)
+        return LineWords(self._windows, self._at + 8 * self._skip + by)
 
 
 def bytes_below(stop: U64) -> Widths:
@@ -77,7 +75,7 @@ def unused_bits(count: Widths) -> U64:
     return (np.uint8(64) - (count << np.uint8(3))).astype(np.uint64)
 
 
-def read_digits(words: Words) -> tuple[U64, Widths]:
+def read_digits(words: LineWords) -> tuple[U64, Widths]:
     """The number that the leading digits spell, and how many they are; 0 is spelt by itself only."""
     for j in range(3):
         word = words[j] ^ ZEROS

@@ -69,7 +69,7 @@ class BadBatch(Exception):
     """Why bytes are no record batch."""
 
 
-class Record(NamedTuple):
+class KafkaRecord(NamedTuple):
     """One record; `size` is its encoded length in bytes, before compression, with its length field."""
 
     offset: int
@@ -195,7 +195,7 @@ def verify(head: Header, batch: bytes) -> None:
         raise BadBatch(f"crc is {head.crc:08x}, the batch's bytes give {computed:08x}")
 
 
-def records(head: Header, batch: bytes) -> Iterator[Record]:
+def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
     """The records of a whole batch, in order, decoded as they are asked for; the CRC is not looked at.
 
     Raises
@@ -226,7 +226,7 @@ def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
     return None
 
 
-def _record(head: Header, data: bytes, start: int) -> tuple[Record, int, int]:
+def _record(head: Header, data: bytes, start: int) -> tuple[KafkaRecord, int, int]:
     """The record at `start`, its offset delta, and where the next one begins."""
     length, at = varint(data, start)
     end = at + length
@@ -245,7 +245,7 @@ def _record(head: Header, data: bytes, start: int) -> tuple[Record, int, int]:
     time = head.max_time if head.log_append_time else head.base_time + time_delta
     if not -(1 << 63) <= time < 1 << 63:
         raise BadBatch(f"a timestamp of {time}")
-    return Record(head.base + delta, time, key, value, headers, end - start), delta, end
+    return KafkaRecord(head.base + delta, time, key, value, headers, end - start), delta, end
 
 
 def _headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:

@@ -23,11 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.types import Bytes, Ints, Mask
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, Record, decompress, headers_at, records, varint
-from cklog.parsers.kafka.varints import Bytes, Flags, Ints, varints
+from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, KafkaRecord, decompress, headers_at, records, varint
+from cklog.parsers.kafka.varints import varints
 
-Batch = tuple[Header, "bytes | memoryview"]
+HeaderAndBytes = tuple[Header, "bytes | memoryview"]
 """A header and the bytes of the whole batch."""
 
 _PADDING = 64
@@ -114,7 +115,7 @@ class _Payloads(NamedTuple):
     faults: list[Fault]
 
 
-def decode(batches: Sequence[Batch]) -> Decoded:
+def decode(batches: Sequence[HeaderAndBytes]) -> Decoded:
     """The records of whole batches of any format; no CRC is looked at.
 
     Some thousand batches, or some 16 MB, are a good measure: what is worked on then fits the caches.
@@ -148,7 +149,7 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     return whole.take(pa.array(np.arange(0, 2 * len(at), 2), mask=length < 0))
 
 
-def _fault(i: int, batch: Batch) -> Fault | None:
+def _fault(i: int, batch: HeaderAndBytes) -> Fault | None:
     """What the careful decoder says against a batch, if anything."""
     head, data = batch
     try:
@@ -159,7 +160,7 @@ def _fault(i: int, batch: Batch) -> Fault | None:
     return None
 
 
-def _payloads(batches: Sequence[Batch]) -> _Payloads:
+def _payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
     """Every payload decompressed; empty where it cannot be, and where no record is left."""
     parts: list[bytes | memoryview] = []
     count, start = np.zeros(len(batches), np.int64), np.zeros(len(batches) + 1, np.int64)
@@ -183,7 +184,7 @@ def _payloads(batches: Sequence[Batch]) -> _Payloads:
     return _Payloads(b"".join([*parts, bytes(_PADDING)]), start, count, old, faults)
 
 
-def _old(i: int, rows: list[Record], at: int) -> npt.NDArray[np.int64]:
+def _old(i: int, rows: list[KafkaRecord], at: int) -> npt.NDArray[np.int64]:
     """The arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
     found = np.empty((len(_ARRAYS), len(rows)), np.int64)
     for k, row in enumerate(rows):
@@ -252,7 +253,7 @@ def _follow_one(data: bytes, at: int, end: int, count: int) -> list[int]:
 
 def _fields(
     packed: bytes, data: Bytes, begin: Ints, end: Ints, whose: Ints, heads: list[Header]
-) -> tuple[npt.NDArray[np.int64], Flags]:
+) -> tuple[npt.NDArray[np.int64], Mask]:
     """The arrays of all records, shape (10, n), and those that do not decode or are left to the careful decoder."""
     _, at, _ = varints(data, begin, 32)
     time, at, bad = varints(data, at + 1, 64)  # one byte of attributes, which say nothing
@@ -270,7 +271,7 @@ def _fields(
     return np.array(arrays, np.int64).reshape(len(_ARRAYS), -1), bad
 
 
-def _held(data: Bytes, at: Ints, end: Ints, bad: Flags) -> tuple[Ints, Ints, Ints]:
+def _held(data: Bytes, at: Ints, end: Ints, bad: Mask) -> tuple[Ints, Ints, Ints]:
     """Where the bytes of a field begin, how many they are, and where they end; `bad` is marked where they cannot."""
     length, at, worse = varints(data, at, 32)
     worse |= (length < -1) | ((length >= 0) & (length > end - at))
@@ -280,7 +281,7 @@ def _held(data: Bytes, at: Ints, end: Ints, bad: Flags) -> tuple[Ints, Ints, Int
     return at, length, at + np.maximum(length, 0)
 
 
-def _numbered(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tuple[Ints, Ints, Flags]:
+def _numbered(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tuple[Ints, Ints, Mask]:
     """Offsets and timestamps out of their deltas, and which cannot be."""
     names = ("base", "last_delta", "base_time", "max_time", "log_append_time")
     base, last, base_time, max_time, appended = (
@@ -294,7 +295,7 @@ def _numbered(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tupl
     return base + delta, np.where(appended != 0, max_time, found), bad | (overflown & (appended == 0))
 
 
-def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: Flags) -> None:
+def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: Mask) -> None:
     """Mark in `bad` the records whose headers do not decode, or are more than is worth following here."""
     going = np.flatnonzero((count > 0) & ~bad)
     at, names = at[going], []
@@ -315,7 +316,7 @@ def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: 
     _names(packed, at, length, whose, bad)
 
 
-def _names(packed: bytes, at: Ints, length: Ints, whose: Ints, bad: Flags) -> None:
+def _names(packed: bytes, at: Ints, length: Ints, whose: Ints, bad: Mask) -> None:
     """Mark in `bad` the records with a header whose name is not UTF-8."""
     order = np.argsort(at)
     names = slices(packed, at[order], length[order])

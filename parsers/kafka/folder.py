@@ -21,13 +21,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.partitions import Folder, Layout, ProducerSnapshot, SegmentFile
+from cklog.inputs.partitions import BrokerLayout, Folder, ProducerSnapshot, SegmentFile
 from cklog.model import Finding, InputUsed, Where
 from cklog.parsers.kafka import offset_checkpoints as kafka_checkpoints
 from cklog.parsers.kafka import producer_snapshots as kafka_snapshots
 from cklog.parsers.kafka.groups import TOPIC
 from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _DELETED = re.compile(r"[0-9]{20}\.log\.deleted")
@@ -48,7 +48,7 @@ _WHY_PARTED = {
 }
 
 
-def has_segments(entries: Iterable[Entry]) -> bool:
+def has_segments(entries: Iterable[FileEntry]) -> bool:
     """Whether there is any segment of a Kafka log."""
     return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
 
@@ -58,19 +58,19 @@ def _is_segment(name: str) -> bool:
     return _SEGMENT.fullmatch(name) is not None and int(name[:20]) < _OFFSETS
 
 
-def layout(root: Root, entries: Iterable[Entry]) -> Layout:
+def layout(root: Root, entries: Iterable[FileEntry]) -> BrokerLayout:
     """Every partition among the files below a root, and what is to be said before any segment is read."""
-    files: dict[str, dict[str, Entry]] = {}
+    files: dict[str, dict[str, FileEntry]] = {}
     for entry in entries:
         if entry.path.count("/") <= _DEEPEST:
             folder, _, name = entry.path.rpartition("/")
             files.setdefault(folder, {})[name] = entry
-    reading = _Reading(root, files)
+    reading = _FolderReading(root, files)
     found = [reading.partition(path) for path in sorted(files) if reading.is_partition(path)]
     folders = reading.distinct(sorted(found, key=_order))
     inputs = _inputs(folders)
     commits = tuple(folder for folder in folders if folder.topic == TOPIC)
-    return Layout(tuple(folders), tuple(reading.findings), inputs, commits)
+    return BrokerLayout(tuple(folders), tuple(reading.findings), inputs, commits)
 
 
 def _order(folder: Folder) -> tuple[str, int, int, str]:
@@ -87,10 +87,10 @@ def _inputs(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
     return tuple(InputUsed(path, "kafka", size, None) for path, size in sorted(sizes.items()))
 
 
-class _Reading:
+class _FolderReading:
     """The folders below a root while their small files are read."""
 
-    def __init__(self, root: Root, files: Mapping[str, Mapping[str, Entry]]) -> None:
+    def __init__(self, root: Root, files: Mapping[str, Mapping[str, FileEntry]]) -> None:
         self._root = root
         self._files = files
         self._brokers: dict[str, dict[str, dict[tuple[str, int], int] | None]] = {}
@@ -167,14 +167,14 @@ class _Reading:
             return True
         return False if _PROPERTIES in held or kafka_checkpoints.RECOVERY_POINTS in held else None
 
-    def _snapshot(self, held: Mapping[str, Entry]) -> ProducerSnapshot | None:
+    def _snapshot(self, held: Mapping[str, FileEntry]) -> ProducerSnapshot | None:
         names = sorted(name for name in held if _SNAPSHOT.fullmatch(name))
         if not names:
             return None
         found = self._decoded(held[names[-1]], kafka_snapshots.producers)
         return None if found is None else ProducerSnapshot(held[names[-1]].path, int(names[-1][:20]), found)
 
-    def _deleted(self, path: str, held: Mapping[str, Entry]) -> tuple[SegmentFile, ...]:
+    def _deleted(self, path: str, held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
         found = tuple(segment for segment in _segments(held, _DELETED) if segment.size)
         if found:
             are = "segment is" if len(found) == 1 else "segments are"
@@ -187,7 +187,7 @@ class _Reading:
             )
         return found
 
-    def _decoded(self, entry: Entry | None, decode: Callable[[bytes], Any]) -> Any:
+    def _decoded(self, entry: FileEntry | None, decode: Callable[[bytes], Any]) -> Any:
         """What a small file holds; None, and a finding, if it cannot be read."""
         if entry is None:
             return None
@@ -209,7 +209,7 @@ def _named(name: str) -> tuple[str, int]:
     return (match[1], int(match[2])) if match and int(match[2]) < _PARTITIONS else (name or "log", 0)
 
 
-def _segments(held: Mapping[str, Entry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:
+def _segments(held: Mapping[str, FileEntry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:
     """The segments of a folder, in log order."""
     names = sorted(name for name in held if form.fullmatch(name) and int(name[:20]) < _OFFSETS)
     return tuple(SegmentFile(held[name].path, int(name[:20]), held[name].size) for name in names)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.inputs.partitions import COMMITS
-from cklog.parsers.kafka.records import Part, read_records
+from cklog.parsers.kafka.records import SegmentPart, read_records
 from cklog.parsers.tables.records import PSEUDO
 
 TOPIC = "__consumer_offsets"
@@ -68,7 +68,7 @@ class _Commits:
     `keys` are those understood before: a group commits under the same ones all its life.
     """
 
-    def __init__(self, path: str, part: Part, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
+    def __init__(self, path: str, part: SegmentPart, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
         self._path, self._part, self._keys = path, part, keys
         self.damage: list[Damage] = []
         self._rows: list[tuple[Any, ...]] = []

@@ -78,8 +78,6 @@ _USUAL = np.frombuffer(bytes.fromhex("2000000008 0000 0000 0c 0000 00000000 00")
 _FIXED = np.array([0, 1, 2, 3, 4, 9, 16])
 """The record of a marker as brokers write it, its kind at 7, and the places in it that hold no fields."""
 
-Bytes = npt.NDArray[np.uint8]
-
 
 class Heads(NamedTuple):
     """Headers of batches in the order of the file: byte positions, `FIELDS`, and an index into `_MARKERS`."""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, Record, decompress
+from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, KafkaRecord, decompress
 
 FRONT = struct.Struct(
     ">q"  # offset
@@ -113,7 +113,7 @@ def header(data: bytes) -> Header:
     return Header(base, length, outer.crc, attributes, delta, base_time, outer.time, -1, count, outer.magic)
 
 
-def records(head: Header, data: bytes) -> Iterator[Record]:
+def records(head: Header, data: bytes) -> Iterator[KafkaRecord]:
     """The records of a whole message, in order: itself, or those that it wraps.
 
     Raises
@@ -124,13 +124,13 @@ def records(head: Header, data: bytes) -> Iterator[Record]:
     """
     outer = _message(data, 0)
     if not outer.attributes & _CODEC:
-        yield Record(outer.offset, outer.time, outer.key, outer.value, (), outer.size)
+        yield KafkaRecord(outer.offset, outer.time, outer.key, outer.value, (), outer.size)
         return
     shift: int | None = 0 if outer.magic == 0 else None
     for inner in _inside(outer):
         shift = head.base - inner.offset if shift is None else shift
         time = outer.time if head.log_append_time else inner.time
-        yield Record(inner.offset + shift, time, inner.key, inner.value, (), inner.size)
+        yield KafkaRecord(inner.offset + shift, time, inner.key, inner.value, (), inner.size)
 
 
 def _inside(outer: Message) -> Iterator[Message]:

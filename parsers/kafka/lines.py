@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
-from cklog.parsers.kafka.varints import Ints
 
 
-class Piece(NamedTuple):
+class RawBatch(NamedTuple):
     """A batch: where it begins, its header, and all of its bytes."""
 
     at: int
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 def rows_at_once(
-    path: str, pieces: Sequence[Piece], shape: jsonl.Shape, events: bool
+    path: str, pieces: Sequence[RawBatch], shape: jsonl.Shape, events: bool
 ) -> Iterator[pa.RecordBatch | Damage] | None:
     """Batches of the shape's columns, and damage; None: read them one by one.
 

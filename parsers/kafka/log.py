@@ -20,13 +20,13 @@ from cklog.model import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
 from cklog.parsers.kafka.segment import Cuts, Segment, index_entries, read_index, segments, time_entries, walk
 from cklog.parsers.kafka.table import READER
-from cklog.storage import Entry
+from cklog.storage import FileEntry
 
 INDEX_INTERVAL = 4096
 """Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
 
 
-def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: int) -> list[Split]:
+def splits(root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], step: int) -> list[Split]:
     """The whole partition in log order, in splits of about `step` bytes; only segments larger than that are opened."""
     entries, made = list(entries), []
     for entry in segments(entries):
@@ -37,7 +37,7 @@ def splits(root_uri_of: Callable[[str], str], entries: Iterable[Entry], step: in
     return made
 
 
-def _cuts(uri_of: Callable[[str], str], entries: list[Entry], entry: Entry, step: int) -> list[int]:
+def _cuts(uri_of: Callable[[str], str], entries: list[FileEntry], entry: FileEntry, step: int) -> list[int]:
     """Where to cut a segment into splits of about `step` bytes; nowhere if it cannot be read."""
     made, start = [], 0
     try:
@@ -53,7 +53,7 @@ def _cuts(uri_of: Callable[[str], str], entries: list[Entry], entry: Entry, step
 
 
 def tail_splits(
-    root_uri_of: Callable[[str], str], entries: Iterable[Entry], first_step: int = 256 << 10, biggest: int = 8 << 20
+    root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], first_step: int = 256 << 10, biggest: int = 8 << 20
 ) -> Iterator[Split]:
     """The same batches from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
 
@@ -72,16 +72,16 @@ def tail_splits(
                 end, want = start, min(2 * want, biggest)
 
 
-def _open(uri_of: Callable[[str], str], entry: Entry) -> Segment:
+def _open(uri_of: Callable[[str], str], entry: FileEntry) -> Segment:
     return Segment(uri_of(entry.path), entry.path, entry.size)
 
 
-def beside(segment: Entry, suffix: str) -> str:
+def beside(segment: FileEntry, suffix: str) -> str:
     """The path of a segment's index."""
     return segment.path.removesuffix(".log") + suffix
 
 
-def _hints(uri_of: Callable[[str], str], entries: list[Entry], segment: Entry) -> list[tuple[int, int]]:
+def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[tuple[int, int]]:
     """What the `.index` of a segment says; nothing if it cannot be read."""
     path = beside(segment, ".index")
     if all(entry.path != path for entry in entries):
@@ -93,7 +93,7 @@ def _hints(uri_of: Callable[[str], str], entries: list[Entry], segment: Entry) -
 
 
 def reconcile(
-    read: Callable[[str], bytes], uri_of: Callable[[str], str], entries: Iterable[Entry]
+    read: Callable[[str], bytes], uri_of: Callable[[str], str], entries: Iterable[FileEntry]
 ) -> tuple[Finding, ...]:
     """Do the indexes of the newest segment and its log end together? Step 1 of the paper's recovery.
 
@@ -116,7 +116,7 @@ def reconcile(
     return tuple(finding for finding in found if finding)
 
 
-def unjoined(uri_of: Callable[[str], str], entries: Iterable[Entry]) -> list[tuple[Where, str]]:
+def unjoined(uri_of: Callable[[str], str], entries: Iterable[FileEntry]) -> list[tuple[Where, str]]:
     """Where a segment does not begin at the offset at which the one before ends, and what lies in between."""
     entries = list(entries)
     found = []
@@ -133,7 +133,7 @@ def unjoined(uri_of: Callable[[str], str], entries: Iterable[Entry]) -> list[tup
     return found
 
 
-def _read_beside(read: Callable[[str], bytes], entries: list[Entry], segment: Entry, suffix: str) -> bytes:
+def _read_beside(read: Callable[[str], bytes], entries: list[FileEntry], segment: FileEntry, suffix: str) -> bytes:
     path = beside(segment, suffix)
     try:
         return read(path) if any(entry.path == path for entry in entries) else b""
@@ -199,7 +199,7 @@ class Since(NamedTuple):
 
 
 def first_at(
-    uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[Entry], ts: int
+    uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[FileEntry], ts: int
 ) -> tuple[int, str, int] | None:
     """(Kafka offset, segment, byte position of its batch) of the first record with a timestamp of at least `ts`.
 
@@ -224,7 +224,7 @@ def first_at(
 def since(
     uri_of: Callable[[str], str],
     read: Callable[[str], bytes],
-    entries: Iterable[Entry],
+    entries: Iterable[FileEntry],
     ts: int | None,
     number: int | None = None,
     stamp: int | None = None,
@@ -264,7 +264,7 @@ def since(
 
 
 def _batches_from(
-    uri_of: Callable[[str], str], entries: list[Entry], path: str, at: int
+    uri_of: Callable[[str], str], entries: list[FileEntry], path: str, at: int
 ) -> Iterator[tuple[str, int, Header]]:
     """Every whole batch from byte `at` of a segment on."""
     for entry in segments(entries):

@@ -14,7 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
-from cklog.inputs.partitions import COMMITS, Layout, SegmentFile
+from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import (
     groups as kafka_groups,
@@ -31,11 +31,11 @@ from cklog.parsers.kafka import (
 from cklog.parsers.kafka.batches import BadBatch, records
 from cklog.parsers.kafka.folder import has_segments, layout
 from cklog.parsers.kafka.segment import Segment
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 
 class Kafka:
-    """Partitions below a root; a parser as `cklog.inputs.partitions.Logs` says."""
+    """Partitions below a root; a parser as `cklog.inputs.partitions.OffersPartitions` says."""
 
     name = "kafka"
     tables: ClassVar = {"batches": BATCHES, "commits": COMMITS}
@@ -49,14 +49,14 @@ class Kafka:
         self._root = root
 
     @cached_property
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[FileEntry]:
         return self._root.list()
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> BrokerLayout:
         return layout(self._root, self._entries)
 
-    def partitions(self) -> Layout:
+    def partitions(self) -> BrokerLayout:
         """The folders, before any segment is read."""
         return self._layout
 

@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage, Split
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
 from cklog.parsers.kafka.headers import Heads, heads
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment
-from cklog.parsers.kafka.varints import Ints
 
 _PART_BATCHES, _PART_BYTES = 1000, 16 << 20
 """Decoded at once from a segment, before decompression."""
 
 
-class Part(NamedTuple):
+class SegmentPart(NamedTuple):
     """Some batches of a segment: their byte positions, their headers, and their records."""
 
     at: Ints
@@ -32,7 +32,7 @@ class Part(NamedTuple):
     records: Decoded
 
 
-def read_records(split: Split, check: bool = True) -> Iterator[Part | Damage]:
+def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Damage]:
     """The records of a split's batches, part by part, and the damage; with `check` every CRC is verified."""
     with Segment(split.uri, split.path, split.size, BLOCK_BYTES, mapped=True) as segment:
         for found in heads(split, check):
@@ -41,7 +41,7 @@ def read_records(split: Split, check: bool = True) -> Iterator[Part | Damage]:
                 continue
             for at, some in _measured(found):
                 batches = [(head, segment.data(i, head.size)) for i, head in zip(at.tolist(), some, strict=True)]
-                part = Part(at, some, decode(batches))
+                part = SegmentPart(at, some, decode(batches))
                 yield part
                 for i, reason in part.records.faults:
                     detail = f"offsets {some[i].base} to {some[i].last}: {reason}"

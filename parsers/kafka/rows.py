@@ -15,14 +15,14 @@ import json
 import re
 from typing import Any
 
-from cklog.parsers.kafka.batches import Header, Record
+from cklog.parsers.kafka.batches import Header, KafkaRecord
 from cklog.parsers.tables.records import NotARecord, strict_json
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _NUMBERS = ("cec.ts", "cec.open_windows")
 
 
-def members(record: Record, table: str) -> dict[str, Any]:
+def members(record: KafkaRecord, table: str) -> dict[str, Any]:
     """The members of a row, however it is encoded.
 
     Raises
@@ -47,13 +47,13 @@ def own_place(found: dict[str, Any], head: Header, nth: int) -> int:
     return min(nth, head.size - 1)
 
 
-def _of_value(record: Record) -> dict[str, Any]:
+def _of_value(record: KafkaRecord) -> dict[str, Any]:
     if record.value is None:
         raise NotARecord("a null value")
     return strict_json(record.value)
 
 
-def _of_queue(record: Record) -> dict[str, Any]:
+def _of_queue(record: KafkaRecord) -> dict[str, Any]:
     headers = dict(record.headers)
     if "cec.type" in headers:
         found = _of_headers(headers) | {"state": _state(record.value)}

@@ -29,7 +29,7 @@ import numpy as np
 from cklog.engine import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
-from cklog.storage import Entry, open_file
+from cklog.storage import FileEntry, open_file
 
 BLOCK_BYTES = 1 << 20
 """Read at a time where batches are read whole."""
@@ -50,10 +50,11 @@ _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
 
-def segments(entries: Iterable[Entry]) -> list[Entry]:
+def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
     """The `.log` segments among the files of one partition folder, in log order.
 
-    >>> [e.path for e in segments([Entry(f"q-0/{n:020}.log{s}", 9) for n, s in ((7, ""), (0, ""), (3, ".deleted"))])]
+    >>> names = [f"q-0/{n:020}.log{s}" for n, s in ((7, ""), (0, ""), (3, ".deleted"))]
+    >>> [e.path for e in segments([FileEntry(name, 9) for name in names])]
     ['q-0/00000000000000000000.log', 'q-0/00000000000000000007.log']
     """
     found = [entry for entry in entries if _NAME.search(entry.path)]

@@ -27,7 +27,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
-from cklog.inputs.stores import GLOBAL, Entry, StoreLayout, Task
+from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
 from cklog.model import Finding, InputUsed, Where
 from cklog.parsers.tables.small_tables import batch_of, whole
 from cklog.storage import READ_LIMIT, Root
@@ -103,7 +103,7 @@ class KafkaStreams:
             names = frozenset(p.rpartition("/")[2] for p in folders if p.startswith(_below(path)))
             empty = frozenset(name for name in stores if not _has_database(f"{_below(path)}{ROCKSDB}/{name}/", below))
             listed = tuple(sorted(stores.items()))
-            tasks.append(Task(*self._name(path), path or ".", listed, names, entries, empty=empty))
+            tasks.append(StoreTask(*self._name(path), path or ".", listed, names, entries, empty=empty))
         used = tuple(
             InputUsed(task.path, self.name, sum(size for _, size in task.stores), len(task.entries or ()))
             for task in tasks
@@ -130,7 +130,7 @@ class KafkaStreams:
             return parts[-2], topology, GLOBAL, 0
         return parts[-2], found[1] or topology, found[2], int(found[3])
 
-    def _entries(self, path: str, sizes: dict[str, int]) -> tuple[tuple[Entry, ...] | None, list[Finding]]:
+    def _entries(self, path: str, sizes: dict[str, int]) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
         """The entries of a task's file, None if there is none or it cannot be read as Kafka Streams reads it."""
         file = f"{_below(path)}{CHECKPOINT}"
         if file not in sizes:
@@ -189,7 +189,7 @@ def _has_database(store: str, sizes: dict[str, int]) -> bool:
     return any(size and p.startswith(store) and p.endswith(f"/{CURRENT}") for p, size in sizes.items())
 
 
-def _read(path: str, data: bytes) -> tuple[tuple[Entry, ...] | None, list[Finding]]:
+def _read(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
     """The entries of a checkpoint file, and what is wrong with it."""
     lines = data.split(b"\n")
     if lines[-1] == b"":
@@ -199,7 +199,7 @@ def _read(path: str, data: bytes) -> tuple[tuple[Entry, ...] | None, list[Findin
     if _number(lines[0]) != 0:
         told = f"{path} is of version {_number(lines[0])}; only 0 is known"
         return None, [Finding("unknown-version", "error", path, told, (Where(path, 0),))]
-    entries: dict[tuple[str, int], Entry] = {}
+    entries: dict[tuple[str, int], StoreOffset] = {}
     findings: list[Finding] = []
     at = len(lines[0]) + len(lines[1]) + 2
     for line in lines[2:]:
@@ -209,7 +209,7 @@ def _read(path: str, data: bytes) -> tuple[tuple[Entry, ...] | None, list[Findin
         if entry.offset is not None and entry.offset < 0:
             told = f"{path} has offset {entry.offset} for {entry.name}: taken as not known"
             findings.append(Finding("negative-offset", "warning", entry.name, told, (Where(path, at),)))
-            entry = Entry(entry.topic, entry.partition, None, at)
+            entry = StoreOffset(entry.topic, entry.partition, None, at)
         entries[entry.topic, entry.partition] = entry
         at += len(line) + 1
     if len(entries) != _number(lines[1]):
@@ -218,7 +218,7 @@ def _read(path: str, data: bytes) -> tuple[tuple[Entry, ...] | None, list[Findin
     return tuple(entry for _, entry in sorted(entries.items())), findings
 
 
-def _entry(line: bytes, at: int) -> Entry | None:
+def _entry(line: bytes, at: int) -> StoreOffset | None:
     pieces = line.split()
     if len(pieces) != 3 or not line[:1].strip():
         return None
@@ -229,7 +229,7 @@ def _entry(line: bytes, at: int) -> Entry | None:
         return None
     if partition is None or offset is None or not 0 <= partition < 1 << 31:
         return None
-    return Entry(topic, partition, None if offset == UNKNOWN else offset, at)
+    return StoreOffset(topic, partition, None if offset == UNKNOWN else offset, at)
 
 
 def _number(text: bytes) -> int | None:

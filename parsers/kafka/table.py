@@ -20,10 +20,10 @@ from cklog.engine import Damage, Split
 from cklog.model import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, records
-from cklog.parsers.kafka.lines import Piece, rows_at_once
+from cklog.parsers.kafka.lines import RawBatch, rows_at_once
 from cklog.parsers.kafka.rows import members, own_place
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
-from cklog.parsers.kafka.transactions import Fate, Transactions
+from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
 
 READER = "cklog.parsers.kafka.table:read"
@@ -88,9 +88,9 @@ def _rows(split: Split, table: str, shape: jsonl.Shape) -> Iterator[_Sized | pa.
             yield from _records(split.path, piece, "commit", table, shape.schema)
 
 
-def _groups(split: Split) -> Iterator[list[Piece] | Damage]:
+def _groups(split: Split) -> Iterator[list[RawBatch] | Damage]:
     """What was committed, some batches at once, and the damage."""
-    group: list[Piece] = []
+    group: list[RawBatch] = []
     held = 0
     for found in _fated(split):
         if isinstance(found, Damage):
@@ -107,9 +107,9 @@ def _groups(split: Split) -> Iterator[list[Piece] | Damage]:
         yield group
 
 
-def _fated(split: Split) -> Iterator[tuple[Piece, Fate] | Damage]:
+def _fated(split: Split) -> Iterator[tuple[RawBatch, MarkerFate] | Damage]:
     """The split's batches and the fates of the transactions that they are part of, "commit" of none; the damage."""
-    transactions = Transactions(split)
+    transactions = SplitTransactions(split)
     with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
         segment.limit = min(split.end, split.size)
         for found in walk(segment, split.start, segment.limit):
@@ -122,7 +122,7 @@ def _fated(split: Split) -> Iterator[tuple[Piece, Fate] | Damage]:
             if fate is None:
                 detail = "records of transactions without a marker up to the end of the log"
                 yield Damage(split.path, "open-transaction", at, detail, head.count)
-            yield Piece(at, head, segment.bytes(at, head.size)), fate
+            yield RawBatch(at, head, segment.bytes(at, head.size)), fate
 
 
 def _lost(damage: Damage) -> Damage:
@@ -130,7 +130,7 @@ def _lost(damage: Damage) -> Damage:
     return replace(damage, id="missing-events") if damage.id == "offset-jump" else damage
 
 
-def _records(path: str, piece: Piece, fate: Fate, table: str, schema: pa.Schema) -> Iterator[_Sized | Damage]:
+def _records(path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: pa.Schema) -> Iterator[_Sized | Damage]:
     """A row per record of one batch, one by one."""
     at, head, batch = piece
     done, own = 0, table == "events"

@@ -16,19 +16,19 @@ from cklog.parsers.kafka.batches import BadBatch, Header, marker, verify
 from cklog.parsers.kafka.segment import Segment, segments, walk
 from cklog.storage import Root
 
-Fate = Literal["commit", "abort"] | None
+MarkerFate = Literal["commit", "abort"] | None
 """How a transaction ended; None: it did not."""
 
 
-class Transactions:
+class SplitTransactions:
     """The fates of a split's transactions: markers are looked for forward, once, and only as far as needed."""
 
     def __init__(self, split: Split) -> None:
         self._split = split
-        self._ahead: Iterator[tuple[tuple[int, int], int, Fate]] | None = None
-        self._seen: dict[int, deque[tuple[tuple[int, int], Fate]]] = defaultdict(deque)
+        self._ahead: Iterator[tuple[tuple[int, int], int, MarkerFate]] | None = None
+        self._seen: dict[int, deque[tuple[tuple[int, int], MarkerFate]]] = defaultdict(deque)
 
-    def fate(self, producer: int, at: int) -> Fate:
+    def fate(self, producer: int, at: int) -> MarkerFate:
         """How the transaction ended whose batch begins at byte `at`; to be asked in ascending order."""
         if self._ahead is None:
             self._ahead = self._markers(at)
@@ -44,7 +44,7 @@ class Transactions:
                     return kind
         return None
 
-    def _markers(self, start: int) -> Iterator[tuple[tuple[int, int], int, Fate]]:
+    def _markers(self, start: int) -> Iterator[tuple[tuple[int, int], int, MarkerFate]]:
         """((file, position), producer, fate) of every marker from `start` to the log's end."""
         for number, (uri, path, size) in enumerate(self._files()):
             with Segment(uri, path, size) as segment:
@@ -63,7 +63,7 @@ class Transactions:
                 yield folder.uri(entry.path), posixpath.join(posixpath.dirname(split.path), entry.path), entry.size
 
 
-def _ended(segment: Segment, at: int, head: Header) -> Fate:
+def _ended(segment: Segment, at: int, head: Header) -> MarkerFate:
     """What a marker says; a corrupt one says nothing, and leaves the transaction open."""
     batch = segment.bytes(at, head.size)
     try:

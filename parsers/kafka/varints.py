@@ -9,17 +9,14 @@ One at a time, and the definition: `cklog.parsers.kafka.batches.varint`.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
+from cklog.arrays.types import Bytes, Ints, Mask
 
 _ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], np.int64)
 """The number that a zig-zag varint of one byte is."""
 
 
-def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Mask]:
     """Zig-zag varints of at most `bits`: the numbers, where each ends, and which are longer; shapes (n,).
 
     `data` goes on for 10 bytes behind every place.
@@ -35,7 +32,7 @@ def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
     return found, after, bad
 
 
-def _longer(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+def _longer(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Mask]:
     """`varints` of more than one byte: nearly all of those have two."""
     second = data[at + 1]
     raw = (data[at] & 0x7F) | (second & 0x7F).astype(np.int64) << 7
@@ -46,7 +43,7 @@ def _longer(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
     return found, after, bad
 
 
-def _longest(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Flags]:
+def _longest(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Mask]:
     """`varints` of more than two bytes."""
     raw, end = (data[at] & 0x7F).astype(np.uint64), at + 1
     bad, more = np.zeros(len(at), np.bool_), np.arange(len(at))

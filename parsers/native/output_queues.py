@@ -20,7 +20,7 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.parsers.jsonl import reader as jsonl
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 if TYPE_CHECKING:
     from cklog.parsers.kafka import log as kafka_log
@@ -40,9 +40,9 @@ class OutputQueue:
     """One subtask's output queue: its files in log order, and how to read them from either end."""
 
     subtask: Subtask
-    files: tuple[Entry, ...]
+    files: tuple[FileEntry, ...]
     root: Root
-    check: Callable[[Entry], tuple[Finding, ...]]
+    check: Callable[[FileEntry], tuple[Finding, ...]]
 
     @property
     def bytes(self) -> int:
@@ -117,7 +117,7 @@ class OutputQueue:
         folder = posixpath.dirname(segments[0].path)
         return kafka_log.reconcile(self.root.read, self.root.uri, self.root.list(folder))
 
-    def _forward(self, entry: Entry, step: int) -> Iterator[Split]:
+    def _forward(self, entry: FileEntry, step: int) -> Iterator[Split]:
         """Splits of one file that is no Kafka segment."""
         uri = self.root.uri(entry.path)
         faults = {f.id for f in self.check(entry)}
@@ -133,7 +133,7 @@ class OutputQueue:
             for start in range(0, entry.size, step):
                 yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
 
-    def _byte_ranges(self, entry: Entry) -> Iterator[Split]:
+    def _byte_ranges(self, entry: FileEntry) -> Iterator[Split]:
         """JSON lines from the end."""
         if not entry.size:
             yield from self._forward(entry, 1)
@@ -158,10 +158,10 @@ def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.R
 
 
 def output_queues(
-    root: Root, entries: Iterable[Entry], check: Callable[[Entry], tuple[Finding, ...]]
+    root: Root, entries: Iterable[FileEntry], check: Callable[[FileEntry], tuple[Finding, ...]]
 ) -> dict[Subtask, OutputQueue]:
     """Every output queue below `outputs/`; `check` finds faults of a file as a whole."""
-    files: dict[Subtask, list[Entry]] = {}
+    files: dict[Subtask, list[FileEntry]] = {}
     for entry in entries:
         subtask = owner_of(entry.path)
         if subtask is not None:
@@ -211,9 +211,9 @@ def is_segment(path: str) -> bool:
     return name.endswith(".log") and name[:-4].isdigit() and len(name) == len("00000000000000000000.log")
 
 
-def _groups(files: tuple[Entry, ...]) -> list[list[Entry]]:
+def _groups(files: tuple[FileEntry, ...]) -> list[list[FileEntry]]:
     """Files one by one, but the segments of a Kafka partition together."""
-    groups: list[list[Entry]] = []
+    groups: list[list[FileEntry]] = []
     for entry in files:
         if groups and is_segment(entry.path) and is_segment(groups[-1][0].path):
             groups[-1].append(entry)

@@ -28,7 +28,7 @@ from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
@@ -84,7 +84,7 @@ class Native:
 
         The manifest stands with the checkpoints, which every question reads.
         """
-        rows: dict[str, list[Entry]] = {}
+        rows: dict[str, list[FileEntry]] = {}
         for entry in self._files(table):
             kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
             rows.setdefault(kind, []).append(entry)
@@ -158,15 +158,15 @@ class Native:
             for start in range(0, entry.size, step):
                 yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
 
-    def _files(self, table: str) -> list[Entry]:
+    def _files(self, table: str) -> list[FileEntry]:
         return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
 
-    def _beside(self, segment: Entry) -> list[Entry]:
+    def _beside(self, segment: FileEntry) -> list[FileEntry]:
         """A segment of a Kafka log with its indexes."""
         path = segment.path.removesuffix(".log") + ".index"
-        return [segment, Entry(path, self._sizes[path])] if path in self._sizes else [segment]
+        return [segment, FileEntry(path, self._sizes[path])] if path in self._sizes else [segment]
 
-    def _check_file(self, entry: Entry) -> tuple[Finding, ...]:
+    def _check_file(self, entry: FileEntry) -> tuple[Finding, ...]:
         """Faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
         if entry.path not in self._whole:
             self._whole[entry.path] = tuple(self._faults(entry))
@@ -187,7 +187,7 @@ class Native:
             self._partitions[folder] = (*found, *kafka_log.reconcile(self._root.read, self._root.uri, inside))
         return self._partitions[folder]
 
-    def _faults(self, entry: Entry) -> Iterable[Finding]:
+    def _faults(self, entry: FileEntry) -> Iterable[Finding]:
         if is_segment(entry.path):
             return  # an empty one waits for records; batches have checksums of their own
         if entry.size == 0:

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.model import Where
-from cklog.parsers.jsonl.reader import COMPRESSION, Stream, whole_lines
+from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of
-from cklog.parsers.patent.values import Stored
+from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, strict_json
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 _HEAD_BYTES = 64 << 10
 _MARK = b'"value_hex"'
@@ -31,20 +31,20 @@ def suffix_of(path: str) -> str | None:
     return next((s for s in sorted(COMPRESSION, key=len, reverse=True) if path.endswith(s) and path != s), None)
 
 
-def is_export(root: Root, entry: Entry) -> bool:
+def is_export(root: Root, entry: FileEntry) -> bool:
     """Whether a file begins with a line of an export."""
     try:
-        with Stream(_split(root, entry)) as file:
+        with ByteStream(_split(root, entry)) as file:
             return _MARK in file.read(_HEAD_BYTES)
     except (OSError, pa.ArrowException):
         return False
 
 
-def stored_in(root: Root, entry: Entry) -> Iterator[Stored | Damage]:
+def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
     """Every key with its value, and the lines that are none."""
     split = _split(root, entry)
     try:
-        with Stream(split) as file:
+        with ByteStream(split) as file:
             for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
@@ -57,7 +57,7 @@ def stored_in(root: Root, entry: Entry) -> Iterator[Stored | Damage]:
         yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
 
 
-def _split(root: Root, entry: Entry) -> Split:
+def _split(root: Root, entry: FileEntry) -> Split:
     return Split(root.uri(entry.path), entry.path, "", 0, entry.size, entry.size)
 
 
@@ -68,7 +68,7 @@ def _lines(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
         start += len(line) + 1
 
 
-def _stored(path: str, at: int, line: bytes, trusted: bool) -> Stored | Damage:
+def _stored(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Damage:
     try:
         found = strict_json(line, required=not trusted)
         key, value = _text(found, "key"), _bytes(_text(found, "value_hex"))
@@ -80,10 +80,10 @@ def _stored(path: str, at: int, line: bytes, trusted: bool) -> Stored | Damage:
     return stored(known, value, f"{path}:{at}", Where(path, at))
 
 
-def stored(key: Key, value: bytes, place: str, where: Where) -> Stored:
+def stored(key: Key, value: bytes, place: str, where: Where) -> StoredValue:
     """A key and its value, of which only what leads to other values is kept."""
     kept = value if key.part == "INDEX" or key.chunk == HEAD else b""
-    return Stored(key, len(value), crc32c.crc32c(value), kept, place, where)
+    return StoredValue(key, len(value), crc32c.crc32c(value), kept, place, where)
 
 
 def _text(found: dict[str, Any], name: str) -> str:

@@ -17,7 +17,7 @@ from cklog.parsers.patent.values import Value
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class IndexEntry:
     """The index entry at byte `at`: its variable's bytes are [start, end) of K INCR (`end` None: not known).
 
     `previous` is the checkpoint and place of the entry of the version before, None in base form. `variable` is its
@@ -46,12 +46,12 @@ class Index:
 
     checkpoint: int
     value: Value
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, IndexEntry] = field(default_factory=dict)
     stopped: int = 0
     flaw: str | None = None
     _dead: set[int] = field(default_factory=set)
 
-    def at(self, place: int) -> Entry | None:
+    def at(self, place: int) -> IndexEntry | None:
         """The entry at a place that a later checkpoint names; None if none begins there.
 
         Behind a fault, where reading on is impossible, it is such a link that says where an entry begins. It is
@@ -65,9 +65,9 @@ class Index:
                 self._dead.update(found, (stopped,))
         return self.entries.get(place)
 
-    def _scanned(self, at: int) -> tuple[dict[int, Entry], int, str | None]:
+    def _scanned(self, at: int) -> tuple[dict[int, IndexEntry], int, str | None]:
         """Entries from a place on, where reading them ended, and why it did; None: at the end, or at known ones."""
-        found: dict[int, Entry] = {}
+        found: dict[int, IndexEntry] = {}
         while at < self.value.size and at not in self.entries and at not in self._dead:
             entry = self._decoded(at)
             if isinstance(entry, str):
@@ -76,7 +76,7 @@ class Index:
             at = entry.behind
         return found, at, "leads to no entry" if at in self._dead else self.value.why_not(at)
 
-    def _decoded(self, at: int) -> Entry | str:
+    def _decoded(self, at: int) -> IndexEntry | str:
         name, value = self.value.name, self.value
         form = value.read(at, 1)
         if form is None:
@@ -89,10 +89,10 @@ class Index:
             short = f"needs {name}, whose entry at byte {at} has {layout.size} bytes, {value.size - at} of them there"
             return value.why_not(at, at + layout.size) or short
         _, start, *previous = layout.unpack(data)
-        return Entry(self.checkpoint, at, start, (previous[0], previous[1]) if previous else None)
+        return IndexEntry(self.checkpoint, at, start, (previous[0], previous[1]) if previous else None)
 
     @property
-    def in_order(self) -> list[Entry]:
+    def in_order(self) -> list[IndexEntry]:
         """The entries by their place."""
         return [entry for _, entry in sorted(self.entries.items())]
 
@@ -145,7 +145,7 @@ def lay_out(index: Index, data: Value | None) -> None:
     _measure(index, data, entries, placed)
 
 
-def _measure(index: Index, data: Value, entries: Sequence[Entry], placed: Sequence[bool]) -> None:
+def _measure(index: Index, data: Value, entries: Sequence[IndexEntry], placed: Sequence[bool]) -> None:
     """The end of each variable: where the next one starts, or its value's end; and whether all of it can be read."""
     for i, entry in enumerate(entries):
         last = entry.behind >= index.value.size
@@ -159,7 +159,7 @@ def _measure(index: Index, data: Value, entries: Sequence[Entry], placed: Sequen
             entry.lost = entry.lost or data.why_not(data.size)
 
 
-def name_variables(indexes: Mapping[int, Index], count: int) -> list[Entry]:
+def name_variables(indexes: Mapping[int, Index], count: int) -> list[IndexEntry]:
     """Say of every entry which variable it is of, `count` of them being all; those that are named by their place.
 
     A delta that stands on another variable than its own gets a flaw.
@@ -174,7 +174,7 @@ def name_variables(indexes: Mapping[int, Index], count: int) -> list[Entry]:
             entry.variable = target.variable
         elif target.variable is None:
             target.variable = entry.variable
-    alone: list[Entry] = []
+    alone: list[IndexEntry] = []
     for checkpoint in sorted(indexes):
         for entry in indexes[checkpoint].in_order:
             if entry.variable is None:
@@ -187,7 +187,7 @@ def name_variables(indexes: Mapping[int, Index], count: int) -> list[Entry]:
     return alone
 
 
-def _links(indexes: Mapping[int, Index]) -> Iterator[tuple[Entry, Entry]]:
+def _links(indexes: Mapping[int, Index]) -> Iterator[tuple[IndexEntry, IndexEntry]]:
     """Deltas and the entries that they stand on, oldest delta first."""
     for checkpoint in sorted(indexes):
         for entry in indexes[checkpoint].in_order:
@@ -196,7 +196,7 @@ def _links(indexes: Mapping[int, Index]) -> Iterator[tuple[Entry, Entry]]:
                 yield entry, target
 
 
-def _target(indexes: Mapping[int, Index], entry: Entry) -> Entry | None:
+def _target(indexes: Mapping[int, Index], entry: IndexEntry) -> IndexEntry | None:
     if entry.previous is None or entry.previous[0] >= entry.checkpoint or entry.previous[0] not in indexes:
         return None
     return indexes[entry.previous[0]].entries.get(entry.previous[1])

@@ -19,8 +19,8 @@ from cklog.errors import EngineError, UsageError
 from cklog.model import Where
 from cklog.parsers.patent.export import stored
 from cklog.parsers.patent.keys import key_of
-from cklog.parsers.patent.values import Stored
-from cklog.storage import Entry, Root, open_file
+from cklog.parsers.patent.values import StoredValue
+from cklog.storage import FileEntry, Root, open_file
 
 _FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.(?:log|ldb|sst)")
 _CURRENT = re.compile(rb"MANIFEST-\d+\n")
@@ -28,9 +28,9 @@ _NOT_OURS = re.compile(r"IDENTITY|OPTIONS-\d+")
 _COPIED_BYTES = 8 << 20
 
 
-def folders_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+def folders_of(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
     """{folder: its LevelDB files} of the root ("") and the folders in it; RocksDB's have files that these lack."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[FileEntry]] = {}
     foreign = set()
     for entry in entries:
         folder, _, name = entry.path.rpartition("/")
@@ -43,17 +43,17 @@ def folders_of(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     return {folder: files for folder, files in found.items() if folder not in foreign and any(_leads(files))}
 
 
-def is_whole(files: Sequence[Entry]) -> bool:
+def is_whole(files: Sequence[FileEntry]) -> bool:
     """Whether both files are there from which LevelDB begins to read."""
     return all(_leads(files))
 
 
-def _leads(files: Sequence[Entry]) -> tuple[bool, bool]:
+def _leads(files: Sequence[FileEntry]) -> tuple[bool, bool]:
     names = [entry.path.rpartition("/")[2] for entry in files]
     return "CURRENT" in names, any(name.startswith("MANIFEST") for name in names)
 
 
-def stored_in(root: Root, folder: str, files: Sequence[Entry]) -> Iterator[Stored | Damage]:
+def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[StoredValue | Damage]:
     """Every key with its value, and what of the store cannot be read.
 
     Raises
@@ -90,7 +90,7 @@ def _plyvel() -> Any:
     return plyvel
 
 
-def _copy(root: Root, files: Sequence[Entry], copy: Path) -> None:
+def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
     needed, free = sum(entry.size for entry in files), shutil.disk_usage(copy).free
     if needed > free:
         message = f"a LevelDB is read from a copy: that needs {needed} bytes of temporary space, and {free} are free"
@@ -112,7 +112,7 @@ def _opened(leveldb: Any, copy: str) -> tuple[Any, str]:
         return leveldb.DB(copy, create_if_missing=False), _told(error, copy)
 
 
-def _read(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[Stored | Damage]:
+def _read(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[StoredValue | Damage]:
     """All pairs by key; where a block is damaged, those before the first and behind the last one of these."""
     seen = b""
     try:
@@ -130,7 +130,7 @@ def _read(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[Store
         return
 
 
-def _stored(folder: str, key: bytes, value: bytes) -> Stored | Damage:
+def _stored(folder: str, key: bytes, value: bytes) -> StoredValue | Damage:
     known = key_of(key)
     if known is None:
         return Damage(folder or ".", "unknown-key", None, f"{_shown(key)} is no key of a checkpoint")

@@ -30,22 +30,22 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
-from cklog.engine.damage import Tally
+from cklog.engine.damage import DamageTally
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.pieces import PIECES
 from cklog.model import Finding, InputUsed, Where
 from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
-from cklog.parsers.patent.pieces import Checkpoints, rows_of
-from cklog.parsers.patent.values import Stored
+from cklog.parsers.patent.pieces import GatheredValues, rows_of
+from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.parsers.tables.small_tables import batch_of, whole
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 READER = "cklog.parsers.patent.parser:read"
 NAMES = "variables.json"
-Read = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
+StoreRead = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class _Store:
 
     operator: str
     path: str
-    files: tuple[Entry, ...]
+    files: tuple[FileEntry, ...]
     leveldb: bool
 
-    def stored(self, root: Root) -> Iterator[Stored | Damage]:
+    def stored(self, root: Root) -> Iterator[StoredValue | Damage]:
         """All keys with their values, and what is damaged."""
         if self.leveldb:
             return patent_leveldb.stored_in(root, self.path, self.files)
@@ -84,7 +84,7 @@ class PatentStore:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def pieces(self) -> Read:
+    def pieces(self) -> StoreRead:
         """Every variable of every checkpoint, and each checkpoint's NON and INDEX as the piece "".
 
         Raises
@@ -110,7 +110,7 @@ class PatentStore:
         return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
 
     @cached_property
-    def _read(self) -> Read:
+    def _read(self) -> StoreRead:
         stores = _stores(self._root)
         names, findings = self._names()
         rows: list[dict[str, Any]] = []
@@ -130,12 +130,12 @@ class PatentStore:
             )
         return pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used)
 
-    def _gathered(self, store: _Store) -> tuple[Checkpoints, list[Finding], int]:
+    def _gathered(self, store: _Store) -> tuple[GatheredValues, list[Finding], int]:
         """The values of a store by checkpoint, what is damaged in it, and how many pairs were read."""
-        checkpoints, tally, count = Checkpoints(), Tally(DAMAGE_LISTED), 0
+        checkpoints, tally, count = GatheredValues(), DamageTally(DAMAGE_LISTED), 0
         unknown: list[Damage] = []
         for item in store.stored(self._root):
-            if isinstance(item, Stored):
+            if isinstance(item, StoredValue):
                 checkpoints.add(item)
                 count += 1
             elif item.id == "unknown-key":

@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cklog.model import Finding, Severity, Where
-from cklog.parsers.patent.index import Entry, Index, follow, index_of, lay_out, name_variables
+from cklog.parsers.patent.index import Index, IndexEntry, follow, index_of, lay_out, name_variables
 from cklog.parsers.patent.keys import LARGEST, PARTS
-from cklog.parsers.patent.values import Gathered, Stored, Value
+from cklog.parsers.patent.values import Gathered, StoredValue, Value
 
 _TOLD = 40
 """Findings of one kind and store; the last one says how many more there are."""
 
 
-class Checkpoints:
+class GatheredValues:
     """The values of a store, gathered key by key; and the checkpoints that any key speaks of."""
 
     def __init__(self) -> None:
         self._gathered: dict[tuple[int, str], Gathered] = {}
 
-    def add(self, stored: Stored) -> None:
+    def add(self, stored: StoredValue) -> None:
         """Take one key and its value."""
         self._gathered.setdefault((stored.key.checkpoint, stored.key.part), Gathered()).add(stored)
 
@@ -34,14 +34,14 @@ class Checkpoints:
             found.setdefault(checkpoint, {})[part] = gathered.value()
         return found
 
-    def twice(self) -> Iterator[tuple[Stored, bool]]:
+    def twice(self) -> Iterator[tuple[StoredValue, bool]]:
         """Pairs whose key was there before, and whether their value differs."""
         for _, gathered in sorted(self._gathered.items()):
             yield from ((stored, stored.key.chunk in gathered.differ) for stored in gathered.again)
 
 
 def rows_of(
-    operator: str, checkpoints: Checkpoints, names: Sequence[str] | None
+    operator: str, checkpoints: GatheredValues, names: Sequence[str] | None
 ) -> tuple[list[dict[str, Any]], list[Finding]]:
     """Rows of `PIECES`, by checkpoint and in the order of the index, and findings."""
     values = checkpoints.values()
@@ -49,7 +49,7 @@ def rows_of(
     follow(indexes, values)
     for k, index in indexes.items():
         lay_out(index, values[k].get("INCR"))
-    told = _Told(operator)
+    told = _StoreFindings(operator)
     most = max((len(index.entries) for index in indexes.values() if index.flaw is None), default=0)
     if names is not None and len(names) < most:
         told.add("bad-manifest", "error", f"variables.json names {len(names)} variables, and there are {most}", None)
@@ -81,7 +81,7 @@ def _whole(operator: str, checkpoint: int, parts: dict[str, Value], index: Index
 
 
 def _variable(
-    operator: str, entry: Entry, parts: dict[str, Value], index: Index, names: Sequence[str] | None
+    operator: str, entry: IndexEntry, parts: dict[str, Value], index: Index, names: Sequence[str] | None
 ) -> dict[str, Any]:
     """The piece of one variable; its place is that of its first byte, or of its entry where there is none."""
     size = None if entry.end is None else entry.end - entry.start
@@ -114,7 +114,7 @@ def _piece(
     }
 
 
-class _Told:
+class _StoreFindings:
     """Findings about one operator's store, the first ones of each kind."""
 
     def __init__(self, operator: str) -> None:

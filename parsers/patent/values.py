@@ -18,7 +18,7 @@ _ENDLESS = 1 << 127
 """Behind the last byte of any value."""
 
 
-class Stored(NamedTuple):
+class StoredValue(NamedTuple):
     """One key and its value: `size` in bytes, `crc` of them; `data` only of headers and index data.
 
     `place` as pieces name it; `where` as findings do.
@@ -32,7 +32,7 @@ class Stored(NamedTuple):
     where: Where
 
 
-class Hole(NamedTuple):
+class UnreadableBytes(NamedTuple):
     """Bytes [start, end) that cannot be read, and why: what needs them `why`."""
 
     start: int
@@ -50,9 +50,9 @@ class Value:
     name: str
     size: int
     chunk: int
-    chunks: Mapping[int, Stored]
-    holes: tuple[Hole, ...]
-    first: Stored
+    chunks: Mapping[int, StoredValue]
+    holes: tuple[UnreadableBytes, ...]
+    first: StoredValue
 
     def why_not(self, start: int, end: int | None = None) -> str | None:
         """Why bytes [start, end) cannot be read, the end of the value where it is None; None if they can."""
@@ -77,7 +77,7 @@ class Value:
             found += self.chunks[index].data[inside : inside + count - len(found)]
         return found
 
-    def holder(self, at: int) -> Stored:
+    def holder(self, at: int) -> StoredValue:
         """The stored piece that byte `at` is in; of one that is not there, any other piece of the value."""
         return self.chunks.get(at // self.chunk, self.first) if self.chunk else self.first
 
@@ -86,11 +86,11 @@ class Value:
 class Gathered:
     """What was found of one value, as it came: the first of each key, and those that differ from it."""
 
-    found: dict[int | str | None, Stored] = field(default_factory=dict)
-    again: list[Stored] = field(default_factory=list)
+    found: dict[int | str | None, StoredValue] = field(default_factory=dict)
+    again: list[StoredValue] = field(default_factory=list)
     differ: set[int | str | None] = field(default_factory=set)
 
-    def add(self, stored: Stored) -> None:
+    def add(self, stored: StoredValue) -> None:
         """Take one more key and value."""
         chunk = stored.key.chunk
         first = self.found.setdefault(chunk, stored)
@@ -117,7 +117,7 @@ class Gathered:
         holes = tuple(sorted(_holes(name, (size, last, last_size), chunks, self.differ)))
         return Value(name, last * size + last_size, size, chunks, holes, head)
 
-    def _unusable(self, name: str, head: Stored, chunks: Mapping[int, Stored]) -> str:
+    def _unusable(self, name: str, head: StoredValue, chunks: Mapping[int, StoredValue]) -> str:
         """Why a header does not tell where the chunks belong; empty if it does."""
         told = f"needs {head.key}, which"
         if HEAD in self.differ:
@@ -132,13 +132,13 @@ class Gathered:
         return ""
 
 
-def _lost(name: str, stored: Stored, why: str) -> Value:
-    return Value(name, 0, 0, {}, (Hole(0, _ENDLESS, why),), stored)
+def _lost(name: str, stored: StoredValue, why: str) -> Value:
+    return Value(name, 0, 0, {}, (UnreadableBytes(0, _ENDLESS, why),), stored)
 
 
 def _holes(
-    name: str, header: tuple[int, int, int], chunks: Mapping[int, Stored], differ: Collection[int | str | None]
-) -> list[Hole]:
+    name: str, header: tuple[int, int, int], chunks: Mapping[int, StoredValue], differ: Collection[int | str | None]
+) -> list[UnreadableBytes]:
     """What is missing between the chunks, and chunks that are wrong; as many as there are chunks at the most."""
     size, last, last_size = header
     holes = []
@@ -149,15 +149,21 @@ def _holes(
         whole = last_size if index == last else size
         end = _ENDLESS if index == last else (index + 1) * size
         if stored.size != whole:
-            holes.append(Hole(index * size, end, f"needs {stored.key}, which has {stored.size} bytes and not {whole}"))
+            holes.append(
+                UnreadableBytes(index * size, end, f"needs {stored.key}, which has {stored.size} bytes and not {whole}")
+            )
         elif index in differ:
-            holes.append(Hole(index * size, end, f"needs {stored.key}, which is stored twice and not the same"))
+            holes.append(
+                UnreadableBytes(index * size, end, f"needs {stored.key}, which is stored twice and not the same")
+            )
         expected = index + 1
     if last_size and expected <= last:
         holes.append(_missing(name, expected, last + 1, size)._replace(end=last * size + last_size))
     return holes
 
 
-def _missing(name: str, first: int, end: int, size: int) -> Hole:
+def _missing(name: str, first: int, end: int, size: int) -> UnreadableBytes:
     which = f"{name} {first}" if end == first + 1 else f"{name} {first} to {end - 1}"
-    return Hole(first * size, end * size, f"needs {which}, which {'is' if end == first + 1 else 'are'} not there")
+    return UnreadableBytes(
+        first * size, end * size, f"needs {which}, which {'is' if end == first + 1 else 'are'} not there"
+    )

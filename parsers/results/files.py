@@ -22,9 +22,9 @@ from cklog.errors import NotFound, UsageError
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part
 from cklog.parsers.native.output_queues import natural, suffix_of
-from cklog.parsers.results.lines import Tally, Unreadable, as_lines, blocks, from_lines, lines, times_of, whole
+from cklog.parsers.results.lines import TrustTally, Unreadable, as_lines, blocks, from_lines, lines, times_of, whole
 from cklog.parsers.tables.parquet import row_groups
-from cklog.storage import Entry, Root, open_file
+from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 18
 """Read at a time, and a row group of what is written."""
@@ -33,7 +33,7 @@ _HEAD_BYTES = 1 << 20
 """Of lines, to learn their members' names."""
 
 
-class Results:
+class ResultFiles:
     """Files of results of one form."""
 
     def __init__(self, path: str) -> None:
@@ -96,7 +96,7 @@ class Results:
         return []
 
 
-def _listed(path: str) -> tuple[Root, list[Entry]]:
+def _listed(path: str) -> tuple[Root, list[FileEntry]]:
     """The folder, and the files of results in it or the one that PATH is."""
     if suffix_of(path):
         root, name = Root(path).parent()
@@ -110,7 +110,7 @@ def _listed(path: str) -> tuple[Root, list[Entry]]:
     return root, sorted(files, key=lambda entry: natural(entry.path))
 
 
-def _groups(uri: str, entry: Entry, step: int) -> Iterable[Split]:
+def _groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     try:
         return list(row_groups(uri, entry.path, step, None))
     except (OSError, pa.ArrowException):
@@ -140,7 +140,7 @@ def write_part(job: Job, place: dict[str, Any]) -> list[dict[str, Any]]:
     """
     split = Split(place["uri"], place["path"], "", place["start"], place["end"], place["end"])
     key = (split.path, split.start)
-    tally = Tally(split.path)
+    tally = TrustTally(split.path)
     before = job.before.get(key, 0)
     before = np.iinfo(np.int64).max if before < 0 else before
     with part(job.target, job.parts[key]) as file:
@@ -167,7 +167,7 @@ def _batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch
         raise Unreadable(str(error).splitlines()[0]) from None
 
 
-def _from_parquet(job: Job, split: Split, before: int, file: Any, tally: Tally) -> None:
+def _from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
     """Write the rows of a split's row groups; one without any is a file whose footer cannot be read."""
     writer: Any = None
     at = 0

@@ -19,7 +19,7 @@ from cklog.engine import Damage, Split
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
 from cklog.parsers.jsonl.columns import decode
-from cklog.parsers.jsonl.reader import Stream, whole_lines
+from cklog.parsers.jsonl.reader import ByteStream, whole_lines
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.storage import open_file
 
@@ -33,7 +33,7 @@ class Unreadable(Exception):
     """Results cannot be read, or not on; says why."""
 
 
-class Tally:
+class TrustTally:
     """Rows by trust, and damage."""
 
     def __init__(self, path: str) -> None:
@@ -68,7 +68,7 @@ def whole(split: Split) -> Split:
 def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
     """Blocks of whole lines that begin in the split, of about a megabyte, and their offsets; damage in between."""
     try:
-        with Stream(split) as file:
+        with ByteStream(split) as file:
             for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block, start
@@ -111,7 +111,7 @@ def times_of(block: bytes, column: str) -> tuple[pa.Array, Any]:
     return pa.array(values, pa.int64()), None
 
 
-def from_lines(job: Job, split: Split, before: int, file: Any, tally: Tally) -> None:
+def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
     """Write the records of a split with their trust; the first `before` came before the restart."""
     at, schema, writer = 0, None, None
     for block, start in blocks(split):
@@ -151,7 +151,7 @@ def _extended(block: bytes, offsets: Any, codes: Any) -> bytes:
     return b"".join(made)
 
 
-def _rewritten(block: bytes, start: int, codes: Any, tally: Tally) -> bytes:
+def _rewritten(block: bytes, start: int, codes: Any, tally: TrustTally) -> bytes:
     """The same line by line, of lines of any shape; a checksum at the end of a line is made anew."""
     made, row, at = [], 0, start
     for line in block.split(b"\n")[:-1]:

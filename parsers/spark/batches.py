@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from cklog.errors import NotFound
 from cklog.model import Finding, Severity, Where
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Listing, Offsets, Read
+from cklog.parsers.spark.metadata_log import BatchOffsets, FileRead, Listing
 from cklog.parsers.spark.plan import kind_of, went_back
-from cklog.storage import Entry
+from cklog.storage import FileEntry
 
 _COPY = "on a copy of the checkpoint"
 
@@ -32,15 +32,15 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class MetadataLogs:
     """Everything in `metadata`, `offsets/` and `commits/`."""
 
     prefix: str
-    metadata: Read[str] | None
+    metadata: FileRead[str] | None
     offset_log: Listing
     commit_log: Listing
-    offsets: dict[int, Read[Offsets]] = field(default_factory=dict)
-    commits: dict[int, Read[Any]] = field(default_factory=dict)
+    offsets: dict[int, FileRead[BatchOffsets]] = field(default_factory=dict)
+    commits: dict[int, FileRead[Any]] = field(default_factory=dict)
 
     @property
     def o(self) -> int:
@@ -63,7 +63,7 @@ def made(id: str, severity: Severity, path: str, message: str, offset: int | Non
     return Finding(id, severity, path, message, (Where(path, offset),))
 
 
-def flawed(read: Read[Any], severity: Severity, then: str) -> Finding:
+def flawed(read: FileRead[Any], severity: Severity, then: str) -> Finding:
     """A finding about a file that cannot be used. `then`: what a restart does, and what to do now."""
     assert read.flaw is not None
     why = f"{read.path}: {read.flaw.why}. {then}"
@@ -73,21 +73,21 @@ def flawed(read: Read[Any], severity: Severity, then: str) -> Finding:
     return made(read.flaw.id, severity, read.path, why, read.flaw.offset)
 
 
-def judge(found: Batches) -> list[Fact]:
+def judge(found: MetadataLogs) -> list[Fact]:
     """Every fact about `metadata`, `offsets/` and `commits/`."""
     facts = [*_metadata(found), *_offset_files(found), *_commit_files(found), *_order(found), *_ranges(found)]
-    reads: list[Read[Any]] = [*found.offsets.values(), *found.commits.values()]
+    reads: list[FileRead[Any]] = [*found.offsets.values(), *found.commits.values()]
     reads += [found.metadata] if found.metadata is not None else []
     return facts + [Fact(unchecked(read)) for read in reads if read.unchecked]
 
 
-def unchecked(read: Read[Any]) -> Finding:
+def unchecked(read: FileRead[Any]) -> Finding:
     """A checksum file that Hadoop passes over with a warning."""
     side = hadoop_crc.sidecar_of(read.path)
     return made("unreadable-checksum", "info", side, f"{side}: no checksum header; {read.path} is unchecked.", 0)
 
 
-def _metadata(found: Batches) -> Iterable[Fact]:
+def _metadata(found: MetadataLogs) -> Iterable[Fact]:
     then = "The restart fails. Put it back from a backup: a new id would break the tie to what the sink has."
     if found.metadata is None:
         path = f"{found.prefix}metadata"
@@ -96,7 +96,7 @@ def _metadata(found: Batches) -> Iterable[Fact]:
         yield Fact(flawed(found.metadata, "error", then), True)
 
 
-def _offset_files(found: Batches) -> Iterable[Fact]:
+def _offset_files(found: MetadataLogs) -> Iterable[Fact]:
     o, folder = found.o, found.offset_log.folder
     for n, read in sorted(found.offsets.items()):
         if read.flaw is not None:
@@ -115,7 +115,7 @@ def _offset_files(found: Batches) -> Iterable[Fact]:
             yield Fact(made("missing-batch-file", "warning", f"{folder}/{n}", message))
 
 
-def _offsets_then(n: int, found: Batches) -> str:
+def _offsets_then(n: int, found: MetadataLogs) -> str:
     o = found.o
     if n == o and n in found.commits:
         return (
@@ -145,7 +145,7 @@ def _holes(log: Listing, present: Iterable[int], below: int) -> Iterable[Finding
             yield made("batch-gap", "warning", f"{log.folder}/{before + 1}", message)
 
 
-def _commit_files(found: Batches) -> Iterable[Fact]:
+def _commit_files(found: MetadataLogs) -> Iterable[Fact]:
     newest, folder = max(found.commits, default=-1), found.commit_log.folder
     for n, read in sorted(found.commits.items()):
         if read.flaw is not None and n == newest:
@@ -162,7 +162,7 @@ def _commit_files(found: Batches) -> Iterable[Fact]:
             yield Fact(made("missing-batch-file", "error", f"{folder}/{n}", message))
 
 
-def _commit_then(n: int, found: Batches) -> str:
+def _commit_then(n: int, found: MetadataLogs) -> str:
     if found.o > n:
         return (
             f"The restart fails. Batch {found.o} was planned after batch {n} was done, but nothing whole proves "
@@ -176,7 +176,7 @@ def _commit_then(n: int, found: Batches) -> str:
     )
 
 
-def _order(found: Batches) -> Iterable[Fact]:
+def _order(found: MetadataLogs) -> Iterable[Fact]:
     o, c = found.o, max(found.commits, default=-1)
     offsets, commits = found.offset_log.folder, found.commit_log.folder
     if c > o:
@@ -200,7 +200,7 @@ def _order(found: Batches) -> Iterable[Fact]:
         yield Fact(made("missing-batch-file", "error", f"{commits}/{first}", message))
 
 
-def _ranges(found: Batches) -> Iterable[Fact]:
+def _ranges(found: MetadataLogs) -> Iterable[Fact]:
     """Batches next to each other must name the same sources, and no source may go back."""
     for before, n in pairwise(sorted(found.offsets)):
         start, end = found.ends(before), found.ends(n)
@@ -222,7 +222,7 @@ def _ranges(found: Batches) -> Iterable[Fact]:
                 yield Fact(made("offset-went-back", severity, path, message))
 
 
-def judge_fresh(found: Batches, entries: Iterable[Entry]) -> list[Fact]:
+def judge_fresh(found: MetadataLogs, entries: Iterable[FileEntry]) -> list[Fact]:
     """A checkpoint without any batch must not have state or a source's log beyond the first batch."""
     if found.offsets or found.commits:
         return []
@@ -238,7 +238,7 @@ def judge_fresh(found: Batches, entries: Iterable[Entry]) -> list[Fact]:
     return [Fact(made("missing-batch-file", "error", path, message), True)]
 
 
-def cut(found: Batches, as_of: int) -> tuple[Batches, list[Fact]]:
+def cut(found: MetadataLogs, as_of: int) -> tuple[MetadataLogs, list[Fact]]:
     """Without the batches planned after `as_of`; one whose time is unknown is left out if none known follows it."""
     times = {n: read.value.time for n, read in found.offsets.items() if read.value is not None}
     later = min((n for n, time in times.items() if time is not None and time > as_of), default=None)
@@ -257,7 +257,7 @@ def cut(found: Batches, as_of: int) -> tuple[Batches, list[Fact]]:
     return _up_to(found, last), facts
 
 
-def judge_target(found: Batches, at: int) -> list[Fact]:
+def judge_target(found: MetadataLogs, at: int) -> list[Fact]:
     """Whether the query can go back to batch `at`."""
     names = found.offsets.keys() | found.commits.keys()
     if at not in names:
@@ -276,13 +276,13 @@ def judge_target(found: Batches, at: int) -> list[Fact]:
     return [Fact(made("unreachable-batch", "error", lacking[0], message))]
 
 
-def back_to(found: Batches, at: int) -> Batches:
+def back_to(found: MetadataLogs, at: int) -> MetadataLogs:
     """As if nothing had happened after batch `at`, or after the newest whole one before it."""
     whole = [n for n, read in found.commits.items() if n <= at and read.flaw is None and found.ends(n) is not None]
     return _up_to(found, max(whole, default=-1))
 
 
-def _up_to(found: Batches, last: int) -> Batches:
+def _up_to(found: MetadataLogs, last: int) -> MetadataLogs:
     return replace(
         found,
         offsets={n: read for n, read in found.offsets.items() if n <= last},

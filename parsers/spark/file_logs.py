@@ -15,14 +15,14 @@ from itertools import islice, pairwise
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from cklog.inputs.batches import Found, InputFile, SourceRange
+from cklog.inputs.batches import FoundSize, InputFile, SourceRange
 from cklog.model import Finding, Where
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.batches import Fact, flawed, made, unchecked
 from cklog.parsers.spark.metadata_log import (
+    FileRead,
     Listing,
-    Logged,
-    Read,
+    LoggedFile,
     decode_files,
     decode_initial,
     decode_source_files,
@@ -30,7 +30,7 @@ from cklog.parsers.spark.metadata_log import (
     read,
 )
 from cklog.parsers.spark.plan import log_offset
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 SINK_LOG = "_spark_metadata"
 _EXAMPLES = 3
@@ -42,7 +42,7 @@ class FileLog:
     """A source's or sink's log, from its newest compact file on."""
 
     listing: Listing
-    reads: dict[int, Read[tuple[Logged, ...]]]
+    reads: dict[int, FileRead[tuple[LoggedFile, ...]]]
 
     def facts(self, then: str, gap: str, stops: bool) -> Iterable[Fact]:
         """Files that cannot be used or are missing between others; all of them error."""
@@ -60,7 +60,7 @@ class FileLog:
 
 
 def read_file_log(
-    root: Root, listing: Listing, decode: Callable[[bytes], tuple[Logged, ...]] = decode_files
+    root: Root, listing: Listing, decode: Callable[[bytes], tuple[LoggedFile, ...]] = decode_files
 ) -> FileLog:
     """Read the files of a log that whoever reads all of it needs."""
     needed = {n: entry for n, entry in listing.files.items() if n >= listing.base}
@@ -71,7 +71,9 @@ def read_file_log(
     )
 
 
-def judge_source(root: Root, entries: list[Entry], folder: str, source: SourceRange) -> tuple[SourceRange, list[Fact]]:
+def judge_source(
+    root: Root, entries: list[FileEntry], folder: str, source: SourceRange
+) -> tuple[SourceRange, list[Fact]]:
     """The source with the input files of the batch in flight, and what is wrong with its log or with them."""
     if source.kind != "file":
         return source, list(_initial(root, list_log(entries, folder), source.kind))
@@ -106,7 +108,7 @@ def _initial(root: Root, listing: Listing, kind: str) -> Iterable[Fact]:
             path = f"{listing.folder}/0"
             yield Fact(made("missing-source-log", "warning", path, f"{path} is missing. {then}"))
         return
-    got: Read[Any] = read(root, entry, decode_initial, listing.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
+    got: FileRead[Any] = read(root, entry, decode_initial, listing.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
     if got.flaw is not None:
         yield Fact(flawed(got, "error", then))
     if got.unchecked:
@@ -128,7 +130,7 @@ def _files_in_flight(root: Root, log: FileLog, source: SourceRange) -> Iterable[
                 yield InputFile(line.path, size, Where(file.path, line.offset))
 
 
-def _look(root: Root, stored: str) -> Found:
+def _look(root: Root, stored: str) -> FoundSize:
     """Size of an input file; Spark stores the path as a URI, in which a space is %20."""
     try:
         found = root.exists_outside(stored)
@@ -177,7 +179,7 @@ def _names(files: list[InputFile]) -> str:
     return names + (f" and {len(files) - _EXAMPLES} more" if len(files) > _EXAMPLES else "")
 
 
-def find_sinks(entries: list[Entry], prefix: str) -> tuple[str, ...]:
+def find_sinks(entries: list[FileEntry], prefix: str) -> tuple[str, ...]:
     """Folders beside the checkpoint that hold a file sink's log; none if PATH is the checkpoint itself."""
     if not prefix:
         return ()
@@ -185,7 +187,7 @@ def find_sinks(entries: list[Entry], prefix: str) -> tuple[str, ...]:
     return tuple(sorted({path[0] for path in parts if len(path) == 3 and path[1] == SINK_LOG}))
 
 
-def judge_bare_sinks(entries: list[Entry], prefix: str, inputs: Iterable[str]) -> list[Fact]:
+def judge_bare_sinks(entries: list[FileEntry], prefix: str, inputs: Iterable[str]) -> list[Fact]:
     """Folders beside the checkpoint with part files as a file sink writes them, and no log of any kind.
 
     A batch writer leaves `_SUCCESS`, a table format its own folder; `inputs` are stored paths of input files.
@@ -212,7 +214,7 @@ def _looks_written(names: set[str]) -> bool:
     return parts and not any(name.startswith(("_", ".hoodie/")) for name in names)
 
 
-def judge_sink(root: Root, entries: list[Entry], folder: str, o: int, c: int) -> tuple[int, list[Fact]]:
+def judge_sink(root: Root, entries: list[FileEntry], folder: str, o: int, c: int) -> tuple[int, list[Fact]]:
     """The newest batch in the sink's log, and what is wrong with it. `o`: newest plan, `c`: newest commit."""
     log = read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"))
     then = (

@@ -10,7 +10,7 @@
 
 Lines end in a newline, the last one does not. Spark writes a temporary file and renames it, so a file that is there
 should be whole; object stores, full disks and copies made in haste leave others. Beside each file may lie its Hadoop
-checksum. Damage is returned as a `Flaw`, never raised.
+checksum. Damage is returned as a `FileFlaw`, never raised.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from cklog.parsers.codecs import hadoop_crc
-from cklog.storage import READ_LIMIT, Entry, Root
+from cklog.storage import READ_LIMIT, FileEntry, Root
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class FileFlaw:
     """Why a file cannot be used. `id` is the finding's."""
 
     id: str
@@ -55,17 +55,17 @@ class Damaged(Exception):
 
     def __init__(self, id: str, offset: int | None, why: str) -> None:
         super().__init__(why)
-        self.flaw = Flaw(id, offset, why)
+        self.flaw = FileFlaw(id, offset, why)
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
+class FileRead(Generic[T]):
     """A file that was read: its value, or the flaw that it has instead."""
 
     path: str
     size: int
     value: T | None
-    flaw: Flaw | None = None
+    flaw: FileFlaw | None = None
     unchecked: bool = False  # a checksum file is there, but its header cannot be read
 
 
@@ -74,10 +74,10 @@ class Listing:
     """The batch files of one folder by number; `orphans` have a checksum file and nothing else."""
 
     folder: str
-    files: dict[int, Entry] = field(default_factory=dict)
+    files: dict[int, FileEntry] = field(default_factory=dict)
     compacts: frozenset[int] = frozenset()
     orphans: tuple[int, ...] = ()
-    sidecars: dict[str, Entry] = field(default_factory=dict)
+    sidecars: dict[str, FileEntry] = field(default_factory=dict)
 
     @property
     def newest(self) -> int:
@@ -95,7 +95,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
+class BatchOffsets:
     """The plan of a batch: where each source ends, by its place in the query (v1) or its id (v2).
 
     `conf` holds the settings that a restart takes from here, such as the class of the state store's provider.
@@ -108,14 +108,14 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class BatchCommit:
     """The end of a batch. `ids` (v2): of each operator, per partition, the ids of the state that the batch left."""
 
     watermark: int | None
     ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
 
 
-class Logged(NamedTuple):
+class LoggedFile(NamedTuple):
     """A file that a source or sink log names, and the offset of its line."""
 
     path: str
@@ -123,11 +123,11 @@ class Logged(NamedTuple):
     offset: int
 
 
-def list_log(entries: Iterable[Entry], folder: str) -> Listing:
+def list_log(entries: Iterable[FileEntry], folder: str) -> Listing:
     """The batch files directly in `folder`; names that are no batch number are left out, as Spark does."""
-    files: dict[int, Entry] = {}
+    files: dict[int, FileEntry] = {}
     compacts: set[int] = set()
-    sidecars: dict[str, Entry] = {}
+    sidecars: dict[str, FileEntry] = {}
     summed: set[int] = set()
     for entry in entries:
         if posixpath.dirname(entry.path) != folder:
@@ -147,16 +147,16 @@ def list_log(entries: Iterable[Entry], folder: str) -> Listing:
     return Listing(folder, files, frozenset(compacts), tuple(sorted(summed - files.keys())), sidecars)
 
 
-def read(root: Root, entry: Entry, decode: Callable[[bytes], T], sidecar: Entry | None) -> Read[T]:
+def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: FileEntry | None) -> FileRead[T]:
     """Read, verify and decode one file; whatever is wrong with it becomes its flaw."""
-    done: Read[T] = Read(entry.path, entry.size, None)
+    done: FileRead[T] = FileRead(entry.path, entry.size, None)
     if entry.size > READ_LIMIT:
-        return replace(done, flaw=Flaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
+        return replace(done, flaw=FileFlaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
     try:
         data = root.read(entry.path)
         sums = root.read(sidecar.path) if sidecar is not None else None
     except (OSError, ValueError) as error:  # pyarrow's own errors are either
-        return replace(done, flaw=Flaw("unreadable-file", None, type(error).__name__))
+        return replace(done, flaw=FileFlaw("unreadable-file", None, type(error).__name__))
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
         _not_empty(data)
@@ -185,7 +185,7 @@ def decode_metadata(data: bytes) -> str:
     return str(value["id"])
 
 
-def decode_offsets(data: bytes) -> Offsets:
+def decode_offsets(data: bytes) -> BatchOffsets:
     """A file of `offsets/`."""
     version, lines = _versioned(data)
     if len(lines) < 2:
@@ -199,10 +199,10 @@ def decode_offsets(data: bytes) -> Offsets:
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
     conf = head.get("conf")
     settings = conf if isinstance(conf, dict) else {}
-    return Offsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends, settings)
+    return BatchOffsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends, settings)
 
 
-def decode_commit(data: bytes) -> Commit:
+def decode_commit(data: bytes) -> BatchCommit:
     """A file of `commits/`."""
     _, lines = _versioned(data)
     value = _json(lines[0]) if lines else None
@@ -211,7 +211,7 @@ def decode_commit(data: bytes) -> Commit:
     watermark = _integer(value, "nextBatchWatermarkMs")
     if value and watermark is None:
         raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
-    return Commit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
+    return BatchCommit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
 
 
 def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:
@@ -231,12 +231,12 @@ def _id(value: Any) -> str:
     return value
 
 
-def decode_files(data: bytes) -> tuple[Logged, ...]:
+def decode_files(data: bytes) -> tuple[LoggedFile, ...]:
     """A file of a file source's or file sink's log."""
     return tuple(_logged(line) for line in _versioned(data)[1])
 
 
-def decode_source_files(data: bytes) -> tuple[Logged, ...]:
+def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:
     """A file of a file source's log, which is only written for a batch with files."""
     files = decode_files(data)
     if not files:
@@ -308,8 +308,8 @@ def _integer(value: dict[str, Any], key: str) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def _logged(line: Line) -> Logged:
+def _logged(line: Line) -> LoggedFile:
     value = _json(line)
     if not (isinstance(value, dict) and isinstance(value.get("path"), str)):
         raise Damaged("torn-batch-file", line.offset, "no path on the line")
-    return Logged(value["path"], _integer(value, "batchId"), line.offset)
+    return LoggedFile(value["path"], _integer(value, "batchId"), line.offset)

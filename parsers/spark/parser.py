@@ -23,11 +23,11 @@ from cklog.inputs.batches import Batch, BatchPlan, SourceRange
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model import Finding, InputUsed
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.batches import Batches, Fact, back_to, cut, judge, judge_fresh, judge_target
+from cklog.parsers.spark.batches import Fact, MetadataLogs, back_to, cut, judge, judge_fresh, judge_target
 from cklog.parsers.spark.file_logs import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source, read_twice
 from cklog.parsers.spark.metadata_log import (
+    FileRead,
     Listing,
-    Read,
     decode_commit,
     decode_initial,
     decode_metadata,
@@ -41,7 +41,7 @@ from cklog.parsers.spark.state.facts import chain_note, state_facts, state_notes
 from cklog.parsers.spark.state.line import State
 from cklog.parsers.tables.records import BIGGEST, NotARecord, json_text
 from cklog.parsers.tables.small_tables import batch_of, whole
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 BATCHES = pa.schema(
     [
@@ -134,7 +134,9 @@ class SparkCheckpoint:
             remove=() if back is None else self._later(everything, found.c, state),
         )
 
-    def _asked(self, everything: Batches, as_of: int | None, at: int | None) -> tuple[Batches, int | None, list[Fact]]:
+    def _asked(
+        self, everything: MetadataLogs, as_of: int | None, at: int | None
+    ) -> tuple[MetadataLogs, int | None, list[Fact]]:
         """The batches that are asked about, and the newest that going back to them removes; None: nothing is."""
         found, facts = everything, judge_fresh(everything, self._state_files)
         if as_of is not None:
@@ -158,7 +160,7 @@ class SparkCheckpoint:
         self.chain_notes = (chain_note(judged),)
         return state.table(), _sorted(facts), state.inputs(self.name)
 
-    def _later(self, everything: Batches, batch: int, state: State) -> tuple[str, ...]:
+    def _later(self, everything: MetadataLogs, batch: int, state: State) -> tuple[str, ...]:
         """What goes when the query goes back to `batch`: newer plans, commits and versions, with their checksums."""
         logs = (everything.offset_log.files, everything.commit_log.files)
         paths = [entry.path for files in logs for n, entry in files.items() if n > batch] + state.later_files(batch)
@@ -198,14 +200,14 @@ class SparkCheckpoint:
             made.append(row | told | {"_path": log.files[one.batch].path, "_offset": 0})
         return made
 
-    def _read(self) -> Batches:
+    def _read(self) -> MetadataLogs:
         """`metadata`, `offsets/` and `commits/`."""
         offsets = list_log(self._entries, f"{self._prefix}offsets")
         commits = list_log(self._entries, f"{self._prefix}commits")
         by_path = {entry.path: entry for entry in self._entries}
         entry = by_path.get(f"{self._prefix}metadata")
         side = by_path.get(f"{self._prefix}.metadata.crc")
-        return Batches(
+        return MetadataLogs(
             self._prefix,
             read(self._root, entry, decode_metadata, side) if entry is not None else None,
             offsets,
@@ -214,14 +216,14 @@ class SparkCheckpoint:
             self._read_all(commits, decode_commit),
         )
 
-    def _read_all(self, log: Listing, decode: Any) -> dict[int, Read[Any]]:
+    def _read_all(self, log: Listing, decode: Any) -> dict[int, FileRead[Any]]:
         return {
             n: read(self._root, entry, decode, log.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
             for n, entry in sorted(log.files.items())
             if n not in log.compacts  # neither offsets nor commits are ever compacted
         }
 
-    def _sources(self, found: Batches) -> tuple[tuple[SourceRange, ...], list[Fact]]:
+    def _sources(self, found: MetadataLogs) -> tuple[tuple[SourceRange, ...], list[Fact]]:
         """Ranges from the end of the line to the end of the newest plan, with the files of file sources."""
         c, o = found.c, found.o
         end = found.ends(o) if o > c else None
@@ -252,7 +254,9 @@ class SparkCheckpoint:
                 found[key] = read(self._root, log.files[0], decode_initial, None).value
         return found
 
-    def _sink(self, sources: tuple[SourceRange, ...], found: Batches, now: bool) -> tuple[str | None, int, list[Fact]]:
+    def _sink(
+        self, sources: tuple[SourceRange, ...], found: MetadataLogs, now: bool
+    ) -> tuple[str | None, int, list[Fact]]:
         """The file sink's folder, the newest batch in its log, and what is wrong with it."""
         sinks = find_sinks(self._entries, self._prefix)
         if len(sinks) == 1:
@@ -264,7 +268,7 @@ class SparkCheckpoint:
         done = not sinks and found.c >= 0
         return None, -1, judge_bare_sinks(self._entries, self._prefix, inputs) if done else []
 
-    def _inputs(self, found: Batches, sink: str | None) -> tuple[InputUsed, ...]:
+    def _inputs(self, found: MetadataLogs, sink: str | None) -> tuple[InputUsed, ...]:
         offsets = sum(read.flaw is None for read in found.offsets.values())
         commits = sum(read.flaw is None for read in found.commits.values())
         used = [
@@ -295,10 +299,10 @@ def _text(offsets: dict[str, Any] | None) -> str | None:
         return None
 
 
-def _prefixes(entries: list[Entry]) -> tuple[str, ...]:
+def _prefixes(entries: list[FileEntry]) -> tuple[str, ...]:
     """Folders, "" or "name/", with at least two of a checkpoint's parts, `metadata` or a numbered batch among them.
 
-    >>> _prefixes([Entry("ck/metadata", 45), Entry("ck/offsets/0", 9), Entry("out/part-0", 1)])
+    >>> _prefixes([FileEntry("ck/metadata", 45), FileEntry("ck/offsets/0", 9), FileEntry("out/part-0", 1)])
     ('ck/',)
     """
     parts: dict[str, set[str]] = {}
@@ -310,7 +314,7 @@ def _prefixes(entries: list[Entry]) -> tuple[str, ...]:
     return tuple(sorted(prefix for prefix, seen in parts.items() if len(seen) > 1 and seen & sure))
 
 
-def _batches(found: Batches) -> tuple[Batch, ...]:
+def _batches(found: MetadataLogs) -> tuple[Batch, ...]:
     made = []
     for n in sorted(found.offsets.keys() | found.commits.keys()):
         read = found.offsets.get(n)

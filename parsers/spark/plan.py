@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cklog.inputs.batches import Kind, SourceRange
+from cklog.inputs.batches import SourceKind, SourceRange
 
 Ends = dict[str, Any] | None
 """End offset per source; None: unknown."""
 
 
-def kind_of(*offsets: Any) -> Kind:
+def kind_of(*offsets: Any) -> SourceKind:
     """What wrote an offset, by its form.
 
     >>> kind_of({"logOffset": 3}), kind_of(34), kind_of(None, {"clicks": {"0": 23}}), kind_of({"version": 1})
@@ -55,7 +55,7 @@ def _are_partitions(partitions: dict[str, Any]) -> bool:
     )
 
 
-def source_ranges(start: Ends, end: Ends, kind: Kind, planned: bool) -> list[SourceRange]:
+def source_ranges(start: Ends, end: Ends, kind: SourceKind, planned: bool) -> list[SourceRange]:
     """One range, or one a partition for Kafka, of the one source that `start` and `end` name."""
     [key] = {*(start or ()), *(end or ())}
     begin, stop = (start or {}).get(key), (end or {}).get(key)

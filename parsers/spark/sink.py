@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from cklog.inputs.sink_files import SinkFiles
 from cklog.parsers.spark.file_logs import SINK_LOG, read_file_log
 from cklog.parsers.spark.metadata_log import list_log
-from cklog.storage import Entry, Root
+from cklog.storage import FileEntry, Root
 
 
-def sink_files(root: Root, entries: list[Entry], folder: str) -> SinkFiles:
+def sink_files(root: Root, entries: list[FileEntry], folder: str) -> SinkFiles:
     """The files of a sink's folder, by the batches that list them."""
     log = read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"))
     here = {posixpath.basename(e.path): e.path for e in entries if _is_result(e.path, folder)}

@@ -15,7 +15,7 @@ import pyarrow as pa
 from cklog.engine import Damage, Kernel, Reader, Reduce, Scan, Split
 from cklog.model import TABLES, Finding, InputUsed, Where
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
-from cklog.storage import Entry, Root, open_file
+from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 14
 
@@ -50,7 +50,7 @@ class RecordsParser:
         self._entries = root.list()
         self.manifest: Mapping[str, Any] = {}
 
-    def _files(self, table: str) -> list[Entry]:
+    def _files(self, table: str) -> list[FileEntry]:
         return [entry for entry in self._entries if self.table_of(entry.path) == table]
 
     def has(self, table: str) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
-from cklog.storage import READ_LIMIT, Entry, Root
+from cklog.storage import READ_LIMIT, FileEntry, Root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = REPOSITORY / "sample_logs" / "spark-wordcount"
@@ -30,9 +30,9 @@ class Memory(Root):
     files: dict[str, bytes] = field(default_factory=dict)
     home: str = ""
 
-    def list(self, prefix: str = "") -> list[Entry]:
+    def list(self, prefix: str = "") -> list[FileEntry]:
         inside = prefix and prefix.rstrip("/") + "/"
-        return [Entry(p, len(d)) for p, d in sorted(self.files.items()) if p.startswith(inside)]
+        return [FileEntry(p, len(d)) for p, d in sorted(self.files.items()) if p.startswith(inside)]
 
     def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
         if path not in self.files:

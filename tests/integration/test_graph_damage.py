@@ -14,7 +14,7 @@ import pytest
 from cklog.errors import CklogError
 from cklog.graphs.exports import exports
 from cklog.graphs.selection import GraphQuestion
-from cklog.graphs.z_cycles import Asked
+from cklog.graphs.z_cycles import ZCycleQuestion
 from cklog.model import Answer
 from cklog.model.question import Question
 from cklog.render.formats import render
@@ -33,8 +33,8 @@ def asked(name: str = "b/0", number: int = 1) -> Iterator[tuple[str, Ask]]:
     yield "recovery-line", lambda run: run.recovery_line(Question(explain=True))
     yield "at", lambda run: run.recovery_line(at)
     yield "earliest", lambda run: run.recovery_line(Question(at=at.at, earliest=True))
-    yield "z-cycles", lambda run: run.z_cycles(Question(), Asked(limit=0))
-    yield "witness", lambda run: run.z_cycles(Question(), Asked(only=(name, number)))
+    yield "z-cycles", lambda run: run.z_cycles(Question(), ZCycleQuestion(limit=0))
+    yield "witness", lambda run: run.z_cycles(Question(), ZCycleQuestion(only=(name, number)))
     yield "audit-cic", lambda run: run.audit_cic(Question(), 10)
     yield "failed-at", lambda run: run.failures_over_time(Question(), None)
     yield "metrics", lambda run: run.inspect(metrics=True)

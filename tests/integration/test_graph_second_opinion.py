@@ -13,7 +13,7 @@ import pytest
 
 from cklog.model import RecoveryLine
 from cklog.model.question import Question
-from cklog.protocols.failures_over_time import Moment
+from cklog.protocols.failures_over_time import FailureAt
 from cklog.run import open_run
 from tests.cli import cklog
 from tests.unit.test_native import write
@@ -54,7 +54,7 @@ def test_a_failure_at_a_time_is_the_line_of_what_was_there_by_then(name: str, ru
 Told = tuple[int, int, int, int | None, int, int]
 
 
-def told(moment: Moment) -> Told:
+def told(moment: FailureAt) -> Told:
     kept = moment.stored - moment.rolled_past
     return moment.rolled_past, moment.subtasks_back, moment.distance, moment.lost_ms, kept, moment.at_initial
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cklog.parsers.spark.parser import SparkCheckpoint
-from cklog.retention.policy import Policy
+from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.storage import Root
 from tests.integration.test_spark_state_restarts import MAKE, Restarts
@@ -28,7 +28,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize("provider", ["hdfs", "rocksdb", "rocksdb-ids"])
 def test_a_query_starts_without_what_may_go(provider: str, session: Any, tmp_path: Path) -> None:
     restarts = Restarts(session, provider, tmp_path)
-    whole = open_run(str(restarts.sample)).retention(Policy(keep=3, pins=("query/0=1",))).result
+    whole = open_run(str(restarts.sample)).retention(RetentionPolicy(keep=3, pins=("query/0=1",))).result
     gone = [row.path for row in whole.rows if row.fate == "OBSOLETE"]
     kept = sorted({int(row.needed_by.rpartition("=")[2]) for row in whole.rows if row.needed_by})
     assert gone

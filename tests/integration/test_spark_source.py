@@ -26,7 +26,7 @@ from cklog.parsers.kafka.streams import KafkaStreams
 from cklog.parsers.native.parser import Native
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.run import PARSERS
-from cklog.spark_source import Table, register
+from cklog.spark_source import SourceTable, register
 from cklog.storage import Root
 from tests.conftest import SAMPLES
 
@@ -136,7 +136,7 @@ def test_every_parser_has_tables() -> None:
 
 def of(parser: Any, folder: Path, **given: str) -> list[dict[str, Any]]:
     """All rows of a table, read in this process."""
-    table = Table(parser, {"path": str(folder), "places": "true", **given})
+    table = SourceTable(parser, {"path": str(folder), "places": "true", **given})
     return [row for split in table.splits() for batch in table.read(split) for row in batch.to_pylist()]
 
 
@@ -217,7 +217,7 @@ def options(**given: str) -> dict[str, str]:
 )
 def test_wrong_options_are_refused(given: dict[str, str], error: type[CklogError], why: str) -> None:
     with pytest.raises(error, match=why):
-        Table(Native, given).splits()
+        SourceTable(Native, given).splits()
 
 
 def test_a_file_that_is_corrupt_as_a_whole_is_told_or_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -226,7 +226,7 @@ def test_a_file_that_is_corrupt_as_a_whole_is_told_or_fails(tmp_path: Path, capl
     with gzip.open(tmp_path / "events" / "b.jsonl.gz", "wt") as file:
         file.write('{"event":"send","operator":"a"}\n')
     given = options(path=str(tmp_path), table="events")
-    assert [split.path for split in Table(Native, given).splits()] == ["events/b.jsonl.gz"]
+    assert [split.path for split in SourceTable(Native, given).splits()] == ["events/b.jsonl.gz"]
     assert "corrupt-file" in caplog.text
     with pytest.raises(CorruptInput, match="no Parquet footer"):
-        Table(Native, given | {"damage": "fail"}).splits()
+        SourceTable(Native, given | {"damage": "fail"}).splits()

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from cklog.advise.extent import scan as advise_scan
 from cklog.advise.extent import tracks as advise_tracks
 from cklog.advise.extent.answer import ExtentAdvice, Outcome
-from cklog.advise.extent.grid import ExtentQuestion, Setting
+from cklog.advise.extent.grid import ExtentQuestion, PolicySetting
 from cklog.errors import UsageError
-from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, Policy, Targets
+from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, Targets
 from cklog.run import Options, open_run
 from tests.property.test_check_policy import PlainLedger
 
@@ -109,7 +109,7 @@ def advice(data: bytes, asked: ExtentQuestion = ASKED, split_bytes: int = 64 << 
 class Plain:
     """A log with the checks of one policy, by the definitions; without one, the log as it was written."""
 
-    def __init__(self, policy: Policy | None, cp_ms: float) -> None:
+    def __init__(self, policy: CheckPolicy | None, cp_ms: float) -> None:
         self.policy, self.cp_ms = policy, cp_ms
         self.ledger = PlainLedger()
         self.codes: dict[str, int] = {}
@@ -147,7 +147,7 @@ class Plain:
         self.checks += checks
         self.before, self.pending = None, 0
 
-    def round(self, policy: Policy) -> int:
+    def round(self, policy: CheckPolicy) -> int:
         n = len(self.ledger.footprints())
         most = min(policy.budget, n)
         if isinstance(policy, Targets):
@@ -163,7 +163,7 @@ class Plain:
         return chosen
 
 
-def played(log: list[Record], rows: list[tuple[Policy | None, float]], lead_ms: float) -> tuple[list[Plain], bool]:
+def played(log: list[Record], rows: list[tuple[CheckPolicy | None, float]], lead_ms: float) -> tuple[list[Plain], bool]:
     """Every policy, with its CP, over the log; and whether the warm-up ended."""
     plain = [Plain(policy, cp_ms) for policy, cp_ms in rows]
     unchecked, warm = Plain(Targets(), lead_ms), False
@@ -212,7 +212,7 @@ def shown(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def policy_of(setting: Setting) -> Policy | None:
+def policy_of(setting: PolicySetting) -> CheckPolicy | None:
     if setting.kind == "recorded":
         return None
     return Targets() if setting.kind == "none" else setting.policy(ASKED.cost_us, 1 / LOAD, 1 / REPLAY)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.policies import check_records as check_policy
-from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Policy, Targets
+from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, CostBenefit, Ledger, Targets
 
 
 @dataclass
@@ -132,7 +132,7 @@ class Both:
         assert self.ledger.open_windows == len(self.plain.footprints()) == len(self.open)
         assert self.ledger.length == len(self.plain.log)
 
-    def round(self, policy: Policy, budget: int) -> None:
+    def round(self, policy: CheckPolicy, budget: int) -> None:
         self.flush()
         if isinstance(policy, Targets):
             assert self.ledger.check(policy, budget).tolist() == self.plain.check(policy, budget)
@@ -146,7 +146,7 @@ class Both:
 
 @settings(max_examples=400)
 @given(histories)
-def test_the_ledger_is_the_list_of_records(history: list[tuple[str, tuple[Policy, int]]]) -> None:
+def test_the_ledger_is_the_list_of_records(history: list[tuple[str, tuple[CheckPolicy, int]]]) -> None:
     both = Both()
     for what, given_ in history:
         if what == "tuple":
@@ -159,7 +159,9 @@ def test_the_ledger_is_the_list_of_records(history: list[tuple[str, tuple[Policy
 
 
 @given(histories)
-def test_more_checks_never_lengthen_the_extent_or_the_replay(history: list[tuple[str, tuple[Policy, int]]]) -> None:
+def test_more_checks_never_lengthen_the_extent_or_the_replay(
+    history: list[tuple[str, tuple[CheckPolicy, int]]],
+) -> None:
     """What makes the smallest number that meets the targets the one that checking one by one arrives at."""
     both = Both()
     for what, given_ in history:

@@ -16,9 +16,9 @@ from functools import cache
 import pytest
 
 from cklog.simulate.dataflow.journal import Figures
-from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, Query
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, DataflowQuery
 from cklog.simulate.dataflow.run import simulate
-from cklog.simulate.dataflow.setting import Setting
+from cklog.simulate.dataflow.setting import DataflowSetting
 from tests.conftest import REPOSITORY
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3)))
@@ -56,9 +56,15 @@ CYCLIC_INVALID = {"unc": {5: 1.4, 10: 1.4}, "cic-hmnr": {5: 1.7, 10: 1.6}}
 
 @cache
 def run(
-    query: Query, protocol: str, workers: int, seed: int = 1, rate: float = 0.0, load: float = 0.8, hot: float = 0.0
+    query: DataflowQuery,
+    protocol: str,
+    workers: int,
+    seed: int = 1,
+    rate: float = 0.0,
+    load: float = 0.8,
+    hot: float = 0.0,
 ) -> Figures:
-    asked = Setting(
+    asked = DataflowSetting(
         query,
         protocol,
         workers,

@@ -16,14 +16,15 @@ from cklog.advise.delta import history as delta_history
 from cklog.advise.delta.hindsight import best_fixed
 from cklog.advise.delta.history import Histories, blocks, priced
 from cklog.advise.delta.records import in_order
+from cklog.arrays.types import Floats
 from cklog.history.records import records_of
 from cklog.model import CHECKPOINTS, Subtask
-from cklog.policies.delta_number import By, Floats, Limits, Prices, scheduled
+from cklog.policies.delta_number import BenefitMeasure, DeltaLimits, Prices, scheduled
 
 sizes = st.integers(0, 40).map(float)
 column = st.lists(st.tuples(sizes, sizes, sizes, sizes), min_size=1, max_size=9)
 limits = st.builds(
-    Limits,
+    DeltaLimits,
     ratio=st.sampled_from([0.0, 0.5, 1.5, 4.0, 1e6]),
     max_delta=st.sampled_from([None, 0, 1, 3]),
     max_restore_ms=st.sampled_from([None, 12.0, 48.0, 120.0]),
@@ -46,7 +47,7 @@ def prices_of(columns: list[Column]) -> Prices:
     return Prices(count, recorded, *padded)
 
 
-def plain_method(rows: Column, limits: Limits, by: By) -> list[int | None]:
+def plain_method(rows: Column, limits: DeltaLimits, by: BenefitMeasure) -> list[int | None]:
     """The method as the patent tells it, one checkpoint after the other: D at each base, None at each delta."""
     number, left, bases, found = 1, 0, 0, list[int | None]()
     averages: tuple[float, float] | None = None
@@ -76,7 +77,9 @@ def plain_method(rows: Column, limits: Limits, by: By) -> list[int | None]:
 
 
 @given(st.lists(column, min_size=1, max_size=4), limits, measures)
-def test_the_method_on_many_subtasks_is_the_method_on_each(columns: list[Column], limits: Limits, by: By) -> None:
+def test_the_method_on_many_subtasks_is_the_method_on_each(
+    columns: list[Column], limits: DeltaLimits, by: BenefitMeasure
+) -> None:
     found = scheduled(prices_of(columns), limits, by)
     for s, rows in enumerate(columns):
         numbers = [None if found.delta[k, s] else int(found.number[k, s]) for k in range(len(rows))]
@@ -94,7 +97,7 @@ def runs(rows: Column, forms: tuple[bool, ...]) -> list[tuple[tuple[float, ...],
     return found
 
 
-def within(rows: Column, forms: tuple[bool, ...], limits: Limits) -> bool:
+def within(rows: Column, forms: tuple[bool, ...], limits: DeltaLimits) -> bool:
     """Whether a schedule keeps every bound, run by run."""
     for base, deltas in runs(rows, forms):
         if sum(d[1] for d in deltas) > limits.ratio * base[0] + 1e-6:
@@ -107,14 +110,14 @@ def within(rows: Column, forms: tuple[bool, ...], limits: Limits) -> bool:
     return True
 
 
-def cost(rows: Column, forms: tuple[bool, ...], by: By) -> float:
+def cost(rows: Column, forms: tuple[bool, ...], by: BenefitMeasure) -> float:
     """Bases, and deltas with 10 % for tracking, in ms or bytes."""
     base, delta = (2, 3) if by == "time" else (0, 1)
     return sum(1.1 * row[delta] if form else row[base] for row, form in zip(rows, forms, strict=True))
 
 
 @given(st.lists(column, min_size=1, max_size=4), limits, measures)
-def test_the_best_d_is_that_of_trying_every_one(columns: list[Column], limits: Limits, by: By) -> None:
+def test_the_best_d_is_that_of_trying_every_one(columns: list[Column], limits: DeltaLimits, by: BenefitMeasure) -> None:
     found = best_fixed(prices_of(columns), limits, by)
     for s, rows in enumerate(columns):
         tried = {d: tuple(k % (d + 1) != 0 for k in range(len(rows))) for d in range(len(rows))}
@@ -134,7 +137,9 @@ def number_of(forms: tuple[bool, ...]) -> int | None:
 
 
 @given(st.lists(words, min_size=1, max_size=3), limits, measures)
-def test_the_best_d_is_the_cheapest_of_all_schedules_of_one_d(forms: list[str], limits: Limits, by: By) -> None:
+def test_the_best_d_is_the_cheapest_of_all_schedules_of_one_d(
+    forms: list[str], limits: DeltaLimits, by: BenefitMeasure
+) -> None:
     """Of all 2^(n-1) ways to store a history's n checkpoints, as it is read from its records."""
     found = history(forms)
     prices = priced(found, np.arange(len(forms)))

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.graphs.exports import exports
-from cklog.graphs.graph import Edge, Graph, graph_of
-from cklog.graphs.selection import GraphQuestion, Kind
+from cklog.graphs.graph import CheckpointGraph, Edge, graph_of
+from cklog.graphs.selection import GraphKind, GraphQuestion
 from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
 from cklog.history.arrays import History
 from cklog.lines.entries import rolled_back, useless_checkpoints
@@ -37,7 +37,7 @@ def runs(draw: st.DrawFn) -> tuple[oracle.Execution, frozenset[str], History]:
     return execution, failed, oracle.history(execution, failed)
 
 
-def graph(history: History, asked: GraphQuestion) -> Graph:
+def graph(history: History, asked: GraphQuestion) -> CheckpointGraph:
     line = recovery_line(history)
     past, useless = rolled_back(history, line), useless_checkpoints(history)
     return graph_of(history, line, RecoveryLine(True, "uncoordinated", (), (), (), past, useless, (), False), asked)
@@ -173,7 +173,7 @@ def test_what_no_checkpoint_received_is_what_is_sent_and_not_received(
 @GRAPHS
 @given(runs(), st.sampled_from(["checkpoint", "rollback"]), st.integers(1, 4))
 def test_a_selection_is_part_of_the_whole(
-    run: tuple[oracle.Execution, frozenset[str], History], kind: Kind, last: int
+    run: tuple[oracle.Execution, frozenset[str], History], kind: GraphKind, last: int
 ) -> None:
     history = run[2]
     whole, part = graph(history, GraphQuestion(kind)), graph(history, GraphQuestion(kind, last))
@@ -220,7 +220,7 @@ def test_a_cut_of_everything_changes_nothing(run: tuple[oracle.Execution, frozen
 @PICTURES
 @given(runs(), st.sampled_from(["checkpoint", "rollback"]))
 def test_networkx_reads_back_what_was_written(
-    run: tuple[oracle.Execution, frozenset[str], History], kind: Kind
+    run: tuple[oracle.Execution, frozenset[str], History], kind: GraphKind
 ) -> None:
     found = graph(run[2], GraphQuestion(kind))
     answer = Answer("graph", "ok", 0, (), (), found)

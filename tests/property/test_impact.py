@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cklog.impact.dataflow import Dataflow, aligned, classified
 from cklog.impact.elements import Listed, Unseen
-from cklog.impact.model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, Window
-from cklog.impact.output import Recovery, output_impact
+from cklog.impact.model import RECOVERIES, BoundedTime, ClassSupport, Count, Operator, OutputImpact, Window
+from cklog.impact.output import CrashRecovery, output_impact
 from cklog.simulate.odysseus.crash import Crash, Crashed, run
-from cklog.simulate.odysseus.query import Element, Query, Result, Running
+from cklog.simulate.odysseus.query import Element, OdysseusQuery, Result, Running
 
 NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 
@@ -44,7 +44,7 @@ def windows(draw: Callable[..., Any], kind: str, constant: bool = False) -> Wind
 
 
 @st.composite
-def queries(draw: Callable[..., Any], kinds: tuple[str, ...]) -> Query:
+def queries(draw: Callable[..., Any], kinds: tuple[str, ...]) -> OdysseusQuery:
     """One to three operators behind one or two sources; each reads from any before it."""
     names = [f"in{i}" for i in range(draw(st.integers(1, 2)))]
     operators = [Operator(name, "source") for name in names]
@@ -68,7 +68,7 @@ def queries(draw: Callable[..., Any], kinds: tuple[str, ...]) -> Query:
             operators.append(Operator(name, kind, inputs, drops=kind == "filter"))
             functions[name] = {"filter": two_of_three, "map": mapped, "union": None}[kind]
         names.append(name)
-    return Query(tuple(operators), functions)
+    return OdysseusQuery(tuple(operators), functions)
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def cases(draw: Callable[..., Any], kinds: tuple[str, ...] = EVERYTHING, hidden:
     if how.aligned:
         flow = aligned(flow, crashed.starts)
     known = {name: Unseen() if hidden else Listed(listed) for name, listed in times.items()}
-    recovery = Recovery(how.recovery, exactly(crash), restart, exactly(checkpoint))
+    recovery = CrashRecovery(how.recovery, exactly(crash), restart, exactly(checkpoint))
     impacts = tuple(output_impact(flow, name, known, recovery, NO_SUPPORT) for name in flow.outputs)
     return Case(crashed, impacts)
 
 
-def exactly(time: int) -> Moment:
-    return Moment(time, time, "test")
+def exactly(time: int) -> BoundedTime:
+    return BoundedTime(time, time, "test")
 
 
 def by_time(results: Iterable[Result], output: str) -> dict[int, list[Any]]:
@@ -236,12 +236,14 @@ def test_the_span_without_trust_is_what_the_minimum_merges(
             for above, name, window in zip(names, names[1:], chain, strict=False)
         ),
     )
-    running = Running(Query(operators, dict.fromkeys(names[1:], any)))
+    running = Running(OdysseusQuery(operators, dict.fromkeys(names[1:], any)))
     live = [time for time in times if time >= restart]
     first = times.index(live[0]) if live else len(times)
     elements = [Element("in", i, time, i == first) for i, time in enumerate(times) if time >= restart]
     marked = [result.time for element in elements for result in running.take(element) if result.value]
     flow = Dataflow({o.name: o for o in operators}, {"in": Listed(times)})
-    found = output_impact(flow, names[-1], flow.periods, Recovery("gap", exactly(crash), restart, None), NO_SUPPORT)
+    found = output_impact(
+        flow, names[-1], flow.periods, CrashRecovery("gap", exactly(crash), restart, None), NO_SUPPORT
+    )
     if found.convergence == "finite":
         assert marked == [time for time in live if trust_at(time, found) == "untrustworthy"]

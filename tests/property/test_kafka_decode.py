@@ -17,8 +17,8 @@ from cklog.engine import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import decode as kafka_decode
 from cklog.parsers.kafka import legacy as kafka_legacy
-from cklog.parsers.kafka.batches import BadBatch, Record, header, records
-from cklog.parsers.kafka.decode import Batch, Decoded, decode
+from cklog.parsers.kafka.batches import BadBatch, KafkaRecord, header, records
+from cklog.parsers.kafka.decode import Decoded, HeaderAndBytes, decode
 from cklog.parsers.kafka.headers import read, read_unchecked
 from cklog.parsers.kafka.segment import Segment
 from tests import kafka_builder as kb
@@ -74,9 +74,9 @@ _PIECES = [
 ] + [kb.encoded(Row(b"v", b"k", 3, (("h", b"x"), ("é", None))), 4, 0), b"\xff" * 9 + b"\x01", b"\xff" * 9 + b"\x02"]
 
 
-def one_by_one(given_batches: list[Batch]) -> tuple[list[tuple[int, Record]], dict[int, str]]:
+def one_by_one(given_batches: list[HeaderAndBytes]) -> tuple[list[tuple[int, KafkaRecord]], dict[int, str]]:
     """Records with the place of their batch, and why batches do not decode."""
-    found: list[tuple[int, Record]] = []
+    found: list[tuple[int, KafkaRecord]] = []
     faults: dict[int, str] = {}
     for i, (head, data) in enumerate(given_batches):
         decoder = records if head.magic == 2 else kafka_legacy.records
@@ -96,7 +96,7 @@ def as_records(found: Decoded) -> list[tuple[int, tuple[Any, ...]]]:
 
 def same(packed: list[bytes]) -> None:
     """Both decoders agree on these batches; a header that is none is left out."""
-    made: list[Batch] = []
+    made: list[HeaderAndBytes] = []
     for one in packed:
         try:
             made.append((header(one) if one[16] == 2 else kafka_legacy.header(one), one))

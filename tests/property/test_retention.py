@@ -19,7 +19,7 @@ from cklog.inputs.pieces import PIECES
 from cklog.model import Answer
 from cklog.model.question import Question
 from cklog.retention.plan import RetentionPlan
-from cklog.retention.policy import Policy
+from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.runs.pieces.retention import version_retention
 from tests.property import oracle
@@ -33,7 +33,7 @@ class Case:
 
     execution: oracle.Execution
     records: Records
-    policy: Policy
+    policy: RetentionPolicy
 
 
 @st.composite
@@ -50,7 +50,7 @@ def cases(draw: st.DrawFn) -> Case:
     some: st.SearchStrategy[set[str]] = st.sets(st.sampled_from(names), max_size=3) if names else st.just(set())
     times = [r["time"] for r in records]
     since = draw(st.none() | st.sampled_from(times)) if times else None
-    policy = Policy(
+    policy = RetentionPolicy(
         keep=draw(st.none() | st.integers(1, 3)),
         window=None if since is None else max(times) - since,
         now=None if since is None else max(times),
@@ -82,7 +82,7 @@ def on_disk(execution: oracle.Execution, records: Records) -> Iterator[str]:
         yield folder
 
 
-def planned(execution: oracle.Execution, records: Records, policy: Policy) -> RetentionPlan:
+def planned(execution: oracle.Execution, records: Records, policy: RetentionPolicy) -> RetentionPlan:
     with on_disk(execution, records) as folder:
         plan: RetentionPlan = open_run(folder).retention(policy).result
         return plan
@@ -163,7 +163,7 @@ def test_damage_lets_go_of_nothing_that_the_whole_history_needs(case: Case, data
     if not (lost and left):
         return
     names = {f"{name_of(r)}={r['checkpoint']}" for r in left}
-    policy = Policy()
+    policy = RetentionPolicy()
     needed = {row.checkpoint for row in planned(case.execution, bases, policy).rows if row.fate == "VALID"}
     with on_disk(case.execution, left) as folder:
         with open(f"{folder}/checkpoints/all.jsonl", "a") as file:
@@ -219,7 +219,7 @@ def ancestry(tree: tuple[int, ...], number: int, lost: int = 0) -> set[int]:
     return {number} | (ancestry(tree, parent, lost) if parent and number != lost else set())
 
 
-def fates(rows: list[dict[str, Any]], policy: Policy) -> dict[str, dict[int, str]]:
+def fates(rows: list[dict[str, Any]], policy: RetentionPolicy) -> dict[str, dict[int, str]]:
     found: dict[str, dict[int, str]] = {}
     for row in version_retention(Store(rows), policy, False).result.rows:
         name, _, number = row.path.partition("/0=")
@@ -230,7 +230,7 @@ def fates(rows: list[dict[str, Any]], policy: Policy) -> dict[str, dict[int, str
 def test_of_every_tree_exactly_what_the_kept_ones_stand_on_stays() -> None:
     asked = [(tree, pin) for tree in TREES for pin in range(1, SIZE + 1)]
     rows = [row for i, (tree, _) in enumerate(asked) for row in pieces(f"op{i}", tree)]
-    found = fates(rows, Policy(pins=tuple(f"op{i}/0={pin}" for i, (_, pin) in enumerate(asked))))
+    found = fates(rows, RetentionPolicy(pins=tuple(f"op{i}/0={pin}" for i, (_, pin) in enumerate(asked))))
     for i, (tree, pin) in enumerate(asked):
         stays = {number for number, fate in found[f"op{i}"].items() if fate != "OBSOLETE"}
         assert stays == ancestry(tree, SIZE) | ancestry(tree, pin)
@@ -239,8 +239,10 @@ def test_of_every_tree_exactly_what_the_kept_ones_stand_on_stays() -> None:
 def test_of_every_tree_that_lost_one_all_that_might_be_the_newest_stays() -> None:
     """What is newer than the newest whole one might be, once what is lost is found again."""
     asked = [(tree, lost) for tree in TREES for lost in range(1, SIZE + 1)]
-    torn = fates([r for i, (tree, lost) in enumerate(asked) for r in pieces(f"op{i}", tree, 0, lost)], Policy())
-    gone = fates([r for i, (tree, lost) in enumerate(asked) for r in pieces(f"op{i}", tree, lost)], Policy())
+    torn = fates(
+        [r for i, (tree, lost) in enumerate(asked) for r in pieces(f"op{i}", tree, 0, lost)], RetentionPolicy()
+    )
+    gone = fates([r for i, (tree, lost) in enumerate(asked) for r in pieces(f"op{i}", tree, lost)], RetentionPolicy())
     for i, (tree, lost) in enumerate(asked):
         whole = [n for n in range(1, SIZE + 1) if lost not in ancestry(tree, n)]
         roots = range(max([n for n in whole if n != lost], default=1), SIZE + 1)
@@ -252,7 +254,7 @@ def test_of_every_tree_that_lost_one_all_that_might_be_the_newest_stays() -> Non
 
 def test_what_would_be_among_those_kept_stays() -> None:
     """With 5 torn 6 and 7 cannot be restored either: --keep 2 counts 4 and 3; mended, it would count 7 and 6."""
-    found = fates(pieces("op", (0, 0, 0, 0, 0, 5, 6), 0, 5), Policy(keep=2))["op"]
+    found = fates(pieces("op", (0, 0, 0, 0, 0, 5, 6), 0, 5), RetentionPolicy(keep=2))["op"]
     assert {number for number, fate in found.items() if fate != "OBSOLETE"} == {3, 4, 5, 6, 7}
 
 
@@ -260,7 +262,7 @@ def test_marks_go_with_the_last_dependant() -> None:
     """US patent 9,471,438: marked while a dependant exists; when none does, it and every marked ancestor go."""
     rows = pieces("op", (0, 1, 2, 3, 0, 5, 6))
     marked = ("op/0=1", "op/0=2", "op/0=3")
-    held = fates(rows, Policy(keep=SIZE, marked=marked))["op"]
+    held = fates(rows, RetentionPolicy(keep=SIZE, marked=marked))["op"]
     assert {number for number, fate in held.items() if fate == "OBSOLETE"} == set()
-    freed = fates(rows, Policy(keep=SIZE, marked=(*marked, "op/0=4")))["op"]
+    freed = fates(rows, RetentionPolicy(keep=SIZE, marked=(*marked, "op/0=4")))["op"]
     assert {number for number, fate in freed.items() if fate == "OBSOLETE"} == {1, 2, 3, 4}

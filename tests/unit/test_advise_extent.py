@@ -14,7 +14,7 @@ from cklog.advise.extent.grid import LOAD_RATE, ExtentQuestion, own_u
 from cklog.advise.extent.scan import FirstLook, first_look
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.policies.check_records import CostBenefit, Policy, Targets
+from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.render.formats import render
 from cklog.run import Options, open_run
 from cklog.simulate.cec.operator import Simulation, simulate
@@ -61,7 +61,7 @@ def unchecked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_log_without_checks_shows_what_the_simulator_gives_with_them(
-    name: str, policy: Policy, asked: ExtentQuestion, unchecked: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, policy: CheckPolicy, asked: ExtentQuestion, unchecked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal, not close: checks cost next to nothing here, so the recorded time is that of the simulated run."""
     found, _ = ask(unchecked, asked)

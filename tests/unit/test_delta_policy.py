@@ -14,7 +14,17 @@ from cklog.advise.delta.costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaO
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer
-from cklog.policies.delta_number import REASONS, UNLIMITED, By, Limits, Prices, pays, ratio_cap, restore_cap, scheduled
+from cklog.policies.delta_number import (
+    REASONS,
+    UNLIMITED,
+    BenefitMeasure,
+    DeltaLimits,
+    Prices,
+    pays,
+    ratio_cap,
+    restore_cap,
+    scheduled,
+)
 from cklog.run import Options, Run, open_run
 from tests.cli import cklog
 from tests.conftest import SAMPLES
@@ -32,7 +42,9 @@ def prices(base: list[float], delta: list[float]) -> Prices:
     return Prices(np.array([len(base)]), recorded, *columns, *columns)
 
 
-def followed(base: list[float], delta: list[float], limits: Limits = Limits(), by: By = "size") -> str:
+def followed(
+    base: list[float], delta: list[float], limits: DeltaLimits = DeltaLimits(), by: BenefitMeasure = "size"
+) -> str:
     """The method's checkpoints as a word: B4 a base with D = 4 after it, d a delta."""
     found = scheduled(prices(base, delta), limits, by)
     return "".join("d" if found.delta[k, 0] else f"B{found.number[k, 0]}" for k in range(len(base)))
@@ -48,8 +60,8 @@ def test_the_patents_example_of_the_ratio() -> None:
 def test_the_patents_hard_cap_is_the_smaller_of_the_two() -> None:
     """At most 5 consecutive deltas: D rises by one at every base, to 6 by the ratio alone, and to 5 with the cap."""
     base, delta = [400.0] * 60, [100.0] * 60
-    free = scheduled(prices(base, delta), Limits(ratio=1.5), "size").number.max()
-    capped = scheduled(prices(base, delta), Limits(ratio=1.5, max_delta=5), "size").number.max()
+    free = scheduled(prices(base, delta), DeltaLimits(ratio=1.5), "size").number.max()
+    capped = scheduled(prices(base, delta), DeltaLimits(ratio=1.5, max_delta=5), "size").number.max()
     assert (free, capped) == (6, 5)
 
 
@@ -77,12 +89,12 @@ def test_d_starts_at_one_and_rises_by_one_while_deltas_pay() -> None:
 
 def test_d_falls_by_one_while_they_do_not_and_is_at_most_what_the_ratio_allows() -> None:
     base, delta = [100.0] * 16, [1.0] * 6 + [200.0] * 10
-    assert followed(base, delta, Limits(ratio=100)) == "B1dB2ddB3dddB2ddB1dB0B0"
+    assert followed(base, delta, DeltaLimits(ratio=100)) == "B1dB2ddB3dddB2ddB1dB0B0"
 
 
 def test_at_zero_every_checkpoint_is_full_until_the_probe_which_turns_tracking_on_again() -> None:
     """Three full checkpoints in a row, then one delta; it is as large as before, so the next base sets D to 0."""
-    limits = Limits(probe_after=3)
+    limits = DeltaLimits(probe_after=3)
     assert followed([100] * 12, [100] * 12, limits) == "B1dB0B0B1dB0B0B1dB0B0"
     changed = [100.0] * 5 + [10.0] * 7
     assert followed([100] * 12, changed, limits) == "B1dB0B0B1dB2ddB3dd"
@@ -91,19 +103,19 @@ def test_at_zero_every_checkpoint_is_full_until_the_probe_which_turns_tracking_o
 def test_the_average_weighs_recent_deltas_more() -> None:
     """After deltas of 10, 10 and 40 it is 25: a base of 28 pays, one of 27 does not (1.1 * 25 = 27.5)."""
     for last, number in ((28.0, 3), (27.0, 1)):
-        found = scheduled(prices([100, 0, 100, 0, 0, last], [0, 10, 0, 10, 40, 0]), Limits(ratio=9), "size")
+        found = scheduled(prices([100, 0, 100, 0, 0, last], [0, 10, 0, 10, 40, 0]), DeltaLimits(ratio=9), "size")
         assert found.number[5, 0] == number
 
 
 def test_the_restore_bound_holds_for_the_start_and_the_probe_as_far_as_the_base_tells() -> None:
-    assert followed([100] * 6, [10] * 6, Limits(max_restore_ms=100), "time") == "B0" * 6
-    found = scheduled(prices([100] * 6, [10] * 6), Limits(max_restore_ms=132), "time")
+    assert followed([100] * 6, [10] * 6, DeltaLimits(max_restore_ms=100), "time") == "B0" * 6
+    found = scheduled(prices([100] * 6, [10] * 6), DeltaLimits(max_restore_ms=132), "time")
     assert [REASONS[why] for why in found.reason[[0, 2, 4], 0]] == ["start", "max-restore-time", "max-restore-time"]
     assert found.number[[0, 2, 4], 0].tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("limits", [Limits(ratio=0), Limits(max_delta=0)])
-def test_no_deltas_at_all_may_be_asked_for(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [DeltaLimits(ratio=0), DeltaLimits(max_delta=0)])
+def test_no_deltas_at_all_may_be_asked_for(limits: DeltaLimits) -> None:
     assert followed([100] * 14, [1] * 14, limits) == "B0" * 14
 
 
@@ -120,7 +132,7 @@ def test_no_deltas_at_all_may_be_asked_for(limits: Limits) -> None:
 )
 def test_bounds_that_make_no_sense(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        Limits(**wrong)
+        DeltaLimits(**wrong)
 
 
 def records(name: str, forms: str, **more: Any) -> list[dict[str, Any]]:
@@ -139,7 +151,7 @@ def cost(form: str) -> dict[str, Any]:
 def ask(folder: Path, *rows: dict[str, Any], **asked: Any) -> tuple[DeltaAdvice, Answer]:
     write(folder, "checkpoints", list(rows))
     with open_run(str(folder), Options(engine="local")) as run:
-        answer = run.advise_delta(DeltaQuestion(**{"limits": Limits(), **asked}))
+        answer = run.advise_delta(DeltaQuestion(**{"limits": DeltaLimits(), **asked}))
     return answer.result, answer
 
 
@@ -187,7 +199,7 @@ def test_sums_are_by_operator_and_in_all(tmp_path: Path) -> None:
         ([{**r, "bytes": None} for r in records("a/0", "BdBd")], {"by": "size"}, "sizes"),
         (
             [{**r, "duration_ms": None} for r in records("a/0", "BdBd")],
-            {"by": "size", "limits": Limits(max_restore_ms=50.0)},
+            {"by": "size", "limits": DeltaLimits(max_restore_ms=50.0)},
             "durations",
         ),
         ([checkpoint("a/0", n, bytes=10, duration_ms=1.0) for n in (1, 2)], {}, "delta checkpoints"),
@@ -240,7 +252,7 @@ def test_a_delta_after_one_that_failed_is_on_the_last_that_was_stored(tmp_path: 
 
 
 def test_a_bound_that_no_d_keeps_is_a_finding_of_its_own(tmp_path: Path) -> None:
-    found, answer = ask(tmp_path, *records("a/0", "BdBd"), limits=Limits(max_restore_ms=119.0))
+    found, answer = ask(tmp_path, *records("a/0", "BdBd"), limits=DeltaLimits(max_restore_ms=119.0))
     assert [outcome.schedule for outcome in found.subtasks[0].outcomes] == [RECORDED, METHOD, ALWAYS_BASE]
     assert (found.subtasks[0].number, found.subtasks[0].tracking) == (0, False)
     assert answer.exit_code == 3
@@ -250,7 +262,7 @@ def test_a_bound_that_no_d_keeps_is_a_finding_of_its_own(tmp_path: Path) -> None
 def test_deltas_that_grow_break_the_bound_and_it_is_said(tmp_path: Path) -> None:
     rows = records("a/0", "BdBdd")
     rows[4] |= {"duration_ms": 90.0}
-    _, answer = ask(tmp_path, *rows, limits=Limits(max_restore_ms=150.0))
+    _, answer = ask(tmp_path, *rows, limits=DeltaLimits(max_restore_ms=150.0))
     told = next(f for f in answer.findings if f.id == "restore-bound-broken")
     assert "up to 0.240 s, more than 0.15 s" in told.message  # 1.2 * (100 + 10 + 90)
     assert (told.severity, answer.exit_code) == ("warning", 0)
@@ -268,7 +280,7 @@ def test_huge_sizes_do_not_overflow(tmp_path: Path) -> None:
 def test_folders_without_checkpoint_records() -> None:
     for sample in ("spark-wordcount", "flink-orders", "kafka-broker"):
         with open_run(str(SAMPLES / sample)) as run, pytest.raises(NotFound, match="no records of base and delta"):
-            run.advise_delta(DeltaQuestion(Limits()))
+            run.advise_delta(DeltaQuestion(DeltaLimits()))
 
 
 def test_records_that_occur_twice_count_once(tmp_path: Path) -> None:
@@ -316,7 +328,7 @@ def test_spark_gives_the_same_bytes(spark: Engine, monkeypatch: pytest.MonkeyPat
 def test_a_store_by_key_has_sizes_and_no_times() -> None:
     """Bytes of `1 NON` and all of `1 INCR`, and so on; what lacks a part is left out."""
     with open_run(str(SAMPLES / "patent-store"), Options(engine="local")) as run:
-        answer = run.advise_delta(DeltaQuestion(Limits(ratio=9)))
+        answer = run.advise_delta(DeltaQuestion(DeltaLimits(ratio=9)))
     figure, totals = answer.result.subtasks
     assert answer.result.by == "size"
     assert (figure.checkpoints, figure.left_out) == (3, 0)

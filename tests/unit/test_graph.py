@@ -14,7 +14,7 @@ import pytest
 
 from cklog.errors import UsageError
 from cklog.graphs.exports import exports
-from cklog.graphs.graph import Graph, graph_of
+from cklog.graphs.graph import CheckpointGraph, graph_of
 from cklog.graphs.selection import GraphQuestion
 from cklog.history.arrays import History, history_of
 from cklog.history.watermarks import UNBOUNDED
@@ -38,7 +38,7 @@ HOSTILE = [
 ]
 
 
-def graph(history: History, asked: GraphQuestion | None = None) -> Graph:
+def graph(history: History, asked: GraphQuestion | None = None) -> CheckpointGraph:
     line = recovery_line(history)
     found = RecoveryLine(
         True, "uncoordinated", (), (), (), rolled_back(history, line), useless_checkpoints(history), (), False
@@ -46,11 +46,11 @@ def graph(history: History, asked: GraphQuestion | None = None) -> Graph:
     return graph_of(history, line, found, asked or GraphQuestion())
 
 
-def messages(found: Graph) -> set[tuple[str, str, int | None]]:
+def messages(found: CheckpointGraph) -> set[tuple[str, str, int | None]]:
     return {(e.from_, e.to, e.seq_from) for e in found.edges if e.kind == "message"}
 
 
-def exported(form: str, found: Graph) -> str:
+def exported(form: str, found: CheckpointGraph) -> str:
     return exports()[form](Answer("graph", "ok", 0, (), (), found))
 
 

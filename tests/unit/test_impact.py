@@ -10,8 +10,17 @@ import pytest
 
 from cklog.impact.dataflow import Dataflow, aligned, classified
 from cklog.impact.elements import Elements, Listed, Periodic, Unseen
-from cklog.impact.model import RECOVERIES, ClassSupport, Count, Moment, Operator, OutputImpact, RecoveryClass, Window
-from cklog.impact.output import Recovery, output_impact
+from cklog.impact.model import (
+    RECOVERIES,
+    BoundedTime,
+    ClassSupport,
+    Count,
+    Operator,
+    OutputImpact,
+    RecoveryClass,
+    Window,
+)
+from cklog.impact.output import CrashRecovery, output_impact
 from cklog.simulate.odysseus.crash import (
     Crash,
     Crashed,
@@ -33,7 +42,7 @@ NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 
 
 def announced(
-    crashed: Crashed, checkpoint: Moment | None = None, known: Elements | None = None
+    crashed: Crashed, checkpoint: BoundedTime | None = None, known: Elements | None = None
 ) -> dict[str, OutputImpact]:
     """What is announced of each output, from all elements or what is `known` of them."""
     how, query = crashed.how, crashed.query
@@ -41,7 +50,7 @@ def announced(
     flow = aligned(flow, crashed.starts) if how.aligned else flow
     listed = {name: Listed([e.time for e in crashed.elements if e.source == name]) for name in query.sources}
     elements = {name: known or times for name, times in listed.items()}
-    recovery = Recovery(how.recovery, exactly(how.crash), how.restart, checkpoint or exactly(how.checkpoint))
+    recovery = CrashRecovery(how.recovery, exactly(how.crash), how.restart, checkpoint or exactly(how.checkpoint))
     return {name: output_impact(flow, name, elements, recovery, NO_SUPPORT) for name in flow.outputs}
 
 
@@ -120,14 +129,14 @@ def test_without_a_rate_the_spans_are_told_and_no_counts() -> None:
 
 def test_an_unknown_checkpoint_bounds_the_duplicates_by_0_and_6000() -> None:
     crashed = experiment("rollback")
-    found = announced(crashed, Moment(210_000, 270_000, "interval"))["count"]
+    found = announced(crashed, BoundedTime(210_000, 270_000, "interval"))["count"]
     assert found.doubled == Count(0, 6000)
     assert found.in_doubt == Count(9000, 15_000)
 
 
 def test_no_checkpoint_within_the_bounds_contradicts_them() -> None:
     """Stateless rollback from any moment of the minute before the crash."""
-    bounds = Moment(210, 270, "interval")
+    bounds = BoundedTime(210, 270, "interval")
     for checkpoint in range(210, 271, 7):
         how = Crash("stateless-rollback", checkpoint, 270, 360)
         crashed = really_run(counting_query(60, 10), counted_elements(10, 480), how)
@@ -248,7 +257,7 @@ def test_phases_of_windows_in_a_row_add_up() -> None:
         Operator("b", "aggregate", ("a",), (two,)),
     )
     flow = Dataflow({o.name: o for o in operators}, {"in": Periodic(10, 0)})
-    recovery = Recovery("gap", exactly(270_000), 360_000, None)
+    recovery = CrashRecovery("gap", exactly(270_000), 360_000, None)
     found = output_impact(flow, "b", flow.periods, recovery, NO_SUPPORT)
     assert (found.first_right, found.wrong) == (449_980, Count(8998, 8998))
 
@@ -275,7 +284,9 @@ def test_windows_by_the_machines_clock_are_never_trusted_whatever_is_restored() 
     )
     flow = Dataflow({o.name: o for o in operators}, {"in": Periodic(10, 0)})
     for recovery in RECOVERIES:
-        found = output_impact(flow, "a", flow.periods, Recovery(recovery, exactly(270), 360, exactly(240)), NO_SUPPORT)
+        found = output_impact(
+            flow, "a", flow.periods, CrashRecovery(recovery, exactly(270), 360, exactly(240)), NO_SUPPORT
+        )
         assert found.convergence == "unknown"
         assert {span.trust for span in found.trust} == {"indefinite"}
 

@@ -13,7 +13,7 @@ from cklog.engine import Damage, Split
 from cklog.parsers.kafka import records as kafka_records
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import Fault, decode
-from cklog.parsers.kafka.records import Part, read_records
+from cklog.parsers.kafka.records import SegmentPart, read_records
 from cklog.parsers.kafka.varints import varints
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, batch
@@ -95,7 +95,7 @@ def test_a_segment_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_bytes(b"".join(made))
     size = path.stat().st_size
     found = list(read_records(Split(str(path), path.name, "", 0, size, size)))
-    parts = [part for part in found if isinstance(part, Part)]
+    parts = [part for part in found if isinstance(part, SegmentPart)]
     assert [offset for part in parts for offset in part.records.offset] == [*range(8), *range(10, 14), *range(16, 20)]
     assert max(len(part.heads) for part in parts) == 3
     starts = np.cumsum([0, *map(len, made)]).tolist()
@@ -123,7 +123,7 @@ def test_records_of_a_real_log_are_those_that_kafka_prints(shared_data: Path, br
     for path in sorted((broker / f"ck-{topic}-0").glob("*.log")):
         size = path.stat().st_size
         for part in read_records(Split(str(path), path.name, "", 0, size, size)):
-            assert isinstance(part, Part), part
+            assert isinstance(part, SegmentPart), part
             for i, row in enumerate(part.records.to_table().to_pylist()):
                 control = part.heads[row["batch"]].control
                 sizes = [-1 if row[name] is None else len(row[name]) for name in ("key", "value")]
@@ -138,7 +138,7 @@ def test_offsets_of_consumers_decode(broker: Path) -> None:
     for path in sorted(broker.glob("__*/*.log")):
         size = path.stat().st_size
         for part in read_records(Split(str(path), path.name, "", 0, size, size)):
-            assert isinstance(part, Part), part
+            assert isinstance(part, SegmentPart), part
             total += len(part.records.offset)
             assert len(part.records.offset) == sum(head.count for head in part.heads)
     assert total > 20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.inputs.partitions import Layout
+from cklog.inputs.partitions import BrokerLayout
 from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint, epochs, offsets
 from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.producer_snapshots import BadSnapshot, aborted, producers
@@ -17,7 +17,7 @@ from cklog.storage import Root
 from tests.kafka_broker import TopicLog, broker_files, logs_of, snapshot
 
 
-def layout(folder: Path) -> Layout:
+def layout(folder: Path) -> BrokerLayout:
     return Kafka(Root(str(folder))).partitions()
 
 

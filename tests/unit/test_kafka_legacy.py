@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from cklog.parsers.kafka.batches import BadBatch, Record
+from cklog.parsers.kafka.batches import BadBatch, KafkaRecord
 from cklog.parsers.kafka.legacy import header, places, records, size, verify, xxh32
 from tests import kafka_builder as kb
 from tests.kafka_builder import Row, message, messages
@@ -15,19 +15,19 @@ ROWS = [Row(b"a", b"k", 50), Row(None, b"", 70), Row(b"", None, 60)]
 CODECS = ["gzip", "snappy", "xerial", "lz4"]
 
 
-def read(data: bytes) -> list[Record]:
+def read(data: bytes) -> list[KafkaRecord]:
     verify(data)
     return list(records(header(data), data))
 
 
-def held(found: list[Record]) -> list[tuple[int, int, bytes | None, bytes | None]]:
+def held(found: list[KafkaRecord]) -> list[tuple[int, int, bytes | None, bytes | None]]:
     return [(r.offset, r.timestamp, r.key, r.value) for r in found]
 
 
 @pytest.mark.parametrize(("magic", "time", "front"), [(0, -1, 26), (1, 50, 34)])
 def test_a_message_alone(magic: int, time: int, front: int) -> None:
     data = message(7, ROWS[0], magic)
-    assert read(data) == [Record(7, time, b"k", b"a", (), front + 2)]
+    assert read(data) == [KafkaRecord(7, time, b"k", b"a", (), front + 2)]
     head = header(data)
     assert (head.base, head.last, head.count, head.size, head.magic) == (7, 7, 1, front + 2, magic)
     assert (head.base_time, head.max_time, head.producer, head.leader_epoch) == (time, time, -1, -1)

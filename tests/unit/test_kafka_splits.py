@@ -14,7 +14,7 @@ from cklog.parsers.kafka import segment as kafka_segment
 from cklog.parsers.kafka.log import first_at, reconcile, splits, tail_splits
 from cklog.parsers.kafka.segment import segments
 from cklog.parsers.kafka.table import read
-from cklog.storage import Entry, Root, open_file
+from cklog.storage import FileEntry, Root, open_file
 from tests import kafka_builder as kb
 from tests.kafka_builder import Log, Row, batch, cec
 from tests.kafka_reading import COLUMNS, NAME, rows_of, scan, told, written
@@ -249,4 +249,4 @@ def test_markers_and_damaged_batches_are_no_first_record(tmp_path: Path) -> None
 
 def test_segments_are_sorted_logs_and_nothing_else() -> None:
     names = [f"{9:020}.log", f"{1:020}.log", f"{1:020}.index", f"{2:020}.log.swap", f"{3:020}.log.cleaned", "1.log"]
-    assert [e.path for e in segments(Entry(n, 0) for n in names)] == [f"{1:020}.log", f"{9:020}.log"]
+    assert [e.path for e in segments(FileEntry(n, 0) for n in names)] == [f"{1:020}.log", f"{9:020}.log"]

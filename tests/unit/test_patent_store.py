@@ -16,7 +16,7 @@ from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, UsageError
 from cklog.parsers.patent.keys import BASE, DELTA, HEADER
 from cklog.parsers.patent.parser import PatentStore
-from cklog.spark_source import Table
+from cklog.spark_source import SourceTable
 from cklog.storage import Root
 from tests.cli import cklog
 from tests.conftest import SAMPLES
@@ -208,7 +208,7 @@ def test_numbers_are_big_endian() -> None:
 
 
 def test_the_pieces_are_a_table_of_a_data_source() -> None:
-    table = Table(PatentStore, {"path": str(SAMPLES / "patent-store"), "places": "true"})
+    table = SourceTable(PatentStore, {"path": str(SAMPLES / "patent-store"), "places": "true"})
     found = [row for split in table.splits() for batch in table.read(split) for row in batch.to_pylist()]
     assert len(found) == 32
     assert {row["_path"] for row in found} >= {"figure.jsonl:0", "totals.jsonl:0"}

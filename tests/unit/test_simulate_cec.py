@@ -21,7 +21,7 @@ import pytest
 from cklog.commands import simulate as command
 from cklog.errors import OutputError, UsageError
 from cklog.model import OUTPUTS, Answer
-from cklog.policies.check_records import CostBenefit, Policy, Targets
+from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.simulate.cec.operator import WARM, Statistics, simulate
 from cklog.simulate.cec.tuples import MOST_PRICE, Workload, draw, splitmix64
 from cklog.simulate.cec.view import simulate_view
@@ -34,7 +34,7 @@ CHECKED = Targets(q_windows=1.5, **PACE)
 
 COUNTED = Workload(keys=40, count=5, rate=10_000, tuples=4_000)
 TIMED = Workload(keys=40, count=None, window_ms=25, rate=10_000, tuples=4_000)
-RUNS: list[tuple[Workload, Policy]] = [
+RUNS: list[tuple[Workload, CheckPolicy]] = [
     (COUNTED, CHECKED),
     (TIMED, Targets(q_windows=1.5, u=60, **PACE)),  # tumbling windows alone never exceed their own number
     (replace(COUNTED, distribution="zipf", seed=7), Targets(q=50, u=300, **PACE)),
@@ -52,7 +52,7 @@ RUNS: list[tuple[Workload, Policy]] = [
 class Loop:
     """The simulated operator, one tuple and one check at a time, in the words of the paper."""
 
-    def __init__(self, workload: Workload, policy: Policy) -> None:
+    def __init__(self, workload: Workload, policy: CheckPolicy) -> None:
         self.w, self.policy = workload, policy
         self.log: list[Row] = []
         self.open: dict[int, Row] = {}  # per key, the window's id, state and opening
@@ -190,7 +190,7 @@ def rows_of(folder: Path, operator: str = "agg1") -> list[Row]:
 
 
 @pytest.mark.parametrize(("workload", "policy"), RUNS, ids=range(len(RUNS)))
-def test_the_log_and_the_figures_are_those_of_the_loop(workload: Workload, policy: Policy, tmp_path: Path) -> None:
+def test_the_log_and_the_figures_are_those_of_the_loop(workload: Workload, policy: CheckPolicy, tmp_path: Path) -> None:
     loop = Loop(workload, policy)
     loop.run()
     got = write(tmp_path, workload, policy)
@@ -203,7 +203,7 @@ def test_the_log_and_the_figures_are_those_of_the_loop(workload: Workload, polic
 
 
 @pytest.mark.parametrize(("workload", "policy"), RUNS, ids=range(len(RUNS)))
-def test_a_log_obeys_its_grammar(workload: Workload, policy: Policy, tmp_path: Path) -> None:
+def test_a_log_obeys_its_grammar(workload: Workload, policy: CheckPolicy, tmp_path: Path) -> None:
     """N goes up and down with the records, windows open before all else, positions are dense, time never decreases."""
     write(tmp_path, workload, policy)
     rows = rows_of(tmp_path)

@@ -12,15 +12,17 @@ import pytest
 from cklog.model.question import Question
 from cklog.run import open_run
 from cklog.simulate.dataflow.journal import Figures
-from cklog.simulate.dataflow.queries import NEXMARK, Operator, Query
+from cklog.simulate.dataflow.queries import NEXMARK, DataflowQuery, SimulatedOperator
 from cklog.simulate.dataflow.run import simulate, write
-from cklog.simulate.dataflow.setting import Setting
+from cklog.simulate.dataflow.setting import DataflowSetting
 from tests.dataflow_runs import NAMES, RUNS, START, Row, rows_of, setting
 from tests.property.oracle import Event, Execution, latest_line, useless_by_zigzag
 
 
 @pytest.fixture(scope="module", params=RUNS, ids=NAMES)
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Setting, Figures]:
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, DataflowSetting, Figures]:
     """A run with everything it can leave behind."""
     folder = tmp_path_factory.mktemp("run")
     return folder, request.param, write(folder, request.param, events=True)
@@ -33,7 +35,7 @@ def by_subtask(rows: list[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def test_checkpoints_hold_what_the_events_before_them_say(written: tuple[Path, Setting, Figures]) -> None:
+def test_checkpoints_hold_what_the_events_before_them_say(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """Watermarks of every channel, from the events alone; channels are FIFO and nothing is received twice."""
     folder, asked, _ = written
     events, checkpoints = by_subtask(rows_of(folder, "events")), by_subtask(rows_of(folder, "checkpoints"))
@@ -57,7 +59,7 @@ def test_checkpoints_hold_what_the_events_before_them_say(written: tuple[Path, S
     assert len(events) == asked.workers * len(asked.query.operators)
 
 
-def test_no_message_is_received_before_it_is_sent(written: tuple[Path, Setting, Figures]) -> None:
+def test_no_message_is_received_before_it_is_sent(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """Nor sooner than the network lets it; nothing happens at the failure or later."""
     folder, asked, _ = written
     sent: dict[tuple[str, int], int] = {}
@@ -73,7 +75,7 @@ def test_no_message_is_received_before_it_is_sent(written: tuple[Path, Setting, 
             assert row["time"] + 1 > sent[row["channel"], row["seq"]] + delay  # times are cut to milliseconds
 
 
-def test_the_message_log_is_what_was_sent(written: tuple[Path, Setting, Figures]) -> None:
+def test_the_message_log_is_what_was_sent(written: tuple[Path, DataflowSetting, Figures]) -> None:
     folder, asked, figures = written
     sends = sorted((r["channel"], r["seq"], r["time"]) for r in rows_of(folder, "events") if r["event"] == "send")
     assert len(sends) == figures.messages
@@ -87,7 +89,7 @@ def test_the_message_log_is_what_was_sent(written: tuple[Path, Setting, Figures]
     assert figures.payload_bytes == asked.query.payload_bytes * figures.messages
 
 
-def test_the_figures_are_those_of_the_folder(written: tuple[Path, Setting, Figures]) -> None:
+def test_the_figures_are_those_of_the_folder(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """Of the analyses that read the folder, and counted in its records."""
     folder, asked, figures = written
     with open_run(str(folder)) as run:
@@ -113,7 +115,7 @@ def test_the_figures_are_those_of_the_folder(written: tuple[Path, Setting, Figur
     assert figures == simulate(asked)
 
 
-def test_kinds_rounds_and_indices_are_those_of_the_protocol(written: tuple[Path, Setting, Figures]) -> None:
+def test_kinds_rounds_and_indices_are_those_of_the_protocol(written: tuple[Path, DataflowSetting, Figures]) -> None:
     folder, asked, _ = written
     allowed = {"unc": {"local"}, "coor": {"coordinated"}}.get(asked.protocol, {"local", "forced"})
     for rows in by_subtask(rows_of(folder, "checkpoints")).values():
@@ -126,7 +128,7 @@ def test_kinds_rounds_and_indices_are_those_of_the_protocol(written: tuple[Path,
             assert all(a["index"] < b["index"] for a, b in pairwise(rows))
 
 
-def test_instances_of_a_worker_checkpoint_together(written: tuple[Path, Setting, Figures]) -> None:
+def test_instances_of_a_worker_checkpoint_together(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """At one moment, an interval after the last time, as soon as the record in process is done."""
     folder, asked, _ = written
     local = [row for row in rows_of(folder, "checkpoints") if row["kind"] == "local"]
@@ -139,7 +141,7 @@ def test_instances_of_a_worker_checkpoint_together(written: tuple[Path, Setting,
         assert not moments or min(moments) <= START + 2000 + slack
 
 
-def test_nothing_is_in_flight_across_a_complete_round(written: tuple[Path, Setting, Figures]) -> None:
+def test_nothing_is_in_flight_across_a_complete_round(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """Aligned markers: at the checkpoints of a round every channel's watermarks are equal."""
     folder, asked, figures = written
     if asked.protocol != "coor":
@@ -159,7 +161,7 @@ def test_nothing_is_in_flight_across_a_complete_round(written: tuple[Path, Setti
         assert figures.edges[-1].messages == 0 or sum(sent.values()) > 0
 
 
-def test_under_bcs_no_message_comes_from_a_later_index(written: tuple[Path, Setting, Figures]) -> None:
+def test_under_bcs_no_message_comes_from_a_later_index(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """The index of an interval is that of the checkpoint that begins it, and 0 before the first."""
     folder, asked, _ = written
     if asked.protocol != "cic-bcs":
@@ -189,7 +191,7 @@ def test_sources_checkpoint_before_they_read_on(tmp_path: Path) -> None:
         assert first["sink", worker] > 6000
 
 
-def test_sources_count_the_records_they_read(written: tuple[Path, Setting, Figures]) -> None:
+def test_sources_count_the_records_they_read(written: tuple[Path, DataflowSetting, Figures]) -> None:
     """A source sends one message for each, in all queries."""
     folder, asked, _ = written
     rows = [row for row in rows_of(folder, "checkpoints") if "sources" in row]
@@ -211,9 +213,12 @@ def test_the_runs_above_have_something_to_show() -> None:
     assert found["5-q1-cic-hmnr"].rolled_past == 0
 
 
-LOOP = Query(
+LOOP = DataflowQuery(
     "loop",
-    (Operator("a", "source", to="b", share=1.0), Operator("b", "join", to="b", shuffled=True, passes=0.3)),
+    (
+        SimulatedOperator("a", "source", to="b", share=1.0),
+        SimulatedOperator("b", "join", to="b", shuffled=True, passes=0.3),
+    ),
     payload_bytes=10,
     rate=2.0,
 )

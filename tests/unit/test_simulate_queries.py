@@ -16,12 +16,12 @@ from cklog.simulate.dataflow.queries import (
     NEXMARK,
     WINDOW_US,
     Keyed,
-    Links,
-    Operator,
+    LinkEvents,
     ReachJoin,
     ReachProject,
     ReachSelect,
     Relay,
+    SimulatedOperator,
     Sources,
 )
 from tests.dataflow_runs import setting
@@ -73,7 +73,7 @@ def test_what_is_deleted_matches_nothing_any_more() -> None:
 
 def test_events_on_the_graph_come_as_often_as_the_paper_says() -> None:
     """60 % new links, 20 % deleted ones; 15 % new source nodes, 5 % deleted ones; only what is there is deleted."""
-    for task, deleted in ((Links(random.Random(1), 1000), 0.25), (Sources(random.Random(1), 1000), 0.25)):
+    for task, deleted in ((LinkEvents(random.Random(1), 1000), 0.25), (Sources(random.Random(1), 1000), 0.25)):
         there: Counter[Any] = Counter()
         changes: Counter[int] = Counter()
         for _ in range(20_000):
@@ -91,7 +91,7 @@ def test_state_grows_by_what_an_operator_holds() -> None:
     second = WINDOW_US // 10
     sizes: dict[str, list[int]] = {}
     for holds in ("", "all", "window", "counts"):
-        relay = Relay(Operator("x", "x", holds=holds), random.Random(1), 100)
+        relay = Relay(SimulatedOperator("x", "x", holds=holds), random.Random(1), 100)
         sizes[holds] = []
         for now, key in enumerate([1, 2, 1, 1, 5, 1, 7, 8, 9, 9, 9, 9]):
             assert relay.handle(key, now * second) == ()
@@ -103,7 +103,7 @@ def test_state_grows_by_what_an_operator_holds() -> None:
 
 
 def test_a_relay_passes_on_as_many_as_it_should() -> None:
-    relay = Relay(Operator("x", "x", to="y", passes=0.2), random.Random(1), 100)
+    relay = Relay(SimulatedOperator("x", "x", to="y", passes=0.2), random.Random(1), 100)
     assert sum(len(relay.handle(key, 0)) for key in range(20_000)) / 20_000 == pytest.approx(0.2, abs=0.01)
 
 

@@ -16,7 +16,7 @@ from cklog.errors import OutputError, UsageError
 from cklog.model import CHECKPOINTS, EVENTS, MESSAGES
 from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK
 from cklog.simulate.dataflow.run import described, simulate, write
-from cklog.simulate.dataflow.setting import Setting
+from cklog.simulate.dataflow.setting import DataflowSetting
 from tests.cli import cklog
 from tests.dataflow_runs import RUNS, START, rows_of, setting
 
@@ -136,7 +136,7 @@ def test_nexmark_prints_the_figures_of_the_folder_it_writes(tmp_path: Path) -> N
     ended = cklog("simulate", "nexmark", tmp_path / "run", "--query", "q8", "--protocol", "cic-bcs", *SHORT, "--json")
     told = json.loads(ended.out)
     assert (ended.code, told["schema"]) == (0, "cklog.simulate-dataflow/1")
-    asked = Setting(NEXMARK["q8"], "cic-bcs", 2, rate=20.0, failure_s=15.0, first_round_s=5.0)
+    asked = DataflowSetting(NEXMARK["q8"], "cic-bcs", 2, rate=20.0, failure_s=15.0, first_round_s=5.0)
     figures = simulate(asked)
     assert told["result"]["figures"] == json.loads(json.dumps(asdict(figures)))
     assert told["result"]["simulation"] == json.loads(json.dumps(described(asked)))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import Piece, SinkImpact
+from cklog.impact.sinks.impact import GuaranteeEvidence, SinkImpact
 from cklog.model import CheckpointId, LineEntry, RecoveryLine, ReplayRange
 from cklog.parsers.flink.uid import operator_id
 from cklog.runs.records.impact import Reached, impact_of
@@ -381,7 +381,11 @@ def test_queues_hold_what_was_put_out() -> None:
     ],
 )
 def test_classes(input: bool | None, state: bool | None, output: bool | None, proven: str, best: str) -> None:
-    pieces = [Piece("input", input, "x"), Piece("state", state, "x"), Piece("output", output, "x")]
+    pieces = [
+        GuaranteeEvidence("input", input, "x"),
+        GuaranteeEvidence("state", state, "x"),
+        GuaranteeEvidence("output", output, "x"),
+    ]
     found = guarantee_of("s", "", pieces)
     assert (found.guarantee, found.at_best) == (proven, best)
     assert (found.next is None) == (proven == "exactly-once")

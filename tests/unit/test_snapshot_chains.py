@@ -12,7 +12,7 @@ from cklog.chains.answer import ChainAnswer, ChainQuestion
 from cklog.engine.local import LocalEngine
 from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
-from cklog.runs.snapshots.verdicts import Judged, survey
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
 from cklog.storage import Root
 from tests.conftest import SAMPLES
 
@@ -27,7 +27,7 @@ def ask(folder: Path, asked: ChainQuestion = ChainQuestion()) -> ChainAnswer:
     return found
 
 
-def judged(folder: Path) -> tuple[Judged, ...]:
+def judged(folder: Path) -> tuple[JudgedSnapshot, ...]:
     parser: Any = Flink(Root(str(folder)))
     return survey(parser, lambda size: LocalEngine()).judged
 
@@ -54,7 +54,7 @@ def test_what_is_read_is_what_the_snapshot_uses() -> None:
 
 def agrees(folder: Path) -> None:
     """Each job goes back to the newest of its own snapshots that can be restored, by the verdicts."""
-    by_job: dict[str, list[Judged]] = {}
+    by_job: dict[str, list[JudgedSnapshot]] = {}
     for one in judged(folder):
         by_job.setdefault(one.folder.job, []).append(one)
     newest = {

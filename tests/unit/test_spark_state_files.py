@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, decoded
-from cklog.parsers.spark.state.zip_snapshots import Part, parts_of
+from cklog.parsers.spark.state.zip_snapshots import SnapshotFile, parts_of
 
 P1, P2, P3, P4, P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 CODEC = pa.Codec("lz4_raw")
@@ -121,9 +121,12 @@ def snapshot(*ssts: tuple[str, int], name: str = "dfsSstFileName") -> bytes:
 
 
 def test_a_snapshot_names_its_files() -> None:
-    assert parts_of(snapshot(("b.sst", 2), ("a.sst", 1))) == (Part("SSTs/a.sst", 1), Part("SSTs/b.sst", 2))
+    assert parts_of(snapshot(("b.sst", 2), ("a.sst", 1))) == (
+        SnapshotFile("SSTs/a.sst", 1),
+        SnapshotFile("SSTs/b.sst", 2),
+    )
     logs = {"sstFiles": [], "logFiles": [{"localFileName": "1.log", "dfsLogFileName": "1-x.log", "sizeBytes": 3}]}
-    assert parts_of(zipped(b"v1\n" + json.dumps(logs).encode())) == (Part("logs/1-x.log", 3),)
+    assert parts_of(zipped(b"v1\n" + json.dumps(logs).encode())) == (SnapshotFile("logs/1-x.log", 3),)
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from cklog.advise.delta.costs import BEST, METHOD, DeltaOutcome, Saving, outcome
 from cklog.advise.delta.hindsight import best_fixed
 from cklog.advise.delta.history import Histories, blocks, histories
 from cklog.advise.delta.records import NO_RECORDS, read_records, records_of_pieces
+from cklog.arrays.types import Mask
 from cklog.errors import NotFound
 from cklog.model import Answer, Finding, InputUsed, Subtask
 from cklog.model.verdict import answer
-from cklog.policies.delta_number import REASONS, By, Limits, Mask, Schedule, scheduled
+from cklog.policies.delta_number import REASONS, BenefitMeasure, DeltaLimits, Schedule, scheduled
 from cklog.runs.records.analyses import EventLog, subtasks_named
 
 LISTED = 100
@@ -36,8 +37,8 @@ _NAMED = 3
 class DeltaQuestion:
     """What `advise delta` is asked; `by` None: time where every history has durations, else size."""
 
-    limits: Limits
-    by: By | None = None
+    limits: DeltaLimits
+    by: BenefitMeasure | None = None
     operator: str = ""
 
 
@@ -87,7 +88,7 @@ class Sum:
 class DeltaAdvice:
     """The answer of `advise delta`; `by` is the measure of the benefit test and of the best D."""
 
-    by: By
+    by: BenefitMeasure
     ratio: float
     max_delta: int | None
     max_restore_ms: float | None
@@ -160,12 +161,12 @@ def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[
     ]
 
 
-def _measure(found: Histories, wanted: Mask) -> By:
+def _measure(found: Histories, wanted: Mask) -> BenefitMeasure:
     """Time, unless some history that has sizes has no durations."""
     return "size" if (wanted & found.known("size") & ~found.known("time")).any() else "time"
 
 
-def _missing(found: Histories, by: By, limits: Limits) -> list[tuple[str, ...]]:
+def _missing(found: Histories, by: BenefitMeasure, limits: DeltaLimits) -> list[tuple[str, ...]]:
     """What each subtask lacks for the question; the restore bound cannot be kept without durations."""
     missing = found.missing(by)
     if limits.max_restore_ms is None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.advise.delta.hindsight import fixed
-from cklog.arrays.types import Ints
-from cklog.policies.delta_number import LOGGING, RESTORE, Floats, Mask, Prices, Schedule
+from cklog.arrays.types import Floats, Ints, Mask
+from cklog.policies.delta_number import LOGGING, RESTORE, Prices, Schedule
 
 RECORDED, METHOD, ALWAYS_BASE, BEST = "as recorded", "the method", "always base", "best fixed D"
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cklog.arrays.types import Ints
-from cklog.policies.delta_number import LOGGING, RESTORE, UNLIMITED, By, Floats, Limits, Mask, Prices
+from cklog.arrays.types import Floats, Ints, Mask
+from cklog.policies.delta_number import LOGGING, RESTORE, UNLIMITED, BenefitMeasure, DeltaLimits, Prices
 
 _SLACK = 1e-9
 """Rounding of a sum that should equal its bound."""
 
 
-def best_fixed(prices: Prices, limits: Limits, by: By) -> Ints:
+def best_fixed(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Ints:
     """Return the cheapest D of each subtask, the smallest of several; -1 where every D breaks a bound. Shape (s,).
 
     Notes
@@ -43,7 +43,7 @@ Bound = tuple[Floats, Floats]
 """How much the deltas after each base may be in total, shape (n, s), and the running total of deltas, (n + 1, s)."""
 
 
-def _bounds(prices: Prices, limits: Limits) -> Iterator[Bound]:
+def _bounds(prices: Prices, limits: DeltaLimits) -> Iterator[Bound]:
     if prices.base_bytes is not None and prices.delta_bytes is not None:
         yield limits.ratio * prices.base_bytes, _running(prices.delta_bytes)
     if limits.max_restore_ms is not None and prices.base_ms is not None and prices.delta_ms is not None:
@@ -55,7 +55,7 @@ def _running(delta: Floats) -> Floats:
     return np.concatenate([np.zeros((1, delta.shape[1])), np.cumsum(delta, axis=0)])
 
 
-def _longest_first(prices: Prices, limits: Limits, bounds: list[Bound]) -> Ints:
+def _longest_first(prices: Prices, limits: DeltaLimits, bounds: list[Bound]) -> Ints:
     """The longest run of deltas after the first checkpoint that is within every bound, -1 if none is. Shape (s,)."""
     rows = np.arange(len(prices.recorded))[:, None]
     longest = prices.count - 1

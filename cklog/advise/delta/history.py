@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.advise.delta.records import DeltaRecords
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Floats, Ints, Mask
 from cklog.model import Subtask
-from cklog.policies.delta_number import By, Floats, Mask, Prices, averages
+from cklog.policies.delta_number import BenefitMeasure, Prices, averages
 
 _CELLS = 1 << 24
 """Cells of a block of histories that are looked at together: about 128 MB for each measure and form."""
@@ -54,13 +54,13 @@ class Histories:
     older: Ints
     early: Ints
 
-    def known(self, by: By) -> Mask:
+    def known(self, by: BenefitMeasure) -> Mask:
         """Whether a subtask's checkpoints have durations, or sizes; shape (s,)."""
         measure = np.r_[self.ms if by == "time" else self.size, np.nan]
         found: Mask = ~np.isnan(measure[self.first[:-1]]) & (np.diff(self.first) > 0)
         return found
 
-    def missing(self, by: By) -> list[tuple[str, ...]]:
+    def missing(self, by: BenefitMeasure) -> list[tuple[str, ...]]:
         """What each subtask's history lacks for a schedule by one measure; () if nothing."""
         counts, known = np.diff(self.first), self.known(by)
         deltas = np.diff(np.r_[0, np.cumsum(self.delta)][self.first])

@@ -23,10 +23,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cklog.advise.extent.grid import ExtentQuestion, Measure, Setting, grid, load_rate, replay_rate, tuple_bytes
-from cklog.advise.extent.replay import Group, Replay
+from cklog.advise.extent.grid import (
+    ExtentQuestion,
+    MeasuredNumber,
+    PolicySetting,
+    grid,
+    load_rate,
+    replay_rate,
+    tuple_bytes,
+)
+from cklog.advise.extent.replay import PolicyGroup, PolicyReplay
 from cklog.advise.extent.scan import EventReader, FirstLook, first_look
-from cklog.advise.extent.tracks import Spread, Tally, Track
+from cklog.advise.extent.tracks import ExtentTally, Spread, Track
 from cklog.engine import reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
@@ -45,7 +53,7 @@ class Outcome:
     `cost_s_per_hour` : the expected cost at each MTBF of the grid, by its name ("24h")
     """
 
-    setting: Setting
+    setting: PolicySetting
     checks: int
     checks_per_second: float
     extent: Spread
@@ -89,9 +97,9 @@ class ExtentAdvice:
     seconds: float
     open_windows: float
     tuples: int | None
-    load_rate: Measure
-    replay_rate: Measure
-    tuple_bytes: Measure
+    load_rate: MeasuredNumber
+    replay_rate: MeasuredNumber
+    tuple_bytes: MeasuredNumber
     check_cost_us: float
     max_recovery_s: float | None
     chosen: str | None
@@ -142,8 +150,8 @@ def advise_extent(
     ]
     replayed = _replayed(queue, look, asked, tracks, (load_s, replay_s), split_bytes)
     lead_ms = asked.cp_ms[0]
-    rows = [(Setting("as recorded", "recorded", cp_ms=lead_ms), replayed.recorded.tally)]
-    rows += [(Setting("no checks", "none", cp_ms=lead_ms), replayed.unchecked.tally)]
+    rows = [(PolicySetting("as recorded", "recorded", cp_ms=lead_ms), replayed.recorded.tally)]
+    rows += [(PolicySetting("no checks", "none", cp_ms=lead_ms), replayed.unchecked.tally)]
     rows += [(setting, track.tally) for setting, track in tracks]
     outcomes = _marked([_outcome(s, tally, asked, size, look.tuples is not None) for s, tally in rows])
     if replayed.warm_ms is None:
@@ -180,13 +188,15 @@ def _replayed(
     queue: Queue,
     look: FirstLook,
     asked: ExtentQuestion,
-    tracks: list[tuple[Setting, Track]],
+    tracks: list[tuple[PolicySetting, Track]],
     rates: tuple[float, float],
     split_bytes: int,
-) -> Replay:
+) -> PolicyReplay:
     periods = dict.fromkeys(asked.cp_ms)
-    groups = [Group(period, [track for setting, track in tracks if setting.cp_ms == period]) for period in periods]
-    replayed = Replay(groups, *rates)
+    groups = [
+        PolicyGroup(period, [track for setting, track in tracks if setting.cp_ms == period]) for period in periods
+    ]
+    replayed = PolicyReplay(groups, *rates)
     replayed.run(EventReader(queue, split_bytes, look.tuples is not None).events())
     if not all(tally.periods for tally in (replayed.recorded.tally, *(track.tally for _, track in tracks))):
         raise UsageError(
@@ -197,7 +207,9 @@ def _replayed(
     return replayed
 
 
-def _outcome(setting: Setting, tally: Tally, asked: ExtentQuestion, size: Measure, numbered: bool) -> Outcome:
+def _outcome(
+    setting: PolicySetting, tally: ExtentTally, asked: ExtentQuestion, size: MeasuredNumber, numbered: bool
+) -> Outcome:
     assert setting.cp_ms is not None
     assert size.value is not None
     span_ms, spent_ms = tally.periods * setting.cp_ms, tally.checks * asked.cost_us / 1000

@@ -9,7 +9,7 @@ from typing import Literal
 
 from cklog.advise.extent.scan import FirstLook
 from cklog.errors import UsageError
-from cklog.policies.check_records import CostBenefit, Policy, Targets
+from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 
 LOAD_RATE = 300_000 / 8.5
 """Records of an extent read and loaded per second: Figure 6 (section IV.B) reads 120,000 in 3.5 s, 180,000 in 5 s."""
@@ -64,7 +64,7 @@ class ExtentQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class MeasuredNumber:
     """A number that the answer rests on, and where it is from; None: unknown."""
 
     value: float | None
@@ -72,7 +72,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PolicySetting:
     """One row of the grid. `kind`: `none` writes no checks, `recorded` is what the log's own writer did."""
 
     name: str
@@ -83,7 +83,7 @@ class Setting:
     ci_ms: float | None = None
     cp_ms: float | None = None
 
-    def policy(self, cost_us: float, load_s: float, replay_s: float) -> Policy:
+    def policy(self, cost_us: float, load_s: float, replay_s: float) -> CheckPolicy:
         """The setting as `cklog.policies.check_records` takes it; times per record and per tuple in s."""
         assert self.ci_ms is not None
         assert self.cp_ms is not None
@@ -94,7 +94,7 @@ class Setting:
         )
 
 
-def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[Setting], list[str]]:
+def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[PolicySetting], list[str]]:
     """The settings to try, without repeats, and notes about those that cannot be.
 
     Without --q and --u each target alone, as in Figures 6 and 7; with one of them that one alone; with both, pairs.
@@ -110,13 +110,13 @@ def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[Setting], list[st
         pairs = [*((word, "none") for word in q_words), *(("none", word) for word in u_words)]
     paces = list(itertools.product(asked.ci_ms, asked.cp_ms))
     named = [*((_target(q, u, look), pace) for (q, u) in pairs for pace in paces)]
-    named += [(Setting(f"MTBF={h:g}h", "cost-benefit", mtbf_h=h), pace) for h in asked.mtbf_h for pace in paces]
+    named += [(PolicySetting(f"MTBF={h:g}h", "cost-benefit", mtbf_h=h), pace) for h in asked.mtbf_h for pace in paces]
     found = {}
     for setting, (ci, cp) in named:
         pace = f" CI={ci:g}" * (len(asked.ci_ms) > 1) + f" CP={cp:g}" * (len(asked.cp_ms) > 1)
         name = setting.name + pace
         if setting.kind != "none":
-            found[name] = Setting(name, setting.kind, setting.q, setting.u, setting.mtbf_h, ci, cp)
+            found[name] = PolicySetting(name, setting.kind, setting.q, setting.u, setting.mtbf_h, ci, cp)
     if len(found) > _MOST_SETTINGS:
         raise UsageError(f"a grid of {len(found)} settings", f"at most {_MOST_SETTINGS}")
     return list(found.values()), notes
@@ -137,13 +137,13 @@ def own_u(look: FirstLook) -> list[int]:
     return list(dict.fromkeys(int(float(f"{part * scale:.1e}")) for part in _U_PARTS))
 
 
-def _target(q_word: str, u_word: str, look: FirstLook) -> Setting:
+def _target(q_word: str, u_word: str, look: FirstLook) -> PolicySetting:
     q, u = _records(q_word, look), _number(u_word, "--u", "tuples")
     if q is None and u is None:
-        return Setting("no checks", "none")
+        return PolicySetting("no checks", "none")
     name = [] if q is None else [f"Q={q_word}" if q_word.endswith("x") else f"Q={q:,.0f}"]
     name += [] if u is None else [f"U={u:,.0f}"]
-    return Setting(" ".join(name), "targets", q, u)
+    return PolicySetting(" ".join(name), "targets", q, u)
 
 
 def _records(word: str, look: FirstLook) -> float | None:
@@ -165,28 +165,30 @@ def _number(word: str, option: str, what: str) -> float | None:
     return found
 
 
-def load_rate(asked: ExtentQuestion) -> Measure:
+def load_rate(asked: ExtentQuestion) -> MeasuredNumber:
     """Records of an extent loaded per second."""
-    return Measure(LOAD_RATE, LOAD_SOURCE) if asked.load_rate is None else Measure(asked.load_rate, "given")
+    return (
+        MeasuredNumber(LOAD_RATE, LOAD_SOURCE) if asked.load_rate is None else MeasuredNumber(asked.load_rate, "given")
+    )
 
 
-def replay_rate(asked: ExtentQuestion, look: FirstLook) -> Measure:
+def replay_rate(asked: ExtentQuestion, look: FirstLook) -> MeasuredNumber:
     """Tuples replayed per second: the operator can process at least as many as it has."""
     if asked.replay_rate is not None:
-        return Measure(asked.replay_rate, "given")
+        return MeasuredNumber(asked.replay_rate, "given")
     if look.tuples is None:
-        return Measure(None, "the log does not number its input")
+        return MeasuredNumber(None, "the log does not number its input")
     if look.tuples_per_s is None:
         raise UsageError("the log is too short to show how fast tuples are processed", "give --replay-rate")
-    return Measure(look.tuples_per_s, "the most in a whole second of the log")
+    return MeasuredNumber(look.tuples_per_s, "the most in a whole second of the log")
 
 
-def tuple_bytes(asked: ExtentQuestion, upstream_bytes: float | None, look: FirstLook) -> Measure:
+def tuple_bytes(asked: ExtentQuestion, upstream_bytes: float | None, look: FirstLook) -> MeasuredNumber:
     """Bytes of an input tuple."""
     if asked.tuple_bytes is not None:
-        return Measure(asked.tuple_bytes, "given")
+        return MeasuredNumber(asked.tuple_bytes, "given")
     if upstream_bytes is not None:
-        return Measure(upstream_bytes, "mean at the end of the upstream's queue")
+        return MeasuredNumber(upstream_bytes, "mean at the end of the upstream's queue")
     if look.record_bytes:
-        return Measure(look.record_bytes, "mean of the queue's own records")
-    return Measure(TUPLE_BYTES, "Sebepou and Magoutis 2011, section IV")
+        return MeasuredNumber(look.record_bytes, "mean of the queue's own records")
+    return MeasuredNumber(TUPLE_BYTES, "Sebepou and Magoutis 2011, section IV")

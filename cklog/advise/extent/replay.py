@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.advise.extent.scan import Events
-from cklog.advise.extent.tracks import Foreground, Tally, Track
-from cklog.policies.check_records import CHECK, I64, Ledger, Targets
+from cklog.advise.extent.scan import QueueEvents
+from cklog.advise.extent.tracks import ExtentTally, Foreground, Track
+from cklog.arrays.types import Ints
+from cklog.policies.check_records import CHECK, Ledger, Targets
 
 
 class Recorded:
@@ -28,12 +29,12 @@ class Recorded:
     """
 
     def __init__(self, load_s: float, replay_s: float) -> None:
-        self.tally = Tally(load_s, replay_s)
+        self.tally = ExtentTally(load_s, replay_s)
         self._ledger = Ledger()
         self._before: tuple[int, int] | None = None  # the figures before the checks with which the log ends by now
         self._checks = 0  # since the last end of a period
 
-    def feed(self, events: Events, start: int, end: int) -> None:
+    def feed(self, events: QueueEvents, start: int, end: int) -> None:
         """Take in records from `start` to `end`."""
         others = np.flatnonzero(~events.dropped[start:end])
         middle = start + int(others[-1]) + 1 if len(others) else start
@@ -52,7 +53,7 @@ class Recorded:
             self.tally.note(*after, *after, 0, times - 1)
         self._before, self._checks = None, 0
 
-    def _append(self, events: Events, start: int, end: int) -> None:
+    def _append(self, events: QueueEvents, start: int, end: int) -> None:
         kinds, slots = events.kind[start:end], events.slot[start:end]
         self._ledger.append(kinds, slots, events.input[start:end], events.ts[start:end])
         self._checks += int(np.count_nonzero(kinds == CHECK))
@@ -62,7 +63,7 @@ class Recorded:
 
 
 @dataclass(slots=True)
-class Group:
+class PolicyGroup:
     """Policies of one checkpoint period CP, in ms."""
 
     period_ms: float
@@ -70,10 +71,10 @@ class Group:
     passed: int = 0  # periods, by recorded time
 
 
-class Replay:
+class PolicyReplay:
     """Feeds a log to groups of policies. The first group decides about the warm-up and when `recorded` is sampled."""
 
-    def __init__(self, groups: Sequence[Group], load_s: float, replay_s: float) -> None:
+    def __init__(self, groups: Sequence[PolicyGroup], load_s: float, replay_s: float) -> None:
         self._groups = groups
         self._rates = load_s, replay_s
         self.recorded = Recorded(load_s, replay_s)
@@ -82,7 +83,7 @@ class Replay:
         self._log = Foreground()
         self._start_ms: int | None = None
 
-    def run(self, batches: Iterator[Events]) -> None:
+    def run(self, batches: Iterator[QueueEvents]) -> None:
         """Read the whole log."""
         for events in batches:
             if self._start_ms is None:
@@ -90,7 +91,7 @@ class Replay:
             self._read(events, self._start_ms)
             self._log.forget(min(track.needs for track in self._all()))
 
-    def _read(self, events: Events, start_ms: int) -> None:
+    def _read(self, events: QueueEvents, start_ms: int) -> None:
         feeder = _Feeder(events, self._log, self.recorded)
         for row, number, times in self._ends(events.ts - start_ms):
             feeder.feed(row)
@@ -102,7 +103,7 @@ class Replay:
             group.passed += times
         feeder.feed(len(events))
 
-    def _ends(self, since_ms: I64) -> list[tuple[int, int, int]]:
+    def _ends(self, since_ms: Ints) -> list[tuple[int, int, int]]:
         """Where periods end: the row of the first record after, the group, and how many of its periods end there."""
         found = []
         for number, group in enumerate(self._groups):
@@ -117,9 +118,9 @@ class Replay:
         length = self._log.length
         if self.warm_ms is None and length and 2 * self.unchecked.figures(self._log)[0] <= length:
             self.warm_ms = (self._groups[0].passed + 1) * self._groups[0].period_ms
-            self.recorded.tally = Tally(*self._rates)
+            self.recorded.tally = ExtentTally(*self._rates)
             for track in self._all():
-                track.tally = Tally(*self._rates)
+                track.tally = ExtentTally(*self._rates)
         self.recorded.pass_period(times)
         self.unchecked.rounds(self._log, times)
 
@@ -130,7 +131,7 @@ class Replay:
 class _Feeder:
     """Hands the records of one batch on, a stretch at a time."""
 
-    def __init__(self, events: Events, log: Foreground, recorded: Recorded) -> None:
+    def __init__(self, events: QueueEvents, log: Foreground, recorded: Recorded) -> None:
         self._events, self._log, self._recorded = events, log, recorded
         kept = ~events.dropped
         self._length = log.length + np.r_[0, np.cumsum(kept)]  # of the foreground before each row, and at the end

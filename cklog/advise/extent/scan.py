@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.columns import entries
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, reader_of
-from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, Flags, Ints, Queue, kinds_of
+from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, Queue, kinds_of
 
 _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
 _EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")
@@ -124,7 +125,7 @@ class _Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class QueueEvents:
     """Records in log order, shape (records,) each.
 
     `kind` : as `cklog.policies.check_records` numbers them; what concerns no window is `emit`
@@ -138,9 +139,9 @@ class Events:
 
     kind: Ints
     slot: Ints
-    starts: Flags
+    starts: Mask
     change: Ints
-    dropped: Flags
+    dropped: Mask
     ts: Ints
     input: Ints
 
@@ -162,7 +163,7 @@ class EventReader:
         self._ts = -(1 << 62)
         self._input = -1
 
-    def events(self) -> Iterator[Events]:
+    def events(self) -> Iterator[QueueEvents]:
         """All records, stretch by stretch. A slot is used again in a later stretch than its window closed in.
 
         A stretch has as many records as windows are open, so that looking all of these up is no more work than that.
@@ -176,7 +177,7 @@ class EventReader:
         if held:
             yield self._stretch(held)
 
-    def _stretch(self, batches: list[pa.RecordBatch]) -> Events:
+    def _stretch(self, batches: list[pa.RecordBatch]) -> QueueEvents:
         kinds = np.concatenate([kinds_of(batch.column("type")) for batch in batches])
         stamps = [batch.column("ts").to_numpy(zero_copy_only=False) for batch in batches]
         ts = np.maximum.accumulate(np.concatenate([[self._ts], *stamps]))[1:]
@@ -195,7 +196,7 @@ class EventReader:
         self._input = int(found[-1])
         return found
 
-    def _events(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> Events:
+    def _events(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> QueueEvents:
         rows = np.flatnonzero(kinds <= RESULT)
         code = windows.indices.to_numpy()[rows]
         kind = np.minimum(kinds, EMIT)
@@ -204,7 +205,7 @@ class EventReader:
             slot[rows], change[rows] = self._follow(kinds[rows], code, windows.dictionary)
         kind[slot < 0] = EMIT  # a result of a window that nobody opened takes a place and closes nothing
         starts = (change > 0) | (kind == OPEN)
-        return Events(kind, slot, starts, change, (kind == CHECK) & ~starts, ts, inputs)
+        return QueueEvents(kind, slot, starts, change, (kind == CHECK) & ~starts, ts, inputs)
 
     def _follow(self, kinds: Ints, code: Ints, names: pa.StringArray) -> tuple[Ints, Ints]:
         """Slots of the records, -1 for a result of no open window, and what they do to the number of windows open.

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.policies.check_records import I64, Policy, Targets
+from cklog.arrays.types import Ints
+from cklog.policies.check_records import CheckPolicy, Targets
 
 _FIRST_ROWS = 1 << 12
 _FIRST_STEP = 64  # footprints looked at, at least, for the oldest that are current
@@ -44,7 +45,7 @@ class Foreground:
         self._base = 0  # ordinal of the first row kept
         self._rows = np.zeros((4, _FIRST_ROWS), np.int64)  # position in the foreground, slot, input, ms
 
-    def open(self, positions: I64, slots: I64, inputs: I64, times_ms: I64) -> None:
+    def open(self, positions: Ints, slots: Ints, inputs: Ints, times_ms: Ints) -> None:
         """Add open records; a window that is open goes on with the newer record."""
         if not len(slots):
             return
@@ -57,11 +58,11 @@ class Foreground:
         np.maximum.at(self.opened, slots, np.arange(self.count, self.count + len(slots)))
         self.count += len(slots)
 
-    def close(self, slots: I64) -> None:
+    def close(self, slots: Ints) -> None:
         """Windows have closed."""
         self.opened[slots] = -1
 
-    def current(self, start: int, end: int, shift: int) -> I64:
+    def current(self, start: int, end: int, shift: int) -> Ints:
         """Open records from `start` to `end` whose windows are open by them, as columns of `Track` with `shift` checks
         before them."""
         rows = self._rows[:, start - self._base : end - self._base]
@@ -84,8 +85,8 @@ class Foreground:
 class _Round:
     """Check records written at once, at log position `position` and after `opens` open records."""
 
-    slots: I64
-    ordinals: I64
+    slots: Ints
+    ordinals: Ints
     opens: int
     position: int
     input: int
@@ -100,10 +101,10 @@ class Track:
     it is needed.
     """
 
-    def __init__(self, policy: Policy, load_s: float, replay_s: float) -> None:
+    def __init__(self, policy: CheckPolicy, load_s: float, replay_s: float) -> None:
         self.policy = policy
         self.checks = 0  # written so far
-        self.tally = Tally(load_s, replay_s)
+        self.tally = ExtentTally(load_s, replay_s)
         self._ready = np.zeros((5, 0), np.int64)
         self._at = np.zeros(1, np.int64)  # columns of those found last; the front is the first of them
         self._rounds: deque[_Round] = deque()  # not pulled yet
@@ -185,12 +186,12 @@ class Track:
             self.checks += chosen
         return chosen
 
-    def _write(self, log: Foreground, slots: I64, ordinals: I64, position: int) -> None:
+    def _write(self, log: Foreground, slots: Ints, ordinals: Ints, position: int) -> None:
         """Checks at the end of the queue."""
         self._rounds.append(_Round(slots, ordinals, log.count, position, log.input, log.ms))
         self._front = (-1, -2, 0, 0)
 
-    def _oldest(self, log: Foreground, wanted: int) -> I64:
+    def _oldest(self, log: Foreground, wanted: int) -> Ints:
         """Columns of the `wanted` oldest footprints, at most as many as windows are open; they become ready."""
         at = self._current(log, wanted)
         if len(at) < wanted:
@@ -202,17 +203,17 @@ class Track:
         self._at = at
         return at
 
-    def _current(self, log: Foreground, wanted: int) -> I64:
+    def _current(self, log: Foreground, wanted: int) -> Ints:
         """Columns of the first `wanted` ready footprints from the front whose windows are open by them."""
         start, end, step = int(self._at[0]), self._ready.shape[1], max(2 * wanted, _FIRST_STEP)
-        found: list[I64] = []
+        found: list[Ints] = []
         while wanted > 0 and start < end:
             rows = self._ready[:, start : start + step]
             found.append(start + np.flatnonzero(log.opened[rows[1]] == rows[4])[:wanted])
             wanted, start, step = wanted - len(found[-1]), start + step, 2 * step
         return np.concatenate(found) if found else self._at[:0]
 
-    def _pull(self, log: Foreground, wanted: int) -> I64:
+    def _pull(self, log: Foreground, wanted: int) -> Ints:
         """The next stretch of the queue: open records up to the next round of checks, or that round."""
         limit = self._rounds[0].opens if self._rounds else log.count
         if self._opens < limit:
@@ -236,7 +237,7 @@ class Spread:
     max: int
 
 
-class Tally:
+class ExtentTally:
     """Figures just before and just after each round of checks, between which they run nearly straight.
 
     `load_s` and `replay_s` are the seconds that a record of the extent and a tuple of the replay cost a recovery.
@@ -298,9 +299,9 @@ class Tally:
         return mean, self._recovery_max_s
 
 
-def _bucket(values: I64) -> I64:
+def _bucket(values: Ints) -> Ints:
     """Values with all but their leading bits cleared."""
     _, exponent = np.frexp(values.astype(np.float64))
     shift = np.maximum(exponent - _EXACT_BITS, 0)
-    found: I64 = values >> shift << shift
+    found: Ints = values >> shift << shift
     return found

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from cklog.advise.timing.choice import Choice, Report, choose
-from cklog.advise.timing.state_sizes import Flags, Ints, Polyline, Sizes, blocks_of, read_sizes, totals
+from cklog.advise.timing.state_sizes import Polyline, Sizes, blocks_of, read_sizes, totals
 from cklog.advise.timing.turning_points import Profile, averages, profile, turning_points
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Engine
 from cklog.errors import UsageError
 from cklog.inputs.tables import Tables
@@ -264,7 +265,7 @@ def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
     )
 
 
-def _subtasks(sizes: Sizes, known: Profile, moving: Flags) -> tuple[SubtaskState, ...]:
+def _subtasks(sizes: Sizes, known: Profile, moving: Mask) -> tuple[SubtaskState, ...]:
     """Every subtask; of one without a sample in the profiled periods, what the rest of the trace shows."""
     least, average = averages(sizes)
     there = set(known.sizes.subtasks)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.advise.timing.state_sizes import Floats, Ints, Polyline, Sizes, rounded
+from cklog.advise.timing.state_sizes import Polyline, Sizes, rounded
 from cklog.advise.timing.turning_points import turning_points
+from cklog.arrays.types import Floats, Ints
 from cklog.model import Subtask
 
 _FIRST_REPORTS = 64

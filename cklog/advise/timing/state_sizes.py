@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes
 from cklog.arrays.order import stable_order
+from cklog.arrays.types import Floats, Ints, Mask
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound
 from cklog.inputs.damage import damage_findings
@@ -25,10 +25,6 @@ from cklog.inputs.tables import Tables
 from cklog.model import Finding, InputUsed, Subtask
 from cklog.model.state import STATE
 from cklog.model.verdict import DAMAGE
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _RADIX = 1 << 16
 """Numpy sorts 16-bit numbers by radix, several times faster than wider ones."""
@@ -78,14 +74,14 @@ class Sizes:
         """The samples in order of time, those of one moment in order of subtask, shape (n,)."""
         return stable_order(self.time)
 
-    def rows(self, keep: Flags) -> Sizes:
+    def rows(self, keep: Mask) -> Sizes:
         """Some of the samples; a subtask of which none is kept is left out."""
         counts = np.add.reduceat(keep, self.start[:-1], dtype=np.int64) if len(keep) else np.zeros(0, np.int64)
         stay = np.flatnonzero(counts)
         start = np.r_[0, np.cumsum(counts[stay])]
         return Sizes(tuple(self.subtasks[i] for i in stay.tolist()), start, self.time[keep], self.size[keep])
 
-    def of(self, chosen: Flags) -> Sizes:
+    def of(self, chosen: Mask) -> Sizes:
         """The samples of some subtasks; `chosen` (h,)."""
         return self if chosen.all() else self.rows(np.repeat(chosen, np.diff(self.start)))
 
@@ -153,7 +149,7 @@ def total(sizes: Sizes, bounds: Ints) -> Polyline:
     return totals(sizes, bounds, [np.ones(len(sizes.subtasks), np.bool_)])[0]
 
 
-def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Flags]) -> list[Polyline]:
+def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Mask]) -> list[Polyline]:
     """The sum over each group of subtasks, (h,) flags, with the moments of all samples as points.
 
     At each bound every subtask is asked for its size and rate; between them changes of the rate are summed up, so
@@ -183,7 +179,7 @@ def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Flags]) -> list[Polyline
     return found
 
 
-def _changes(sizes: Sizes, group: Flags) -> Floats:
+def _changes(sizes: Sizes, group: Mask) -> Floats:
     """By how much each sample changes the rate of its group's sum, (n,)."""
     change = sizes.rate.copy()
     change[1:] -= sizes.rate[:-1]
@@ -193,7 +189,7 @@ def _changes(sizes: Sizes, group: Flags) -> Floats:
     return change
 
 
-def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Flags]) -> tuple[Floats, Floats]:
+def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Mask]) -> tuple[Floats, Floats]:
     """Sums of sizes and of rates over each group of g at each moment, both (g, m)."""
     size, rate = np.zeros((len(groups), len(moments))), np.zeros((len(groups), len(moments)))
     for which in blocks_of(len(sizes.subtasks), len(moments)):

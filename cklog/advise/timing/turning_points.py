@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.advise.timing.state_sizes import Flags, Floats, Ints, Polyline, Sizes, total
+from cklog.advise.timing.state_sizes import Polyline, Sizes, total
+from cklog.arrays.types import Floats, Ints, Mask
 
 RELAXATION = 0.2
 """The least relaxation factor: the paper found it better to raise s_max to this much above s_min."""
@@ -41,7 +42,7 @@ def averages(sizes: Sizes) -> tuple[Floats, Floats]:
     return low, summed / np.diff(sizes.start)
 
 
-def dynamic(sizes: Sizes) -> Flags:
+def dynamic(sizes: Sizes) -> Mask:
     """Whether each subtask is a dynamic HAU: its least size is below half of its average."""
     low, average = averages(sizes)
     return low < average / 2
@@ -91,7 +92,7 @@ class Profile:
     """
 
     sizes: Sizes
-    dynamic: Flags
+    dynamic: Mask
     polyline: Polyline | None
     best: Ints | None
     threshold: Threshold | None

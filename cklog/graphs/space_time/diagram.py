@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cklog.graphs.graph import Edge, Graph, GraphSubtask, Node, Unreceived
+from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode, GraphSubtask, Unreceived
 from cklog.graphs.space_time.layout import Arrow, Lane, flow_order, lay_out
 from cklog.graphs.space_time.legend import axis, legend
 from cklog.graphs.space_time.shapes import (
@@ -55,7 +55,7 @@ class _Row:
     """A subtask's line in the picture; `boxes` are the places of its nodes."""
 
     subtask: GraphSubtask
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     boxes: tuple[float, ...]
     y: float
 
@@ -92,7 +92,7 @@ class _Diagram:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._graph: Graph = answer.result
+        self._graph: CheckpointGraph = answer.result
         self._notes = left_out(self._graph)
         subtasks, nodes = self._in_order()
         self._box = max([28.0, *(len(_number(n)) * SMALL * GLYPH + 10 for row in nodes for n in row)])
@@ -150,10 +150,10 @@ class _Diagram:
 
     # --- what is in it
 
-    def _in_order(self) -> tuple[list[GraphSubtask], list[tuple[Node, ...]]]:
+    def _in_order(self) -> tuple[list[GraphSubtask], list[tuple[GraphNode, ...]]]:
         """Subtasks with their nodes, each operator below those that send to it."""
         graph = self._graph
-        nodes: dict[tuple[str, int], list[Node]] = {(s.operator, s.subtask): [] for s in graph.subtasks}
+        nodes: dict[tuple[str, int], list[GraphNode]] = {(s.operator, s.subtask): [] for s in graph.subtasks}
         operator = {}
         for node in graph.nodes:
             nodes[node.operator, node.subtask].append(node)
@@ -274,7 +274,7 @@ class _Diagram:
                     break
 
 
-def _lane(nodes: tuple[Node, ...]) -> Lane:
+def _lane(nodes: tuple[GraphNode, ...]) -> Lane:
     times = tuple(node.time for node in nodes)
     return Lane(times, nodes[0].state == "initial" and nodes[0].time is None, nodes[-1].state == "current")
 
@@ -288,7 +288,7 @@ def _arrow(message: Edge | Unreceived, place: dict[str, tuple[int, int]], lane_o
     return Arrow(channel, seq, source, tail, target, head - 1)
 
 
-def _number(node: Node) -> str:
+def _number(node: GraphNode) -> str:
     """What is written in a box; the end of a long number tells more than its beginning."""
     if node.checkpoint is None:
         return "now"
@@ -296,7 +296,7 @@ def _number(node: Node) -> str:
     return text if len(text) <= 7 else f"…{text[-6:]}"
 
 
-def _about(node: Node) -> str:
+def _about(node: GraphNode) -> str:
     """What is told where a box is pointed at."""
     words = [*(["on the line"] if node.on_line else []), *(["rolled past"] if node.rolled_past else [])]
     words += ["useless"] if node.useless else []

@@ -51,7 +51,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DiagramLayout:
     """Places in pixels from the left edge: of each lane's boxes, and of each arrow's ends (None: never received).
 
     `scale`: (ms, x) of the first and of the last checkpoint if the picture is to scale.
@@ -64,7 +64,7 @@ class Layout:
     scale: tuple[tuple[int, float], tuple[int, float]] | None
 
 
-def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> Layout:
+def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> DiagramLayout:
     """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that.
 
     An initial state that has received what another one sends only later is not at the left edge.
@@ -121,11 +121,11 @@ class _Placing:
             self._rows[self._lane[event]].append(event)
         self._at = {event: k for row in self._rows for k, event in enumerate(row)}
 
-    def close(self) -> Layout:
+    def close(self) -> DiagramLayout:
         """As close as events can stand."""
         return self._placed(self._left(), {})
 
-    def to_scale(self) -> Layout | None:
+    def to_scale(self) -> DiagramLayout | None:
         """Checkpoints at their times, in the least width that allows it; None if none does."""
         timed, pins = self._timed(), self._left()
         closest = self._earliest(pins)
@@ -158,7 +158,7 @@ class _Placing:
         width = max(stretch * (max(closest.values()) - start), _ROOMY)
         return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
 
-    def _placed(self, pins: dict[int, float], timed: dict[int, int]) -> Layout:
+    def _placed(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
         low = self._earliest(pins)
         assert low is not None
         width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
@@ -179,7 +179,7 @@ class _Placing:
         if timed:
             ends = sorted(timed, key=lambda e: (timed[e], e))
             scale = ((timed[ends[0]], place[ends[0]]), (timed[ends[-1]], place[ends[-1]]))
-        return Layout(width, boxes, tails, heads, scale)
+        return DiagramLayout(width, boxes, tails, heads, scale)
 
     # --- the order of all events
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from cklog.graphs.graph import Graph
-from cklog.graphs.space_time.layout import Layout
+from cklog.graphs.graph import CheckpointGraph
+from cklog.graphs.space_time.layout import DiagramLayout
 from cklog.graphs.space_time.shapes import (
     INK,
     MUTED,
@@ -36,7 +36,7 @@ _SIGN_WIDTH = 46.0
 _Sign = Callable[[float, float], str]
 
 
-def axis(layout: Layout, left: float, top: float) -> str:
+def axis(layout: DiagramLayout, left: float, top: float) -> str:
     """Times under the picture, in UTC; the first with its date. Without a scale it says so."""
     right = left + layout.width
     if layout.scale is None:
@@ -64,7 +64,9 @@ def _tick(time: int, step: int, dated: bool) -> str:
     return told[:10] if step >= _DAY else f"{told[:10]} {clock}Z" if dated else clock
 
 
-def legend(graph: Graph, styles: list[ArrowStyle], left: float, top: float, width: float) -> tuple[str, float]:
+def legend(
+    graph: CheckpointGraph, styles: list[ArrowStyle], left: float, top: float, width: float
+) -> tuple[str, float]:
     """The signs that occur in the picture and what they mean; and the height that they take."""
     x, y, parts = left, top, []
     for told, sign in _signs(graph, styles):
@@ -77,7 +79,7 @@ def legend(graph: Graph, styles: list[ArrowStyle], left: float, top: float, widt
     return "\n".join(parts), y + _ROW_HEIGHT - top
 
 
-def _signs(graph: Graph, styles: list[ArrowStyle]) -> Iterator[tuple[str, _Sign]]:
+def _signs(graph: CheckpointGraph, styles: list[ArrowStyle]) -> Iterator[tuple[str, _Sign]]:
     seen = {box_style(node) for node in graph.nodes}
     if any(s.on_line != "none" for s in graph.subtasks):
         yield "recovery line", lambda x, y: line_stroke(f"{number(x - 16)},{number(y)} {number(x + 16)},{number(y)}")

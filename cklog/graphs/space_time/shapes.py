@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cklog.graphs.graph import Edge, Node, Unreceived
+from cklog.graphs.graph import Edge, GraphNode, Unreceived
 from cklog.render.svg import Attributes, element, number, text_of
 
 INK, MUTED, PAPER = "#1f2328", "#59636e", "#ffffff"
@@ -94,7 +94,7 @@ class BoxStyle:
     asked: bool = False
 
 
-def box_style(node: Node) -> BoxStyle:
+def box_style(node: GraphNode) -> BoxStyle:
     """The looks of a node."""
     return BoxStyle(node.on_line, node.rolled_past, node.useless, node.state, node.asked)
 

@@ -28,7 +28,7 @@ _RADIX = 1 << 16
 """Numpy sorts 16-bit numbers by radix, several times faster than wider ones."""
 
 
-class _Scratch(threading.local):
+class _EventScratch(threading.local):
     """Arrays kept from batch to batch of a thread: fresh pages cost more than the work on them."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class _Scratch(threading.local):
         return self._held[name][:count]
 
 
-SCRATCH = _Scratch()
+SCRATCH = _EventScratch()
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def place(rank: _Numbers, offset: _Numbers) -> _Numbers:
 
 
 @dataclass(slots=True)
-class Events:
+class EventBatch:
     """The sends and receives of a batch, until the next one of the thread: `key` is in `SCRATCH`.
 
     Attributes
@@ -116,7 +116,7 @@ class Events:
     owner: Ints
 
     @classmethod
-    def of(cls, places: Places, batch: pa.RecordBatch, channels: frozenset[str] | None = None) -> Events:
+    def of(cls, places: Places, batch: pa.RecordBatch, channels: frozenset[str] | None = None) -> EventBatch:
         names, channel = encoded(batch["channel"])
         kinds, kind = encoded(batch["event"])
         passed = 2 * len(names)

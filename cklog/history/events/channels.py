@@ -99,11 +99,11 @@ def examined(
     return deliveries, findings
 
 
-Run = tuple[int, int, int, int]
+SequenceRun = tuple[int, int, int, int]
 """Interval, from, to, and how many events."""
 
 
-def _first(rows: list[Run], known: Ints, owner: int) -> list[Run]:
+def _first(rows: list[SequenceRun], known: Ints, owner: int) -> list[SequenceRun]:
     """Runs in order, of the intervals that are whole."""
     return sorted(row for row in rows if row[0] < known[owner])
 
@@ -114,7 +114,7 @@ def _intervals(order: Order, subtask: int) -> dict[int, int]:
     return {number: x + 1 for x, number in enumerate(numbers.tolist())}
 
 
-def _in_order(received: list[Run], floor: int) -> bool:
+def _in_order(received: list[SequenceRun], floor: int) -> bool:
     """Whether by the end of each interval all numbers from `floor` up to the highest had been received."""
     held: Spans = [(0, floor)]
     for _, rows in itertools.groupby(received, key=lambda row: row[0]):
@@ -124,7 +124,7 @@ def _in_order(received: list[Run], floor: int) -> bool:
     return True
 
 
-def _repeated(name: str, side: str, rows: list[Run]) -> list[Finding]:
+def _repeated(name: str, side: str, rows: list[SequenceRun]) -> list[Finding]:
     """Numbers that were used more than once."""
     spans = joined_spans((low, high) for _, low, high, _ in rows)
     count = sum(row[3] for row in rows) - sum(high - low for low, high in spans)
@@ -139,7 +139,7 @@ def _repeated(name: str, side: str, rows: list[Run]) -> list[Finding]:
     return [Finding("duplicate-receive", "warning", name, message)]
 
 
-def _repeats(rows: list[Run]) -> Iterator[tuple[int, int]]:
+def _repeats(rows: list[SequenceRun]) -> Iterator[tuple[int, int]]:
     """Spans in which a number is repeated, by interval."""
     seen: Spans = []
     for _, low, high, count in rows:
@@ -151,7 +151,7 @@ def _repeats(rows: list[Run]) -> Iterator[tuple[int, int]]:
         seen = joined_spans([*seen, (low, high)])
 
 
-def _numbered_backwards(name: str, sent: list[Run]) -> list[Finding]:
+def _numbered_backwards(name: str, sent: list[SequenceRun]) -> list[Finding]:
     """Numbers of sends that fall from one interval to a later one."""
     top = 0
     for interval, rows in itertools.groupby(sent, key=lambda row: row[0]):
@@ -166,7 +166,7 @@ def _numbered_backwards(name: str, sent: list[Run]) -> list[Finding]:
     return []
 
 
-def _never_sent(name: str, sent: list[Run], received: list[Run], trimmed: bool) -> list[Finding]:
+def _never_sent(name: str, sent: list[SequenceRun], received: list[SequenceRun], trimmed: bool) -> list[Finding]:
     """Received numbers below the sender's highest, and if its log begins late above its lowest, that it never sent."""
     sends = joined_spans((low, high) for _, low, high, _ in sent)
     if not sends:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from cklog.engine import Reduce
 from cklog.history.events.losses import in_doubt
-from cklog.history.records import Records
-from cklog.history.watermarks import Current
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import CurrentState
 from cklog.model import Finding, Subtask
 
 COLUMNS = ("event", "operator", "subtask", "channel", "seq", "time", "_path")
@@ -51,13 +51,13 @@ def kernel(as_of: int | None) -> functools.partial[pa.RecordBatch]:
 
 def current_of(
     table: pa.Table, survivors: Iterable[Subtask], findings: Sequence[Finding]
-) -> tuple[Current, frozenset[Subtask]]:
+) -> tuple[CurrentState, frozenset[Subtask]]:
     """Watermarks of survivors out of reduced events, and the survivors whose events are there and whole.
 
     `findings` say what is wrong with the files.
     """
     wanted = set(survivors)
-    current, seen = Current(), set()
+    current, seen = CurrentState(), set()
     writers: dict[str, set[Subtask]] = {}
     for row in table.to_pylist():
         subtask = Subtask(row["operator"], row["subtask"])
@@ -72,7 +72,7 @@ def current_of(
     return current, frozenset() if doubtful is None else frozenset(seen - doubtful)
 
 
-def volatile_subtasks(records: Records) -> frozenset[Subtask]:
+def volatile_subtasks(records: CheckpointRecords) -> frozenset[Subtask]:
     """Subtasks whose newest record is of kind volatile; what has been stored since then tells nothing of now."""
     kinds = records.table["kind"]
     if pa.types.is_dictionary(kinds.type):

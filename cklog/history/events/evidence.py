@@ -19,11 +19,11 @@ from cklog.history.events.channels import examined, suspects
 from cklog.history.events.losses import losses
 from cklog.history.events.order import Order, order_of, unusable
 from cklog.history.events.records import Ports, checkpoint_table, current_of, ports_of, usable_of, with_records
-from cklog.history.watermarks import Current
+from cklog.history.watermarks import CurrentState
 from cklog.model import Finding, InputUsed, Subtask
 
 
-class Scan(Protocol):
+class ScanEvents(Protocol):
     """Reads `events/`: (columns, kernel, partial, reduce) → table, what is wrong with the files, and which they are."""
 
     def __call__(
@@ -38,7 +38,7 @@ class RawEvents:
     order: Order
     ports: Ports
     deliveries: Deliveries
-    current: Mapping[Subtask, Current]
+    current: Mapping[Subtask, CurrentState]
     table: pa.Table
 
     @property
@@ -51,12 +51,12 @@ class RawEvents:
         """Those that an event names."""
         return self.ports.names
 
-    def current_of(self, survivors: Iterable[Subtask]) -> tuple[Current, frozenset[Subtask]]:
+    def current_of(self, survivors: Iterable[Subtask]) -> tuple[CurrentState, frozenset[Subtask]]:
         """What survivors hold now, and the survivors whose events tell it."""
         found = {s: self.current[s] for s in survivors if s in self.current}
         sent = {name: n for state in found.values() for name, n in state.sent.items()}
         received = {name: n for state in found.values() for name, n in state.received.items()}
-        return Current(sent, received), frozenset(found)
+        return CurrentState(sent, received), frozenset(found)
 
     def known_sent(self, channels: Sequence[str]) -> Ints:
         """How far each channel is known to have been sent, by its sends or its receives; shape (channels,)."""
@@ -67,7 +67,7 @@ class RawEvents:
 
 
 def read_events(
-    scan: Scan, as_of: int | None, sources: Collection[str], channels: Iterable[str], metadata: pa.Table | None
+    scan: ScanEvents, as_of: int | None, sources: Collection[str], channels: Iterable[str], metadata: pa.Table | None
 ) -> tuple[RawEvents, list[Finding], list[InputUsed]]:
     """Read raw events.
 
@@ -101,7 +101,7 @@ def read_events(
     table = checkpoint_table(order, ports, usable_of(order, lost, sources))
     current = current_of(order, ports, lost)
     if metadata is not None:
-        silent = None if lost.damaged else Current()
+        silent = None if lost.damaged else CurrentState()
         table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
         told += left_out
     raw = RawEvents(order, ports, deliveries, current, table)

@@ -23,7 +23,7 @@ from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
 from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
-from cklog.history.events.batch import SCRATCH, SIDES, Events, Owners, Places, encoded
+from cklog.history.events.batch import SCRATCH, SIDES, EventBatch, Owners, Places, encoded
 from cklog.model import Subtask
 
 SURVEY_COLUMNS = ("event", "operator", "subtask", "lsn", "checkpoint", "time", "_path", "_offset")
@@ -190,7 +190,7 @@ def by_interval(places: Places) -> Kernel:
 
 
 def _by_interval(places: Places, batch: pa.RecordBatch) -> pa.RecordBatch:
-    events = Events.of(places, batch)
+    events = EventBatch.of(places, batch)
     count = np.bincount(events.key, minlength=events.passed)[: events.passed]
     used = int(count.sum())
     if not used:
@@ -214,7 +214,7 @@ def _by_interval(places: Places, batch: pa.RecordBatch) -> pa.RecordBatch:
     return _with_unusable(events, batch, _named(events, key, found, INTERVALS))
 
 
-def _cut(events: Events, key: Ints, first: Ints, seq: Ints, position: Ints) -> tuple[Ints, Ints]:
+def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) -> tuple[Ints, Ints]:
     """Cut the rows of each key into intervals; rows that are out of order are put in order, in place.
 
     Parameters
@@ -253,7 +253,7 @@ def runs(places: Places, channels: frozenset[str]) -> Kernel:
 
 
 def _runs(places: Places, channels: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
-    events = Events.of(places, batch, channels)
+    events = EventBatch.of(places, batch, channels)
     rows = np.flatnonzero(events.key < events.passed)
     key, seq = events.key[rows], events.seq[rows]
     interval = events.interval(key, events.position[rows])
@@ -269,7 +269,7 @@ def lsns(places: Places, subtasks: frozenset[Subtask]) -> Kernel:
 
 
 def _lsns(places: Places, subtasks: frozenset[Subtask], batch: pa.RecordBatch) -> pa.RecordBatch:
-    events = Events.of(places, batch)
+    events = EventBatch.of(places, batch)
     wanted = np.array([s in subtasks for s in places.subtasks] + [False])
     owner = events.owner[events.key]
     rows = np.flatnonzero(wanted[owner] & (events.key < events.passed))
@@ -288,7 +288,7 @@ def _spans(group: Ints, number: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     return order, first, number[order[last]] + 1, last - first + 1
 
 
-def _named(events: Events, key: Ints, found: dict[str, Ints], schema: pa.Schema) -> pa.RecordBatch:
+def _named(events: EventBatch, key: Ints, found: dict[str, Ints], schema: pa.Schema) -> pa.RecordBatch:
     """Rows of a schema: the channels and sides of keys, and columns of numbers."""
     columns = {
         "channel": events.names.take(pa.array(key >> 1)),
@@ -302,7 +302,7 @@ def _named(events: Events, key: Ints, found: dict[str, Ints], schema: pa.Schema)
 _SIDES = pa.array(SIDES)
 
 
-def _unusable(events: Events, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _unusable(events: EventBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A row for each channel with events that cannot be used."""
     rows = batch.take(pa.array(np.flatnonzero(events.key == events.passed + 1)))
     whole = pc.and_(rows["channel"].is_valid(), rows["seq"].is_valid())
@@ -322,7 +322,7 @@ def _unusable(events: Events, batch: pa.RecordBatch) -> pa.RecordBatch:
     return _batch(pa.table([columns.get(name, none) for name in INTERVALS.names], INTERVALS.names).cast(INTERVALS))
 
 
-def _with_unusable(events: Events, batch: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
+def _with_unusable(events: EventBatch, batch: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
     if not (events.key > events.passed).any():
         return found
     return _batch(pa.Table.from_batches([found, _unusable(events, batch)]))

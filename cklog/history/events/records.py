@@ -21,7 +21,7 @@ from cklog.errors import CorruptInput
 from cklog.history.events.losses import Losses
 from cklog.history.events.order import Order
 from cklog.history.records import records_of
-from cklog.history.watermarks import MOST_WATERMARKS, Current
+from cklog.history.watermarks import MOST_WATERMARKS, CurrentState
 from cklog.inputs.tables import WITH_PLACES
 from cklog.model import Finding, Subtask
 
@@ -149,13 +149,13 @@ def usable_of(order: Order, lost: Losses, sources: Collection[str]) -> NDArray[n
     return found
 
 
-def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, Current]:
+def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
     """What each subtask holds now that has been heard of and of whose events none can be missing."""
     found = {}
     now = ports.now()
     for i, subtask in enumerate(order.places.subtasks):
         if subtask in order.heard and not lost.doubtful[i]:
-            current = found[subtask] = Current()
+            current = found[subtask] = CurrentState()
             for p in np.flatnonzero(ports.owner == i).tolist():
                 side = current.received if ports.side[p] else current.sent
                 side[ports.names[ports.channel[p]]] = int(now[p])
@@ -163,7 +163,7 @@ def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, Curren
 
 
 def with_records(
-    table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], Current | None]
+    table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], CurrentState | None]
 ) -> tuple[pa.Table, list[Finding]]:
     """Checkpoints of events with what `checkpoints/` says of them besides watermarks.
 
@@ -184,7 +184,7 @@ def with_records(
     volatile = pc.fill_null(pc.equal(records.table["kind"].cast(pa.string()), "volatile"), False).to_pylist()
     unplaced = []
     for key in sorted(set(row) - set(keys)):
-        state = Current() if key[2] == 0 else now(who[row[key]]) if volatile[row[key]] else None
+        state = CurrentState() if key[2] == 0 else now(who[row[key]]) if volatile[row[key]] else None
         if state is not None:
             marks = ([sorted(side.items())] for side in (state.sent, state.received))
             parts.append(_lent(records.table.slice(row[key], 1), *(pa.array(m, _WATERMARKS) for m in marks)))

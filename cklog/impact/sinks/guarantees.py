@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cklog.impact.sinks.impact import Class, Guarantee, Piece
+from cklog.impact.sinks.impact import Class, GuaranteeEvidence, SinkGuarantee
 
 
-def guarantee_of(sink: str, readers: str, pieces: Iterable[Piece]) -> Guarantee:
+def guarantee_of(sink: str, readers: str, pieces: Iterable[GuaranteeEvidence]) -> SinkGuarantee:
     """The strongest class that holds, and what the next one would need.
 
-    >>> kept = [Piece("input", True, "kept"), Piece("state", True, "stored"), Piece("output", None, "unknown-sink")]
-    >>> found = guarantee_of("query/0", "", kept)
+    >>> kept = [GuaranteeEvidence("input", True, "kept"), GuaranteeEvidence("state", True, "stored")]
+    >>> found = guarantee_of("query/0", "", [*kept, GuaranteeEvidence("output", None, "unknown-sink")])
     >>> found.guarantee, found.at_best, found.next, [piece.piece for piece in found.missing]
     ('at-least-once', 'exactly-once', 'exactly-once', ['output'])
     """
@@ -29,7 +29,7 @@ def guarantee_of(sink: str, readers: str, pieces: Iterable[Piece]) -> Guarantee:
     following = _NEXT[held]
     needless = "output" if held == "none" else ""
     missing = tuple(piece for piece in evidence if piece.holds is not True and piece.piece != needless)
-    return Guarantee(sink, readers, held, best, following, missing, evidence)
+    return SinkGuarantee(sink, readers, held, best, following, missing, evidence)
 
 
 _NEXT: Mapping[Class, Class | None] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Fate = Literal["doubled", "may-be-doubled", "once", "skipped", "missing", "may-be-missing"]
+ResultFate = Literal["doubled", "may-be-doubled", "once", "skipped", "missing", "may-be-missing"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
 written again, and readers see one copy; skipped: the sink has them and drops them when they come again; missing:
 readers lose them, or never get them."""
@@ -31,7 +31,7 @@ class OutputInterval:
 
     sink: str
     readers: str
-    fate: Fate
+    fate: ResultFate
     of: str
     from_: Any
     to: Any
@@ -57,7 +57,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GuaranteeEvidence:
     """Evidence for a guarantee: whether it holds (None: not known); why, a word of `cklog.impact.sinks.view.PIECES`."""
 
     piece: Literal["input", "state", "output"]
@@ -67,7 +67,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class SinkGuarantee:
     """The strongest class that the evidence supports for a sink and its readers.
 
     `at_best` is what it is if all that is not known should hold. `missing` are the pieces that the next class, `next`,
@@ -79,12 +79,12 @@ class Guarantee:
     guarantee: Class
     at_best: Class
     next: Class | None
-    missing: tuple[Piece, ...]
-    evidence: tuple[Piece, ...]
+    missing: tuple[GuaranteeEvidence, ...]
+    evidence: tuple[GuaranteeEvidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class SinkTransaction:
     """A transaction of a sink. `fate`: committed (a restore commits it), aborted (it is, or times out), or visible.
 
     A visible one was, or may have been, committed by a newer checkpoint than the one that is restored: its results are
@@ -114,8 +114,8 @@ class SinkImpact:
     system: Literal["spark", "flink", "native", "kafka"]
     line: tuple[dict[str, Any], ...]
     intervals: tuple[OutputInterval, ...]
-    guarantees: tuple[Guarantee, ...]
+    guarantees: tuple[SinkGuarantee, ...]
     again: tuple[Again, ...]
-    transactions: tuple[Transaction, ...] = ()
+    transactions: tuple[SinkTransaction, ...] = ()
     fails: bool = False
     notes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklog.impact.sinks.guarantees import all_hold
-from cklog.impact.sinks.impact import Again, Piece
+from cklog.impact.sinks.impact import Again, GuaranteeEvidence
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings
@@ -15,7 +15,7 @@ from cklog.model import SourceOffset
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class BoundLogs:
     """Kafka logs beside a run, and which partition each source is; the group of `bindings` is the job's own."""
 
     logs: PartitionLogs
@@ -39,7 +39,7 @@ class Logs:
         return not (count.missing or count.beyond or count.cut or log.gaps)
 
 
-def read_again(source: SourceOffset, reached: Iterable[Any], logs: Logs | None) -> Again:
+def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | None) -> Again:
     """From where a source resumes to where the crashed job had come, at least and at the most.
 
     Parameters
@@ -60,10 +60,12 @@ def offset_of(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def input_piece(again: Sequence[Again]) -> Piece:
+def input_piece(again: Sequence[Again]) -> GuaranteeEvidence:
     """Whether all sources still hold what is read again."""
     if not again:
-        return Piece("input", None, "no-source-offsets")
+        return GuaranteeEvidence("input", None, "no-source-offsets")
     holds = all_hold(row.kept for row in again)
     some = tuple(dict.fromkeys(row.source for row in again if row.kept is holds)) if holds is not True else ()
-    return Piece("input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some)
+    return GuaranteeEvidence(
+        "input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some
+    )

@@ -6,7 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
+from cklog.impact.sinks.impact import (
+    Again,
+    GuaranteeEvidence,
+    OutputInterval,
+    SinkGuarantee,
+    SinkImpact,
+    SinkTransaction,
+)
 from cklog.impact.sinks.only_guarantees import Guarantees
 from cklog.model import Answer
 from cklog.render.view import Section, View, section
@@ -126,7 +133,7 @@ def guarantee_view(answer: Answer) -> View:
     return View(headline, (_cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),))
 
 
-def _kept(row: Guarantee) -> str:
+def _kept(row: SinkGuarantee) -> str:
     return f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
 
 
@@ -186,13 +193,13 @@ def _interval(row: OutputInterval) -> tuple[Any, ...]:
     return row.sink, row.readers or "-", row.fate.replace("-", " "), row.of, *cells, WHY[row.why]
 
 
-def _guarantee(row: Guarantee) -> tuple[Any, ...]:
+def _guarantee(row: SinkGuarantee) -> tuple[Any, ...]:
     needs = "; ".join(_piece(piece) for piece in row.missing)
     best = "-" if row.at_best == row.guarantee else row.at_best
     return row.sink, row.readers or "-", row.guarantee, best, row.next or "-", needs or "-"
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: GuaranteeEvidence) -> str:
     more = f" and {len(piece.names) - _NAMED} more" if len(piece.names) > _NAMED else ""
     return PIECES.get(piece.because, piece.because).format(names=", ".join(piece.names[:_NAMED]) + more)
 
@@ -206,7 +213,7 @@ def _there(kept: bool | None) -> str:
     return {True: "yes", False: "NO", None: "not known"}[kept]
 
 
-def _transaction(row: Transaction) -> tuple[Any, ...]:
+def _transaction(row: SinkTransaction) -> tuple[Any, ...]:
     numbers = [_cell(value) for value in (row.from_, row.to, row.records)]
     checkpoint = _cell(row.checkpoint)
     return row.sink, row.transaction, row.producer or "-", checkpoint, row.fate, row.log or "-", *numbers

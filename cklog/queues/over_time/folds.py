@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from cklog.arrays.types import Ints, Mask
 from cklog.model import Where
-from cklog.queues.log import UNKNOWN, Flags, Ints
-from cklog.queues.over_time.pieces import Piece
+from cklog.queues.log import UNKNOWN
+from cklog.queues.over_time.pieces import RecordStretch
 
 SAMPLES = 256
 SLOW_LISTED = 10
@@ -52,7 +53,7 @@ class Samples:
     stride: int = 1
     _rows: dict[int, dict[str, Any]] = field(default_factory=dict)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         while piece.first + len(piece) > SAMPLES * self.stride:
             self._double()
@@ -78,7 +79,7 @@ class Samples:
             self._rows[bucket] = row
 
 
-def _sample(piece: Piece, row: int) -> dict[str, Any]:
+def _sample(piece: RecordStretch, row: int) -> dict[str, Any]:
     pos = int(piece.log.pos[row])
     return {
         "record": piece.first + row,
@@ -93,7 +94,7 @@ def _sample(piece: Piece, row: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _HeldFootprint:
     """A footprint that holds T back since record `since`; `at` is its own record."""
 
     at: int
@@ -119,10 +120,10 @@ class Slow:
     """The footprints that held T back through the most records; each does so in one stretch, if it does at all."""
 
     _best: list[dict[str, Any]] = field(default_factory=list)
-    _held: _Held | None = None
+    _held: _HeldFootprint | None = None
     _end: tuple[int, int] = (0, 0)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         ts, holder = piece.log.ts, piece.holder
         starts = np.r_[0, np.flatnonzero(np.diff(holder)) + 1]
@@ -146,7 +147,7 @@ class Slow:
             self._held = None
         return tuple(self._best)
 
-    def _keep_longest(self, piece: Piece, starts: Ints) -> None:
+    def _keep_longest(self, piece: RecordStretch, starts: Ints) -> None:
         """Keep what can be among the longest of the stretches between `starts`; the last one may not be over."""
         if len(starts) < 2:
             return
@@ -167,13 +168,13 @@ def _longest_first(row: dict[str, Any]) -> tuple[int, int]:
     return -row["held_records"], row["record"]
 
 
-def _held(piece: Piece, row: int) -> _Held | None:
+def _held(piece: RecordStretch, row: int) -> _HeldFootprint | None:
     """The footprint that holds T back from a record on."""
     footprint = int(piece.holder[row])
     if footprint < 0:
         return None
     at, ts = int(piece.at[footprint]), int(piece.at_ts[footprint])
-    return _Held(at, ts, piece.window(footprint), piece.first + row, int(piece.log.ts[row]))
+    return _HeldFootprint(at, ts, piece.window(footprint), piece.first + row, int(piece.log.ts[row]))
 
 
 @dataclass(slots=True)
@@ -190,7 +191,7 @@ class Breaches:
     _last_ts: int | None = None
     """Timestamp of the last record if it was over a target: the stretch may go on."""
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         over, ts = self._over(piece), piece.log.ts
         edges = np.flatnonzero(np.diff(np.r_[False, over, False]))
@@ -213,7 +214,7 @@ class Breaches:
         """The first ones; without replays if these are not known."""
         return tuple(row if numbered else row | {"replay": None} for row in self._listed)
 
-    def _over(self, piece: Piece) -> Flags:
+    def _over(self, piece: RecordStretch) -> Mask:
         over = np.zeros(len(piece), np.bool_)
         if self.max_extent is not None:
             over |= piece.extent > self.max_extent
@@ -221,7 +222,7 @@ class Breaches:
             over |= piece.replay > self.max_replay
         return over
 
-    def _list(self, piece: Piece, start: int, stop: int, goes_on: bool) -> None:
+    def _list(self, piece: RecordStretch, start: int, stop: int, goes_on: bool) -> None:
         """List the records [start, stop), or add them to the stretch before, if that one is listed."""
         worst = start + int(np.argmax(piece.extent[start:stop]))
         found = {
@@ -245,7 +246,7 @@ class Breaches:
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class WindowCountMismatch:
     """Records at which N is not the number of windows that the footprints say are open; the first one's `place`."""
 
     records: int
@@ -259,15 +260,19 @@ class Mismatch:
 class Counts:
     """N compared with the footprints, at every record that gives N."""
 
-    mismatch: Mismatch | None = None
+    mismatch: WindowCountMismatch | None = None
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         said = piece.log.open_windows
-        wrong: Flags = (said != UNKNOWN) & (said != piece.open_windows)
+        wrong: Mask = (said != UNKNOWN) & (said != piece.open_windows)
         rows = np.flatnonzero(wrong)
         if not len(rows):
             return
         row, met = int(rows[0]), self.mismatch
-        first = met or Mismatch(0, piece.first + row, int(said[row]), int(piece.open_windows[row]), piece.place(row))
-        self.mismatch = Mismatch(first.records + len(rows), first.record, first.said, first.found, first.place)
+        first = met or WindowCountMismatch(
+            0, piece.first + row, int(said[row]), int(piece.open_windows[row]), piece.place(row)
+        )
+        self.mismatch = WindowCountMismatch(
+            first.records + len(rows), first.record, first.said, first.found, first.place
+        )

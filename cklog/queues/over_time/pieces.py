@@ -21,14 +21,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.types import Ints
 from cklog.model import Where
-from cklog.queues.log import CONTROL, RESULT, Ints, Log
+from cklog.queues.log import CONTROL, RESULT, QueueLog
 
 _FOREVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentFootprints:
     """Footprints that are current behind a piece, in log order: record, timestamp, tuples taken, window name.
 
     `last_taken` is the number of tuples taken at the last record, which control records repeat.
@@ -42,19 +43,19 @@ class Current:
 
 
 _NONE = np.zeros(0, np.int64)
-NOTHING = Current(_NONE, _NONE, _NONE, pa.array([], pa.string()), 0)
+NOTHING = CurrentFootprints(_NONE, _NONE, _NONE, pa.array([], pa.string()), 0)
 """Before the first record."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RecordStretch:
     """Consecutive records, evaluated: one entry each, the first one being record `first` of the log.
 
     `holder` is the footprint that holds T back, -1 if nothing is open: an index into the footprints (`at`: their
     records, `at_ts`), those of before this piece first.
     """
 
-    log: Log
+    log: QueueLog
     first: int
     extent: Ints
     replay: Ints
@@ -63,7 +64,7 @@ class Piece:
     holder: Ints
     at: Ints
     at_ts: Ints
-    carried: Current
+    carried: CurrentFootprints
 
     def __len__(self) -> int:
         return len(self.extent)
@@ -82,7 +83,7 @@ class Piece:
         return Where(self.log.paths[self.log.file[row]], int(self.log.offset[row]))
 
 
-def evaluated(log: Log, first: int, carried: Current) -> tuple[Piece, Current]:
+def evaluated(log: QueueLog, first: int, carried: CurrentFootprints) -> tuple[RecordStretch, CurrentFootprints]:
     """Extent and replay at every record of `log`, whose records follow record `first` - 1.
 
     `carried` are the footprints that were current there, and what is returned those that are current behind it.
@@ -105,14 +106,14 @@ def evaluated(log: Log, first: int, carried: Current) -> tuple[Piece, Current]:
         np.where(is_open, now - then[holder], 0) for now, then in zip((record + 1, log.ts, taken), since, strict=True)
     )
     count = len(carried.record) + np.cumsum(delta)
-    piece = Piece(log, first, extent, replay, replay_ms, count, holder, at, at_ts, carried)
+    piece = RecordStretch(log, first, extent, replay, replay_ms, count, holder, at, at_ts, carried)
     stays = end == _FOREVER
     old, new = stays[: len(carried.record)], own[stays[len(carried.record) :]]
     left = pa.concat_arrays([carried.names.filter(pa.array(old)), names.take(pa.array(log.window[new]))])
-    return piece, Current(at[stays], at_ts[stays], at_taken[stays], left, int(taken[-1]))
+    return piece, CurrentFootprints(at[stays], at_ts[stays], at_taken[stays], left, int(taken[-1]))
 
 
-def _taken(log: Log, before: int) -> Ints:
+def _taken(log: QueueLog, before: int) -> Ints:
     """Tuples taken from the input up to each record, over all channels: differences of it are replays."""
     if not log.channels:
         return np.full(len(log), before)
@@ -122,7 +123,7 @@ def _taken(log: Log, before: int) -> Ints:
     return taken
 
 
-def _ends(log: Log, first: int, known: Ints, carried: int) -> tuple[Ints, Ints, Ints]:
+def _ends(log: QueueLog, first: int, known: Ints, carried: int) -> tuple[Ints, Ints, Ints]:
     """Where each record's footprint ends, where each of the `carried` ones does, and what a record opens or closes.
 
     `known` gives, per window of `log.names`, the footprint that is carried, or -1.

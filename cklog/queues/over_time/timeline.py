@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, reader_of
-from cklog.engine.damage import Tally
+from cklog.engine.damage import DamageTally
 from cklog.model import Where
 from cklog.queues.log import COLUMNS, CONTROL, Queue, log_of
-from cklog.queues.over_time.folds import Breaches, Counts, Mean, Mismatch, Samples, Slow
-from cklog.queues.over_time.pieces import NOTHING, Piece, evaluated
+from cklog.queues.over_time.folds import Breaches, Counts, Mean, Samples, Slow, WindowCountMismatch
+from cklog.queues.over_time.pieces import NOTHING, RecordStretch, evaluated
 
 PIECE_RECORDS = 1 << 18
 """Records evaluated at a time, or twice the open windows if those are more: what keeps the pass linear."""
@@ -68,7 +68,7 @@ class Timeline:
 
     result: ExtentOverTime
     damage: tuple[Damage, ...]
-    mismatch: Mismatch | None
+    mismatch: WindowCountMismatch | None
     first_breach: Where | None
 
     @property
@@ -78,14 +78,14 @@ class Timeline:
 
 def over_time(queue: Queue, step: int, max_extent: int | None = None, max_replay: int | None = None) -> Timeline:
     """Evaluate a whole queue, reading it in splits of about `step` bytes."""
-    tally = Tally(DAMAGE_LISTED)
+    tally = DamageTally(DAMAGE_LISTED)
     folds = _Folds(Breaches(max_extent, max_replay), Breaches(max_extent, None))
     for piece in _pieces(queue, step, tally):
         folds.add(piece)
     return folds.timeline(queue, tally.damage(), max_extent, max_replay)
 
 
-def _pieces(queue: Queue, step: int, tally: Tally) -> Iterator[Piece]:
+def _pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[RecordStretch]:
     """The intact records of a queue in log order, evaluated piece by piece."""
     current, first = NOTHING, 0
     waiting: list[pa.RecordBatch | Damage] = []
@@ -100,7 +100,7 @@ def _pieces(queue: Queue, step: int, tally: Tally) -> Iterator[Piece]:
             first, waiting, rows = first + rows, [], 0
 
 
-def _batches(queue: Queue, step: int, tally: Tally) -> Iterator[pa.RecordBatch]:
+def _batches(queue: Queue, step: int, tally: DamageTally) -> Iterator[pa.RecordBatch]:
     """The intact records in log order as they are read; damage goes to `tally`."""
     for split in queue.splits(step):
         for item in reader_of(split)(split, "outputs", COLUMNS):
@@ -131,7 +131,7 @@ class _Folds:
     last_ts: int | None = None
     _kinds: set[bool] = field(default_factory=set)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         log = piece.log
         if self.first_ts is None:

@@ -21,7 +21,7 @@ QUERY = "query"
 """The one operator of such a run, as `query/0`."""
 
 
-class Batches(Protocol):
+class MicroBatches(Protocol):
     """A parser of micro-batches."""
 
     def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
@@ -30,7 +30,7 @@ class Batches(Protocol):
 class BatchLog:
     """The analyses of a micro-batch run."""
 
-    def __init__(self, parser: Batches, strict: bool) -> None:
+    def __init__(self, parser: MicroBatches, strict: bool) -> None:
         self._parser = parser
         self._strict = strict
 

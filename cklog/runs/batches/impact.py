@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
-from cklog.impact.sinks.impact import Again, Fate, Guarantee, OutputInterval, Piece, SinkImpact
-from cklog.impact.sinks.sources import Logs, offset_of
+from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
+from cklog.impact.sinks.sources import BoundLogs, offset_of
 from cklog.inputs.batches import BatchPlan, SourceRange
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model import Answer
@@ -30,7 +30,7 @@ _REPEATABLE = ("rate",)
 _BATCH_FILE = re.compile(r"(?:^|/)(?:offsets|commits)/([0-9]+)$")
 
 
-class Batches(Protocol):
+class SinkBatches(Protocol):
     """A parser of micro-batches that can look at the folder of a file sink."""
 
     def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
@@ -38,7 +38,7 @@ class Batches(Protocol):
 
 
 def batch_impact_answer(
-    parser: Batches, plan: BatchPlan, question: Question, logs: Logs | None, strict: bool
+    parser: SinkBatches, plan: BatchPlan, question: Question, logs: BoundLogs | None, strict: bool
 ) -> Answer:
     """What the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
 
@@ -80,7 +80,7 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
     return top > max(plan.committed, -1 if plan.planned is None else plan.planned)
 
 
-def _again(plan: BatchPlan, logs: Logs | None) -> Iterable[Again]:
+def _again(plan: BatchPlan, logs: BoundLogs | None) -> Iterable[Again]:
     for source in plan.sources:
         kept = False if source.missing else _kept(source, logs)
         yield Again(source.source, UNNAMED, source.start, source.end, source.end, kept)
@@ -104,7 +104,7 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
 
 
 def _batches(
-    plan: BatchPlan, readers: str, fate: Fate, start: int, end: int, why: str, names: tuple[str, ...] = ()
+    plan: BatchPlan, readers: str, fate: ResultFate, start: int, end: int, why: str, names: tuple[str, ...] = ()
 ) -> OutputInterval:
     return OutputInterval(plan.sink or UNNAMED, readers, fate, "batch", start, end, end, end - start, why, names)
 
@@ -120,7 +120,7 @@ def _in_flight(plan: BatchPlan, files: SinkFiles | None, planned: int) -> Iterab
     else:
         left = files.unlisted
         yield _batches(plan, OF_LOG, "once", planned, end, "sink-log-lacks-it")
-        fate: Fate = "may-be-doubled" if left else "once"
+        fate: ResultFate = "may-be-doubled" if left else "once"
         yield _batches(plan, OF_FILES, fate, planned, end, "left-files" if left else "no-left-files", left)
 
 
@@ -145,35 +145,39 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
         yield _batches(plan, "", "missing", top + 1, files.newest + 1, "sink-skips-new")
 
 
-def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: Logs | None) -> Iterable[Guarantee]:
+def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundLogs | None) -> Iterable[SinkGuarantee]:
     base = [_input(plan, logs), _state(plan)]
     sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
     if files is None:
-        yield guarantee_of(sink, ANY, [*base, Piece("output", None, "unknown-sink")])
-        yield guarantee_of(sink, BY_BATCH, [*base, Piece("output", None if back else True, "drops-batch-numbers")])
+        yield guarantee_of(sink, ANY, [*base, GuaranteeEvidence("output", None, "unknown-sink")])
+        yield guarantee_of(
+            sink, BY_BATCH, [*base, GuaranteeEvidence("output", None if back else True, "drops-batch-numbers")]
+        )
         return
     whole = not files.lacking and plan.committed <= files.newest <= top
-    untrimmed = [Piece("output", False, "log-not-trimmed")] if back else []
-    log = Piece("output", whole, "log-of-results" if whole else "broken-log-of-results")
-    unread = Piece(
+    untrimmed = [GuaranteeEvidence("output", False, "log-not-trimmed")] if back else []
+    log = GuaranteeEvidence("output", whole, "log-of-results" if whole else "broken-log-of-results")
+    unread = GuaranteeEvidence(
         "output", not files.unlisted, "unlisted-files" if files.unlisted else "no-left-files", files.unlisted
     )
     yield guarantee_of(sink, OF_LOG, [*base, *(untrimmed or [log])])
     yield guarantee_of(sink, OF_FILES, [*base, *(untrimmed or [unread])])
 
 
-def _input(plan: BatchPlan, logs: Logs | None) -> Piece:
+def _input(plan: BatchPlan, logs: BoundLogs | None) -> GuaranteeEvidence:
     """Whether the input of the batch in flight is still there, and what is read after it."""
     missing = tuple(path for source in plan.sources for path in source.missing)
     if missing:
-        return Piece("input", False, "input-files-missing", missing)
+        return GuaranteeEvidence("input", False, "input-files-missing", missing)
     kept = {source.source: _kept(source, logs) for source in plan.sources}
     holds = all_hold(kept.values())
     some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
-    return Piece("input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some)
+    return GuaranteeEvidence(
+        "input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some
+    )
 
 
-def _kept(source: SourceRange, logs: Logs | None) -> bool | None:
+def _kept(source: SourceRange, logs: BoundLogs | None) -> bool | None:
     """Whether a source can be read again from where it stands: what only a broker knows needs its logs."""
     if source.kind == "file":
         return None if any(file.size == "outside" for file in source.files) else True
@@ -184,9 +188,9 @@ def _kept(source: SourceRange, logs: Logs | None) -> bool | None:
     return True if source.kind in _REPEATABLE else None
 
 
-def _state(plan: BatchPlan) -> Piece:
+def _state(plan: BatchPlan) -> GuaranteeEvidence:
     if plan.unjudged:
-        return Piece("state", None, "state-unknown")
+        return GuaranteeEvidence("state", None, "state-unknown")
     if plan.committed < 0:
-        return Piece("state", True, "initial-state")
-    return Piece("state", True, "state-loads" if plan.stores else "no-state")
+        return GuaranteeEvidence("state", True, "initial-state")
+    return GuaranteeEvidence("state", True, "state-loads" if plan.stores else "no-state")

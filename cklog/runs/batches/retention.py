@@ -19,8 +19,8 @@ from cklog.inputs.batches import Batch, BatchPlan
 from cklog.model import Answer, Finding, InputUsed
 from cklog.model.verdict import answer
 from cklog.retention.links import without_flaws
-from cklog.retention.plan import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.retention.policy import Policy, named
+from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.batches.analyses import QUERY as OPERATOR
 from cklog.storage import Root
 
@@ -59,7 +59,7 @@ class _Targets:
     line: int | None
 
 
-def batch_retention(parser: Any, root: Root, policy: Policy, strict: bool) -> Answer:
+def batch_retention(parser: Any, root: Root, policy: RetentionPolicy, strict: bool) -> Answer:
     """Plan what may be deleted of a checkpoint folder.
 
     Raises
@@ -93,7 +93,7 @@ def batch_retention(parser: Any, root: Root, policy: Policy, strict: bool) -> An
     return answer("retention", made, findings, inputs, strict=strict, indeterminate=bool(plan.unjudged))
 
 
-def _targets(plan: BatchPlan, chains: Chains | None, policy: Policy) -> _Targets:
+def _targets(plan: BatchPlan, chains: Chains | None, policy: RetentionPolicy) -> _Targets:
     """What stays: the line, the newest, those of the window, and pins, whether or not those can be restored.
 
     What cannot be restored but is newer than the oldest of those counted stays too: mended, it would be one of them.
@@ -160,7 +160,7 @@ def _rows(root: Root, prefix: str, plan: BatchPlan, chains: Chains | None, targe
         if found is None:
             continue
         rule, batch = needs.of(found, prefix + folder + slash + owner)
-        fate: Fate = "VALID" if rule in _VALID else "OBSOLETE" if rule == "obsolete" else "KEEP"
+        fate: RetentionFate = "VALID" if rule in _VALID else "OBSOLETE" if rule == "obsolete" else "KEEP"
         yield RetentionRow(entry.path, entry.size, fate, rule, None if batch is None else f"{QUERY}={batch}")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import Commit, Logs, Partition, Range, RangeCount
+from cklog.inputs.partitions import GroupCommit, OffersPartitions, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
@@ -30,7 +30,9 @@ _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "max
 class PartitionLog:
     """The analyses of partitions and groups."""
 
-    def __init__(self, parser: Logs, engine: Callable[[int], Engine], split_bytes: int, strict: bool) -> None:
+    def __init__(
+        self, parser: OffersPartitions, engine: Callable[[int], Engine], split_bytes: int, strict: bool
+    ) -> None:
         self.logs = PartitionLogs(parser, engine, split_bytes)
         self._strict = strict
 
@@ -71,7 +73,7 @@ class PartitionLog:
         return self.logs.partitions()
 
     @property
-    def _commits(self) -> tuple[Commit, ...]:
+    def _commits(self) -> tuple[GroupCommit, ...]:
         return self.logs.commits[0]
 
     def _answer(self, command: str, line: RecoveryLine) -> Answer:
@@ -157,12 +159,12 @@ def _entry(p: Partition) -> LineEntry:
     )
 
 
-def _resume(commit: Commit, p: Partition) -> int:
+def _resume(commit: GroupCommit, p: Partition) -> int:
     """Where a group can go on: at its committed offset, or at the nearest that the restarted log has."""
     return min(max(commit.offset, p.log_start), p.restart_end)
 
 
-def _source(commit: Commit, p: Partition | None) -> SourceOffset:
+def _source(commit: GroupCommit, p: Partition | None) -> SourceOffset:
     if p is None:
         return SourceOffset(commit.name, commit.offset, commit.group, 0)
     return SourceOffset(commit.name, _resume(commit, p), commit.group, 0, p.restart_end)
@@ -180,7 +182,7 @@ def _row(p: Partition) -> dict[str, Any]:
     }
 
 
-def _group_row(commit: Commit, p: Partition | None) -> dict[str, Any]:
+def _group_row(commit: GroupCommit, p: Partition | None) -> dict[str, Any]:
     """A committed offset; `lag` in offsets, markers and aborted records among them."""
     resume = commit.offset if p is None else _resume(commit, p)
     return {
@@ -195,7 +197,7 @@ def _group_row(commit: Commit, p: Partition | None) -> dict[str, Any]:
     }
 
 
-def _range_row(commit: Commit, count: RangeCount) -> dict[str, Any]:
+def _range_row(commit: GroupCommit, count: RangeCount) -> dict[str, Any]:
     """What a group reads from where it goes on: records by kind, and the bytes of the batches that hold them."""
     return {
         "group": commit.group,
@@ -213,7 +215,7 @@ def _range_row(commit: Commit, count: RangeCount) -> dict[str, Any]:
     }
 
 
-def _headline(partitions: Iterable[Partition], commits: Iterable[Commit]) -> str:
+def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -> str:
     """What a restart does, in two sentences."""
     every = list(partitions)
     cut = [p for p in every if p.cut is not None]

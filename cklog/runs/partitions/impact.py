@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
+from cklog.impact.sinks.impact import (
+    Again,
+    GuaranteeEvidence,
+    OutputInterval,
+    SinkGuarantee,
+    SinkImpact,
+    SinkTransaction,
+)
 from cklog.model import Answer, RecoveryLine
 from cklog.model.verdict import answer
 
@@ -72,7 +79,7 @@ def _intervals(
 
 def _guarantees(
     groups: Iterable[Mapping[str, Any]], intervals: Iterable[OutputInterval], partitions: Mapping[str, Any]
-) -> Iterable[Guarantee]:
+) -> Iterable[SinkGuarantee]:
     names: dict[str, list[str]] = {}
     for row in groups:
         names.setdefault(row["group"], []).append(row["partition"])
@@ -86,18 +93,18 @@ def _guarantees(
             group,
             "",
             [
-                Piece("input", kept, why, tuple(dict.fromkeys(gone or unseen))),
-                Piece("state", True, "committed-offsets"),
-                Piece("output", None, "unknown-consumer"),
+                GuaranteeEvidence("input", kept, why, tuple(dict.fromkeys(gone or unseen))),
+                GuaranteeEvidence("state", True, "committed-offsets"),
+                GuaranteeEvidence("output", None, "unknown-consumer"),
             ],
         )
 
 
-def _transactions(partitions: Mapping[str, Any]) -> Iterable[Transaction]:
+def _transactions(partitions: Mapping[str, Any]) -> Iterable[SinkTransaction]:
     """Open transactions: they end in an abort, unless their producer comes back."""
     for log in partitions.values():
         for one in log.transactions.open:
             if not log.folder.internal:
                 name = f"producer {one.producer}"
                 place = (log.name, one.first, log.restart_end, one.records)
-                yield Transaction(log.name, name, name, None, "aborted", *place)
+                yield SinkTransaction(log.name, name, name, None, "aborted", *place)

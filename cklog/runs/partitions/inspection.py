@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cklog.inputs.partitions import Commit, Partition, Transaction
+from cklog.inputs.partitions import GroupCommit, Partition, ProducerTransaction
 from cklog.model.wording import many
 
 LISTED = 100
 """Aborted transactions, and producers, that are listed per partition: the newest; all of them are counted."""
 
 
-def inspection(partitions: Sequence[Partition], commits: Sequence[Commit]) -> dict[str, Any]:
+def inspection(partitions: Sequence[Partition], commits: Sequence[GroupCommit]) -> dict[str, Any]:
     """The result of `cklog inspect`."""
     records, size = sum(p.records for p in partitions), sum(p.bytes for p in partitions)
     topics = {p.folder.topic for p in partitions}
@@ -60,7 +60,7 @@ def _partition_row(p: Partition) -> dict[str, Any]:
     }
 
 
-def _commit_row(commit: Commit) -> dict[str, Any]:
+def _commit_row(commit: GroupCommit) -> dict[str, Any]:
     return {
         "group": commit.group,
         "partition": commit.name,
@@ -80,7 +80,7 @@ def _transaction_rows(p: Partition) -> list[dict[str, Any]]:
     return [_transaction_row(p, t) for t in distinct]
 
 
-def _transaction_row(p: Partition, t: Transaction) -> dict[str, Any]:
+def _transaction_row(p: Partition, t: ProducerTransaction) -> dict[str, Any]:
     return {
         "partition": p.name,
         "producer": t.producer,

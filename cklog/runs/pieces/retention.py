@@ -11,18 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
 from cklog.model import Answer, Finding
 from cklog.model.verdict import answer
 from cklog.retention.links import floors, links_between, without_flaws
-from cklog.retention.plan import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.retention.policy import Policy, named
-
-Mask = NDArray[np.bool_]
+from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.retention.policy import RetentionPolicy, named
 
 RULES: Mapping[str, str] = {
     "line": "the newest of its operator that can be restored",
@@ -53,7 +50,7 @@ class _Checkpoints(NamedTuple):
     of: Ints
 
 
-def version_retention(parser: Any, policy: Policy, strict: bool) -> Answer:
+def version_retention(parser: Any, policy: RetentionPolicy, strict: bool) -> Answer:
     """Plan what may be deleted of a checkpoint store.
 
     Raises
@@ -92,7 +89,7 @@ def _checkpoints(chains: Chains, together: str) -> _Checkpoints:
     return _Checkpoints([f"{op}/{sub}" for op, sub in names], of_owner, distinct[number], whole, size, of)
 
 
-def _masks(found: _Checkpoints, policy: Policy, marked: Mask) -> dict[str, Mask]:
+def _masks(found: _Checkpoints, policy: RetentionPolicy, marked: Mask) -> dict[str, Mask]:
     """Which checkpoints each rule speaks of, the strongest rule first."""
     total = np.bincount(found.owner[found.whole], minlength=len(found.names))
     rank = np.cumsum(total)[found.owner] - np.cumsum(found.whole) if len(found.owner) else found.owner
@@ -141,7 +138,7 @@ def _rows(
         if not rule and dependant >= 0:
             rule, by = ("marked" if marked[i] else "chain"), _name(found, dependant)
         rule = rule or ("deletable" if marked[i] else "obsolete" if found.whole[i] else "broken")
-        fate: Fate = "VALID" if rule == "line" else "KEEP"
+        fate: RetentionFate = "VALID" if rule == "line" else "KEEP"
         if rule in ("deletable", "obsolete", "broken"):
             fate = "OBSOLETE"
         if marked[i] and rule == "line":

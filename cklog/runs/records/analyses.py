@@ -16,16 +16,16 @@ from cklog.errors import CorruptInput, NotFound
 from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
-from cklog.history.records import Records, records_of, tells_no_watermarks
+from cklog.history.records import CheckpointRecords, records_of, tells_no_watermarks
 from cklog.history.state_files import gone_states, is_gone, newer_without_state
-from cklog.history.watermarks import Current, build
+from cklog.history.watermarks import CurrentState, build
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import WITH_PLACES, Tables
 from cklog.lines.entries import is_domino, line_entries, protocol_of, rolled_back, steps_of, useless_checkpoints
 from cklog.lines.proof import Marks
 from cklog.lines.replay_ranges import (
-    Piece,
     Ranges,
+    StoredRange,
     first_retained,
     impossible_loops,
     joined,
@@ -44,7 +44,7 @@ from cklog.model.checks import Check, summary
 from cklog.model.names import parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, answer
-from cklog.runs.records.evidence import Checkpoints, Evidence, Fixed, Planned, Scanned
+from cklog.runs.records.evidence import CheckpointsRead, Evidence, Fixed, Planned, TableRead
 from cklog.runs.records.inspection import inspection
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
@@ -151,7 +151,7 @@ class EventLog:
         if self.tables.has("channels"):
             logs, more, read = self.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
             findings, inputs = findings + more, inputs + read
-        built = build(records, (), Current(), any(f.id in DAMAGE for f in findings))
+        built = build(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
         rows, more, read = queues or ([], [], [])
         findings, inputs = findings + more, inputs + read
         return answer(
@@ -215,26 +215,26 @@ class EventLog:
         owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
         return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
 
-    def checkpoints(self, as_of: int | None = None) -> Checkpoints:
+    def checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
         """Every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
         found = self._read_checkpoints(as_of)
         if found.raw is None or not found.raw.subtasks:
             self._require(found.table, found.findings)
         return found
 
-    def _read_checkpoints(self, as_of: int | None) -> Checkpoints:
+    def _read_checkpoints(self, as_of: int | None) -> CheckpointsRead:
         table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, _identity, WITH_PLACES, None)
         stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
         if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
-            return Checkpoints(table, findings, inputs, None)
+            return CheckpointsRead(table, findings, inputs, None)
         from cklog.history.events.evidence import read_events
 
         sources = {row["name"] for row in self.tables.manifest.get("operators", []) if row.get("kind") == "source"}
         scan = functools.partial(self.scan_all, "events")
         raw, more, read = read_events(scan, as_of, sources, self.named()[1], table if stored else None)
-        return Checkpoints(raw.table, findings + more, inputs + read, raw)
+        return CheckpointsRead(raw.table, findings + more, inputs + read, raw)
 
-    def evidence(self, question: Question, checkpoints: Checkpoints, fixed: Fixed | None = None) -> Evidence:
+    def evidence(self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None = None) -> Evidence:
         """Put the checkpoint records in order, and read what the survivors hold now."""
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
@@ -244,7 +244,7 @@ class EventLog:
             known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels, question.as_of)
         survivors = self._survivors(records, question)
-        current, seen = Current(), frozenset[Subtask]()
+        current, seen = CurrentState(), frozenset[Subtask]()
         if raw is not None:
             current, seen = raw.current_of(survivors)
         elif survivors and self.tables.has("events"):
@@ -289,7 +289,7 @@ class EventLog:
         names = [row["channel"] for row in manifest.get("channels", [])]
         return known, [name for name in names if parse_channel(name) is not None]
 
-    def _survivors(self, records: Records, question: Question) -> list[Subtask]:
+    def _survivors(self, records: CheckpointRecords, question: Question) -> list[Subtask]:
         """Every subtask that `--failed`, or the manifest, does not name; none if nothing is named."""
         names = question.failed or tuple(self.tables.manifest.get("failed", []))
         if not names or question.everything:
@@ -305,7 +305,7 @@ class EventLog:
         partial: pa.Schema,
         reduce: Reduce | None,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scanned:
+    ) -> TableRead:
         """Fold all records of a table, with findings on its files; `wanted` as in `cklog.inputs.tables.Tables.scan`."""
         engine = self._engine_for(self.tables.bytes_of(table))
         scan = self.tables.scan(table, columns, kernel, partial, reduce, self._split_bytes, wanted)
@@ -315,7 +315,7 @@ class EventLog:
 
     def scan_messages(
         self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
-    ) -> Scanned | None:
+    ) -> TableRead | None:
         """Fold all logged messages; None if there are no channel logs."""
         if not self.tables.has("channels"):
             return None
@@ -354,7 +354,9 @@ class EventLog:
         newest = int(history.time.max(initial=-1))
         return newest if newest >= 0 else None
 
-    def _stored(self, evidence: Evidence, line: Mapping[str, int | None], as_of: int | None) -> dict[str, list[Piece]]:
+    def _stored(
+        self, evidence: Evidence, line: Mapping[str, int | None], as_of: int | None
+    ) -> dict[str, list[StoredRange]]:
         """The messages that the checkpoints of a line hold themselves."""
         from cklog.runs.records.stored_tuples import stored_tuples
 

@@ -29,7 +29,7 @@ ENDLESS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Restart:
+class QueueRestart:
     """One operator's eventual checkpoint and its replay; `below` is what its queue was cut at, empty: its end."""
 
     found: Reconstruction
@@ -96,12 +96,12 @@ class Cascade:
         parsed = (parse_channel(row["channel"]) for row in self._manifest.get("channels", []))
         return [channel for channel in parsed if channel is not None]
 
-    def _restart(self, subtask: Subtask, below: Mapping[str, int], as_of: int | None) -> Restart:
+    def _restart(self, subtask: Subtask, below: Mapping[str, int], as_of: int | None) -> QueueRestart:
         found = self._eventual.reconstruct(self._eventual.queues[subtask], below=below, as_of=as_of)
         found, replay, told = self._eventual.with_replay(found)
-        return Restart(replace(found, findings=(*found.findings, *told)), replay, below)
+        return QueueRestart(replace(found, findings=(*found.findings, *told)), replay, below)
 
-    def _incoming(self, restart: Restart) -> dict[str, str]:
+    def _incoming(self, restart: QueueRestart) -> dict[str, str]:
         """Channels into an operator, and the name under which its records count each."""
         log, subtask = restart.found.judged.log, restart.found.queue.subtask
         own = [name for name in log.channels if parse_channel(name) is not None]
@@ -110,7 +110,7 @@ class Cascade:
         channels = [str(c) for c in self._channels() if c.receiver == subtask]
         return {channels[0]: ""} if len(channels) == 1 and log.channels == ("",) else {}
 
-    def _fixed(self, restarts: Mapping[Subtask, Restart], final: bool) -> Fixed:
+    def _fixed(self, restarts: Mapping[Subtask, QueueRestart], final: bool) -> Fixed:
         """Where the operators with queues stand: they have sent all that their queues hold.
 
         What they have taken is weighed by `_lower`; in the `final` line they have received what is not replayed.
@@ -132,7 +132,7 @@ class Cascade:
                     names.add(name)
         return Fixed(tuple(sorted(restarts)), tuple(sorted(names)), sent, received)
 
-    def _lower(self, restarts: Mapping[Subtask, Restart], planned: Planned) -> dict[Subtask, dict[str, int]]:
+    def _lower(self, restarts: Mapping[Subtask, QueueRestart], planned: Planned) -> dict[Subtask, dict[str, int]]:
         """Where each queue must be cut so that nothing taken from a sender that fell back is left."""
         history = planned.evidence.history
         limits = dict(zip(history.channels, history.sent_of(planned.line).tolist(), strict=True))
@@ -147,7 +147,7 @@ class Cascade:
             found[subtask] = cut
         return found
 
-    def _told(self, command: str, restarts: Mapping[Subtask, Restart], planned: Planned | None = None) -> Answer:
+    def _told(self, command: str, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None = None) -> Answer:
         findings = [f for restart in restarts.values() for f in restart.found.findings]
         inputs: list[InputUsed] = []
         if planned is not None:
@@ -167,7 +167,7 @@ class Cascade:
             indeterminate=lost or (planned is not None and planned.evidence.indeterminate),
         )
 
-    def _line(self, restarts: Mapping[Subtask, Restart], planned: Planned | None) -> RecoveryLine:
+    def _line(self, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None) -> RecoveryLine:
         base = planned.result if planned is not None else _NOTHING
         entries = {Subtask(e.operator, e.subtask): e for e in base.line}
         for subtask in self._operators():
@@ -187,7 +187,7 @@ class Cascade:
             details={"eventual": [_detail(s, r) for s, r in restarts.items()]},
         )
 
-    def _replays(self, restart: Restart, known: Mapping[str, ReplayRange]) -> list[ReplayRange]:
+    def _replays(self, restart: QueueRestart, known: Mapping[str, ReplayRange]) -> list[ReplayRange]:
         """What is replayed into an operator, by channel."""
         log = restart.found.judged.log
         rows = []
@@ -215,13 +215,13 @@ class Cascade:
 _NOTHING = RecoveryLine(True, "eventual", (), (), (), (), (), (), False)
 
 
-def _replay_from(restart: Restart, own: str) -> int:
+def _replay_from(restart: QueueRestart, own: str) -> int:
     """T on one channel, by number."""
     judged = restart.found.judged
     return 0 if judged.at is None else max(int(judged.at[judged.log.channels.index(own)]), 0)
 
 
-def _entry(subtask: Subtask, restart: Restart | None) -> LineEntry:
+def _entry(subtask: Subtask, restart: QueueRestart | None) -> LineEntry:
     if restart is None:
         return LineEntry(*subtask, None, None, None, rolled_back=False, state="current")
     log = restart.found.judged.log
@@ -231,7 +231,7 @@ def _entry(subtask: Subtask, restart: Restart | None) -> LineEntry:
     return LineEntry(*subtask, None, time, place, rolled_back=bool(restart.below), state="eventual")
 
 
-def _sources(restart: Restart) -> list[SourceOffset]:
+def _sources(restart: QueueRestart) -> list[SourceOffset]:
     """Inputs that are no channel of this run: sources, by the name that the records count them under."""
     judged, subtask = restart.found.judged, restart.found.queue.subtask
     if not len(judged.log):
@@ -244,7 +244,7 @@ def _sources(restart: Restart) -> list[SourceOffset]:
     ]
 
 
-def _detail(subtask: Subtask, restart: Restart) -> dict[str, Any]:
+def _detail(subtask: Subtask, restart: QueueRestart) -> dict[str, Any]:
     judged = restart.found.judged
     return {
         "operator": subtask.operator,
@@ -258,7 +258,7 @@ def _detail(subtask: Subtask, restart: Restart) -> dict[str, Any]:
     }
 
 
-def _note(number: int, subtask: Subtask, restart: Restart) -> str:
+def _note(number: int, subtask: Subtask, restart: QueueRestart) -> str:
     """One step of the plan, in the order in which the steps are taken."""
     judged, replay = restart.found.judged, restart.replay
     since = "the start of its input" if judged.ts is None else f"timestamp {judged.ts}"

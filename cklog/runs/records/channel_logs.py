@@ -123,7 +123,7 @@ def _in_parts(wanted: Wanted, channel: Ints, seq: Ints) -> NDArray[np.bool_]:
     return found
 
 
-class _Scratch(threading.local):
+class _LogScratch(threading.local):
     """Arrays kept from batch to batch of a thread: fresh pages cost more than the work on them."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class _Scratch(threading.local):
         return self._code[:count], self._spare[:count], self._flags[:count]
 
 
-_SCRATCH = _Scratch()
+_SCRATCH = _LogScratch()
 
 
 @dataclass(slots=True)

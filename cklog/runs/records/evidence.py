@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
-from cklog.history.records import Records
-from cklog.history.watermarks import Built, Current
+from cklog.history.records import CheckpointRecords
+from cklog.history.watermarks import BuiltHistory, CurrentState
 from cklog.inputs.tables import WITH_PLACES
 from cklog.model import Finding, InputUsed, RecoveryLine, Subtask
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cklog.history.events.evidence import RawEvents
 
 
-Scanned = tuple[pa.Table, list[Finding], list[InputUsed]]
+TableRead = tuple[pa.Table, list[Finding], list[InputUsed]]
 """A table as it was read, what is wrong with its files, and which they are."""
 
 
-class Checkpoints(NamedTuple):
+class CheckpointsRead(NamedTuple):
     """Checkpoint records as read, or as made of raw events, which then tell more (`raw`)."""
 
     table: pa.Table
@@ -44,9 +44,9 @@ class Evidence:
     lack a subtask that nothing names.
     """
 
-    records: Records
-    built: Built
-    current: Current
+    records: CheckpointRecords
+    built: BuiltHistory
+    current: CurrentState
     bound: tuple[Subtask, ...]
     findings: list[Finding]
     inputs: list[InputUsed]

@@ -15,8 +15,8 @@ from typing import Any
 from cklog.engine import Engine
 from cklog.history.events import current_state
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
-from cklog.impact.sinks.impact import Again, Guarantee, OutputInterval, Piece, SinkImpact
-from cklog.impact.sinks.sources import Logs, input_piece, read_again
+from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, SinkGuarantee, SinkImpact
+from cklog.impact.sinks.sources import BoundLogs, input_piece, read_again
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
 from cklog.lines.replay_ranges import sources_of
@@ -47,7 +47,12 @@ class LineImpact:
     """The impact of restarts from recovery lines."""
 
     def __init__(
-        self, tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, logs: Logs | None, strict: bool
+        self,
+        tables: Tables,
+        engine_for: Callable[[int], Engine],
+        split_bytes: int,
+        logs: BoundLogs | None,
+        strict: bool,
     ) -> None:
         self._tables = tables
         self._engine_for = engine_for
@@ -107,7 +112,7 @@ def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
 
 
 def impact_of(
-    line: RecoveryLine, reached: Reached, manifest: Mapping[str, Any], logged: bool, logs: Logs | None
+    line: RecoveryLine, reached: Reached, manifest: Mapping[str, Any], logged: bool, logs: BoundLogs | None
 ) -> SinkImpact:
     """What happens to the results of every sink when the run restarts from `line`.
 
@@ -233,19 +238,19 @@ def _guarantee(
     doubled: Iterable[OutputInterval],
     again: Iterable[Again],
     manifest: Mapping[str, Any],
-) -> Guarantee:
+) -> SinkGuarantee:
     above = graph.above(sink)
     sources = [row for row in again if row.reader.rpartition("/")[0] in above]
     pieces = [
         _channels_kept(line, graph, above),
         *([] if graph.keeps_reading(above) else [input_piece(sources)]),
-        Piece("state", line.consistent or None, "line-stored"),
+        GuaranteeEvidence("state", line.consistent or None, "line-stored"),
         _output(graph, sink, doubled, manifest),
     ]
     return guarantee_of(sink, "", pieces)
 
 
-def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> Piece:
+def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> GuaranteeEvidence:
     """Whether the messages in flight above a sink are all in the logs."""
     rows = [
         row
@@ -257,16 +262,18 @@ def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> Piece:
     holds = all_hold(row.retained for row in rows)
     names = tuple(dict.fromkeys(row.channel for row in rows if row.retained is holds)) if holds is not True else ()
     why = {True: "channels-kept", False: "channels-gone", None: "channels-unlogged"}[holds]
-    return Piece("input", holds, why, names)
+    return GuaranteeEvidence("input", holds, why, names)
 
 
-def _output(graph: _Graph, sink: str, doubled: Iterable[OutputInterval], manifest: Mapping[str, Any]) -> Piece:
+def _output(
+    graph: _Graph, sink: str, doubled: Iterable[OutputInterval], manifest: Mapping[str, Any]
+) -> GuaranteeEvidence:
     rows = {row["name"]: row for row in manifest.get("operators", [])}
     said = rows.get(sink, {}).get("delivery")
     if said in _DELIVERIES:
-        return Piece("output", True, said)
+        return GuaranteeEvidence("output", True, said)
     if sink in graph.queued:
-        return Piece("output", True, "replay-filter")
+        return GuaranteeEvidence("output", True, "replay-filter")
     if not any(row.sink.rpartition("/")[0] == sink for row in doubled):
-        return Piece("output", True, "nothing-again")
-    return Piece("output", None, "delivery-not-stated")
+        return GuaranteeEvidence("output", True, "nothing-again")
+    return GuaranteeEvidence("output", None, "delivery-not-stated")

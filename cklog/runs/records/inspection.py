@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import entries
 from cklog.history.arrays import History
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.lines.entries import protocol_of
 from cklog.model import InputUsed
 
 
 def inspection(
-    records: Records,
+    records: CheckpointRecords,
     history: History,
     logs: pa.Table | None,
     inputs: Sequence[InputUsed],
@@ -63,7 +63,7 @@ def _queues(queues: Sequence[dict[str, Any]]) -> str:
     return f", {len(queues)} output queue{'s' if len(queues) != 1 else ''}" if queues else ""
 
 
-def metrics(records: Records) -> dict[str, Any]:
+def metrics(records: CheckpointRecords) -> dict[str, Any]:
     """CheckMate's checkpointing metrics, as far as the records have them (paper, section VI).
 
     Counts by kind and status; duration in milliseconds and state size in bytes, each with mean, p50, p95, p99
@@ -103,7 +103,7 @@ def _distribution(column: pa.ChunkedArray) -> dict[str, Any] | None:
     }
 
 
-def _subtasks(records: Records) -> list[dict[str, Any]]:
+def _subtasks(records: CheckpointRecords) -> list[dict[str, Any]]:
     time = records.table["time"]
     rows = []
     for i, (operator, number) in enumerate(records.subtasks):
@@ -124,7 +124,7 @@ def _subtasks(records: Records) -> list[dict[str, Any]]:
     return rows
 
 
-def _channels(records: Records, history: History, logs: pa.Table | None) -> list[dict[str, Any]]:
+def _channels(records: CheckpointRecords, history: History, logs: pa.Table | None) -> list[dict[str, Any]]:
     """One row per channel that a checkpoint or a log names."""
     newest = dict(
         zip(

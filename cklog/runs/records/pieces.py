@@ -19,15 +19,15 @@ SPLIT_BYTES = 64 << 20
 """Of a file of checkpoint records, per task."""
 
 
-Pieces = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
+PiecesRead = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
 
 
-def pieces_of_records(parser: Any, engine_for: Callable[[int], Engine]) -> Pieces:
+def pieces_of_records(parser: Any, engine_for: Callable[[int], Engine]) -> PiecesRead:
     """The pieces that a parser's checkpoint records tell of."""
     return pieces_of_log(EventLog(parser, engine_for, SPLIT_BYTES, strict=False), parser)
 
 
-def pieces_of_log(log: EventLog, parser: Any) -> Pieces:
+def pieces_of_log(log: EventLog, parser: Any) -> PiecesRead:
     """By the checkpoint records of a run whose subtasks checkpoint one by one, and the state files that they name."""
     table, findings, inputs, _ = log.checkpoints()
     records = records_of(table, *log.named())

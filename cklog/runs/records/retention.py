@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
 from cklog.history.arrays import History
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.history.state_files import state_flaws
 from cklog.lines.checkpoint_sets import needing_failure
 from cklog.lines.entries import protocol_of
@@ -28,16 +27,14 @@ from cklog.lines.search import search_line
 from cklog.model import Answer, Finding, Where
 from cklog.model.question import Question
 from cklog.model.verdict import LOSSES
-from cklog.retention.files import Judgement, StoredFiles, rows_of
-from cklog.retention.links import Links, floors, links_of
-from cklog.retention.plan import Doubt, Fate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.retention.policy import Policy, named
+from cklog.retention.files import CheckpointFate, StoredFiles, rows_of
+from cklog.retention.links import CheckpointLinks, floors, links_of
+from cklog.retention.plan import RetentionDoubt, RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.trimming import trimming
 from cklog.zigzag.intervals import useless
-
-Mask = NDArray[np.bool_]
 
 RULES: Mapping[str, str] = {
     "line": "the recovery line of a failure of everything holds it",
@@ -67,12 +64,12 @@ SUSPECT = LOSSES | {"watermark-decreases", "receive-without-send", "order-backwa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class StoredRecords:
     """The checkpoint records of a run: n of them, sorted by subtask and number, volatile ones left out.
 
     Attributes
     ----------
-    record : row of `Records.table`, shape (n,)
+    record : row of `CheckpointRecords.table`, shape (n,)
     row : row of the history, -1 for what no line may hold, shape (n,)
     subtask, number, time : of each; time in ms, -1 if not known, shape (n,)
     incomplete : shape (n,)
@@ -94,7 +91,7 @@ class Stored:
     needing: Ints
 
 
-def checkpoint_retention(log: EventLog, parser: Any, files: StoredFiles, policy: Policy) -> Answer:
+def checkpoint_retention(log: EventLog, parser: Any, files: StoredFiles, policy: RetentionPolicy) -> Answer:
     """Plan what may be deleted of a run of native records.
 
     Raises
@@ -123,7 +120,7 @@ def checkpoint_retention(log: EventLog, parser: Any, files: StoredFiles, policy:
     return log.answer_from("retention", plan, evidence)
 
 
-def _stored(evidence: Evidence, line: Ints | None, links: Links, parser: Any) -> Stored:
+def _stored(evidence: Evidence, line: Ints | None, links: CheckpointLinks, parser: Any) -> StoredRecords:
     records, history = evidence.records, evidence.history
     table = records.table
     volatile = pc.fill_null(pc.equal(_plain(table["kind"]), "volatile"), False).to_numpy(zero_copy_only=False)
@@ -134,7 +131,7 @@ def _stored(evidence: Evidence, line: Ints | None, links: Links, parser: Any) ->
     flaws, _ = state_flaws(records, parser)
     missing = np.zeros(len(records.number), np.bool_) if flaws is None else np.asarray(pc.is_valid(flaws))
     time = pc.fill_null(table["time"], -1).to_numpy().astype(np.int64)
-    return Stored(
+    return StoredRecords(
         record,
         row[record],
         records.subtask[record],
@@ -148,7 +145,7 @@ def _stored(evidence: Evidence, line: Ints | None, links: Links, parser: Any) ->
     )
 
 
-def _doubt(evidence: Evidence, stored: Stored) -> Doubt:
+def _doubt(evidence: Evidence, stored: StoredRecords) -> RetentionDoubt:
     """Why more may be needed than the line shows; "" if nothing is in doubt."""
     if stored.line is None:
         return "no-line"
@@ -158,7 +155,9 @@ def _doubt(evidence: Evidence, stored: Stored) -> Doubt:
     return "damaged" if any(f.id in SUSPECT for f in evidence.findings) else ""
 
 
-def _masks(evidence: Evidence, stored: Stored, policy: Policy, doubt: Doubt, marked: Mask) -> dict[str, Mask]:
+def _masks(
+    evidence: Evidence, stored: StoredRecords, policy: RetentionPolicy, doubt: RetentionDoubt, marked: Mask
+) -> dict[str, Mask]:
     """Which checkpoints each rule speaks of, the strongest rule first; shape (n,) each."""
     history = evidence.history
     usable = stored.row >= 0
@@ -184,7 +183,7 @@ def _masks(evidence: Evidence, stored: Stored, policy: Policy, doubt: Doubt, mar
     return {rule: mask & ~marked if rule in _LIMITED else mask for rule, mask in masks.items()}
 
 
-def _ranks(stored: Stored, usable: Mask, subtasks: int) -> tuple[Ints, Ints]:
+def _ranks(stored: StoredRecords, usable: Mask, subtasks: int) -> tuple[Ints, Ints]:
     """How many usable ones of its subtask are newer than each, shape (n,); and the newest number, -1: none, (s,)."""
     total = np.bincount(stored.subtask[usable], minlength=subtasks)
     seen = np.cumsum(usable)
@@ -194,7 +193,7 @@ def _ranks(stored: Stored, usable: Mask, subtasks: int) -> tuple[Ints, Ints]:
     return rank, newest
 
 
-def _at_or_above(history: History, stored: Stored) -> Mask:
+def _at_or_above(history: History, stored: StoredRecords) -> Mask:
     """Which checkpoints are the line's or newer, whether or not they can be restored."""
     if stored.line is None:
         return np.ones(len(stored.number), np.bool_)
@@ -209,7 +208,7 @@ def _among(history: History, row: Ints, line: Ints | None) -> Mask:
     return held[row]
 
 
-def _named(records: Records, stored: Stored, option: str, texts: Sequence[str]) -> Mask:
+def _named(records: CheckpointRecords, stored: StoredRecords, option: str, texts: Sequence[str]) -> Mask:
     """The checkpoints that an option names as OP/SUB=CKPT, shape (n,)."""
     found = np.zeros(len(stored.number), np.bool_)
     index = {str(subtask): i for i, subtask in enumerate(records.subtasks)}
@@ -227,7 +226,7 @@ def _named(records: Records, stored: Stored, option: str, texts: Sequence[str]) 
 
 
 def _judged(
-    evidence: Evidence, stored: Stored, masks: Mapping[str, Mask], marked: Mask, links: Links
+    evidence: Evidence, stored: StoredRecords, masks: Mapping[str, Mask], marked: Mask, links: CheckpointLinks
 ) -> tuple[list[str], list[str | None]]:
     """The rule of each checkpoint, and what needs it, if something else does; n of each."""
     rules = [*masks, "chain", "marked", *_FREE]
@@ -249,7 +248,7 @@ def _judged(
     return names, needed_by
 
 
-def _free(evidence: Evidence, stored: Stored, marked: Mask, rules: Sequence[str]) -> Ints:
+def _free(evidence: Evidence, stored: StoredRecords, marked: Mask, rules: Sequence[str]) -> Ints:
     """Why each would go, if nothing held it: a place in `rules`, shape (n,)."""
     usable = stored.row >= 0
     cycles = usable & useless(evidence.history)[stored.row] if usable.any() else usable
@@ -258,11 +257,13 @@ def _free(evidence: Evidence, stored: Stored, marked: Mask, rules: Sequence[str]
     return np.select(conditions, places[:-1], places[-1])
 
 
-def _name(records: Records, record: int) -> str:
+def _name(records: CheckpointRecords, record: int) -> str:
     return f"{records.subtasks[records.subtask[record]]}={records.number[record]}"
 
 
-def _contradicted(records: Records, stored: Stored, marked: Mask, rules: Sequence[str]) -> list[Finding]:
+def _contradicted(
+    records: CheckpointRecords, stored: StoredRecords, marked: Mask, rules: Sequence[str]
+) -> list[Finding]:
     """Checkpoints that were marked as deleted although recovery still needs them."""
     found = []
     for i in np.flatnonzero(marked).tolist():
@@ -273,7 +274,7 @@ def _contradicted(records: Records, stored: Stored, marked: Mask, rules: Sequenc
     return found
 
 
-def _missing(records: Records, stored: Stored, rules: Sequence[str]) -> list[Finding]:
+def _missing(records: CheckpointRecords, stored: StoredRecords, rules: Sequence[str]) -> list[Finding]:
     """Files that are gone of checkpoints that stay; of those that may go nobody misses them."""
     found = []
     for i in np.flatnonzero(stored.missing).tolist():
@@ -285,8 +286,8 @@ def _missing(records: Records, stored: Stored, rules: Sequence[str]) -> list[Fin
 
 
 def _rows(
-    records: Records,
-    stored: Stored,
+    records: CheckpointRecords,
+    stored: StoredRecords,
     rules: Sequence[str],
     needed_by: Sequence[str | None],
     files: StoredFiles,
@@ -296,9 +297,9 @@ def _rows(
     judged = []
     for i, (rule, by, uri, size) in enumerate(zip(rules, needed_by, uris, sizes, strict=True)):
         name = _name(records, int(stored.record[i]))
-        fate: Fate = "VALID" if rule in _NEEDED else "OBSOLETE" if rule in _FREE else "KEEP"
+        fate: RetentionFate = "VALID" if rule in _NEEDED else "OBSOLETE" if rule in _FREE else "KEEP"
         row = RetentionRow(name, size if size is None or size >= 0 else None, fate, rule, by, name, False)
-        judged.append(Judgement(row, uri))
+        judged.append(CheckpointFate(row, uri))
     return rows_of(judged, files)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cklog.engine import Engine
-from cklog.history.records import Records
+from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import TokensRead, read_tokens
 from cklog.inputs.tables import Tables
-from cklog.lines.replay_ranges import Piece
+from cklog.lines.replay_ranges import StoredRange
 from cklog.lines.rounds import round_numbers
 from cklog.model import Finding, InputUsed
 from cklog.model.names import parse_channel
@@ -23,9 +23,9 @@ from cklog.model.names import parse_channel
 def stored_tuples(
     tables: Tables,
     scanned: tuple[Callable[[int], Engine], int, int | None],
-    records: Records,
+    records: CheckpointRecords,
     line: Mapping[str, int | None],
-) -> tuple[dict[str, list[Piece]], list[Finding], list[InputUsed]]:
+) -> tuple[dict[str, list[StoredRange]], list[Finding], list[InputUsed]]:
     """The messages that the checkpoints of a line hold, by channel, in order and apart.
 
     `scanned`: the engine by size, the bytes of a split, and the time in ms after which nothing counts; `line`: the
@@ -35,7 +35,7 @@ def stored_tuples(
         return {}, [], []
     engine_for, split_bytes, as_of = scanned
     read = read_tokens(tables, engine_for, split_bytes, as_of)
-    held: dict[str, list[Piece]] = {}
+    held: dict[str, list[StoredRange]] = {}
     for name, low, high, size in sorted(_spans(read, _rounds(records, line))):
         before = held.setdefault(name, [])
         at = max(low, before[-1][1]) if before else low
@@ -44,7 +44,7 @@ def stored_tuples(
     return held, read.findings, read.inputs
 
 
-def _rounds(records: Records, line: Mapping[str, int | None]) -> dict[str, int]:
+def _rounds(records: CheckpointRecords, line: Mapping[str, int | None]) -> dict[str, int]:
     """The round of each subtask's checkpoint in the line; none of one that is in no round."""
     chosen = np.array([-1 if (n := line.get(str(s))) is None else n for s in records.subtasks] or [-1], np.int64)
     rows = np.flatnonzero(records.number == chosen[records.subtask])

@@ -17,7 +17,7 @@ from cklog.model.checks import Check, summary
 from cklog.model.question import Question
 from cklog.model.verdict import answer
 from cklog.model.wording import many
-from cklog.retention.policy import Policy
+from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
     dependencies,
     dependency_findings,
@@ -29,7 +29,7 @@ from cklog.runs.snapshots.findings import (
 from cklog.runs.snapshots.inspection import inspection
 from cklog.runs.snapshots.lineage import Candidates, candidates, lost, owners_of
 from cklog.runs.snapshots.retained import chosen_snapshots, times_told
-from cklog.runs.snapshots.retention import Doubt, copied_jobs, plan_retention
+from cklog.runs.snapshots.retention import FileDoubt, copied_jobs, plan_retention
 from cklog.runs.snapshots.state import (
     in_flight,
     in_flight_sums,
@@ -38,7 +38,7 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import VERDICTS, Judged, Snapshots, Survey, survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Snapshots, Survey, survey
 
 
 class SnapshotLog:
@@ -81,7 +81,7 @@ class SnapshotLog:
         inputs = plan.survey.inputs
         return answer("verify", result, findings, inputs, strict=self._strict, indeterminate=unknown)
 
-    def retention(self, policy: Policy) -> Answer:
+    def retention(self, policy: RetentionPolicy) -> Answer:
         """Which files nothing needs, over all jobs below PATH.
 
         Raises
@@ -98,7 +98,7 @@ class SnapshotLog:
         owners = {file.path: file.owner for file in files}
         groups = candidates(self._parser, found.judged, owners)
         copied = copied_jobs(found.judged, files, self._parser.job_id)
-        doubt = Doubt(lost(self._parser, found.judged, owners), copied, policy.jobs_stopped)
+        doubt = FileDoubt(lost(self._parser, found.judged, owners), copied, policy.jobs_stopped)
         pinned = [self._pinned(found.judged, groups, text) for text in policy.pins]
         times = times_told(self._parser, found.judged, policy)
         chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
@@ -107,7 +107,7 @@ class SnapshotLog:
         findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
         return answer("retention", plan, findings, found.inputs, strict=self._strict)
 
-    def _pinned(self, judged: Sequence[Judged], groups: Sequence[Candidates], text: str) -> Judged:
+    def _pinned(self, judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates], text: str) -> JudgedSnapshot:
         """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
         name, equals, number = text.rpartition("=")
         if equals and number.isdecimal() and len(number) < 19:
@@ -194,33 +194,33 @@ class SnapshotLog:
             indeterminate=unsure,
         )
 
-    def _where(self, judged: Judged) -> str:
+    def _where(self, judged: JudgedSnapshot) -> str:
         """What to restore from: the folder as it was named when it was written, else as PATH and maps name it."""
         folder = judged.folder
         known = f"/{self._parser.job_id(folder.job)}/chk-{folder.number}"
         written_there = judged.uri is not None and judged.uri.endswith(known)
         return judged.uri if written_there and judged.uri else self._parser.original(folder.path)
 
-    def _called(self, judged: Judged) -> str:
+    def _called(self, judged: JudgedSnapshot) -> str:
         """A snapshot's folder below PATH, by its own name where it is PATH."""
         return judged.folder.path or self._parser.job_id("")
 
     def _label(self, group: Candidates) -> str:
         return group.job or self._parser.job_id(group.job)
 
-    def _entry(self, group: Candidates, judged: Judged | None) -> LineEntry:
+    def _entry(self, group: Candidates, judged: JudgedSnapshot | None) -> LineEntry:
         if judged is None:
             return LineEntry(self._label(group), 0, None, None, None, True, "initial")
         return LineEntry(
             self._label(group), 0, judged.id, None, self._where(judged), judged is not _first(group), "stored"
         )
 
-    def _past(self, group: Candidates, judged: Judged | None) -> list[CheckpointId]:
+    def _past(self, group: Candidates, judged: JudgedSnapshot | None) -> list[CheckpointId]:
         """Snapshots with metadata that are newer than what is restored."""
         newer = [j for j in _newer(group, judged) if j.folder.metadata is not None]
         return [CheckpointId(self._label(group), 0, j.id) for j in newer if j.id is not None]
 
-    def _notes(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> list[str]:
+    def _notes(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, JudgedSnapshot]]) -> list[str]:
         notes = [f"{self._label(g)} goes on from {', '.join(g.forebears)}." for g in plan.groups if g.forebears]
         flying = sum(r["bytes"] for _, j in restored for r in in_flight(plan.survey.tables[j.folder.path]))
         if flying:
@@ -235,7 +235,7 @@ class SnapshotLog:
     def _details(
         self,
         plan: SnapshotPlan,
-        restored: Sequence[tuple[Candidates, Judged]],
+        restored: Sequence[tuple[Candidates, JudgedSnapshot]],
         question: Question,
     ) -> dict[str, Any]:
         tables = plan.survey.tables
@@ -260,7 +260,7 @@ class SnapshotLog:
             details["against"] = read_again(mine, source_offsets(tables[other.folder.path]))
         return details
 
-    def _headline(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, Judged]]) -> str:
+    def _headline(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, JudgedSnapshot]]) -> str:
         total = len(plan.groups)
         if not total:
             return "No snapshot is here that a job could restart from."
@@ -297,7 +297,7 @@ class SnapshotPlan:
         self,
         survey: Survey,
         groups: list[Candidates],
-        chosen: dict[str, Judged | None],
+        chosen: dict[str, JudgedSnapshot | None],
         findings: list[Finding],
         rows: list[dict[str, Any]],
         refused: list[str],
@@ -315,18 +315,18 @@ def _refuse(question: Question) -> None:
         raise UsageError("--earliest: a snapshot is a line by itself", "choose one with --at JOB/0=CKPT")
 
 
-def _first(group: Candidates) -> Judged | None:
+def _first(group: Candidates) -> JudgedSnapshot | None:
     """The newest snapshot that has metadata: one without never was complete."""
     return next((j for j in group.snapshots if j.folder.metadata is not None), None)
 
 
-def _newest(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> Judged | None:
+def _newest(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> JudgedSnapshot | None:
     return next((j for j in group.snapshots if j.verdict in trusted), None)
 
 
 def _asked_for(
     group: Candidates, name: str, number: int, trusted: tuple[str, ...]
-) -> tuple[Judged | None, list[Finding]]:
+) -> tuple[JudgedSnapshot | None, list[Finding]]:
     """The snapshot of that number; None and why, if it cannot be restored."""
     found = [j for j in group.snapshots if number in (j.id, j.folder.number)]
     if not found:
@@ -339,17 +339,17 @@ def _asked_for(
     return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]
 
 
-def _is_unsure(group: Candidates, judged: Judged | None) -> bool:
+def _is_unsure(group: Candidates, judged: JudgedSnapshot | None) -> bool:
     """Whether a snapshot newer than the chosen one may be whole, for all that is known."""
     return any(j.verdict == "unchecked" for j in _newer(group, judged))
 
 
-def _newer(group: Candidates, judged: Judged | None) -> Sequence[Judged]:
+def _newer(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:
     """What is newer than one of the snapshots of a job; all of them, if that is None."""
     return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
 
 
-def _named(survey: Survey, name: str) -> Judged:
+def _named(survey: Survey, name: str) -> JudgedSnapshot:
     """The snapshot that `--against` names: its folder, the end of it, or its number."""
     wanted = name.rstrip("/")
     found = [j for j in survey.judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
@@ -361,7 +361,7 @@ def _named(survey: Survey, name: str) -> Judged:
     return readable[0]
 
 
-def _to_compare(restored: Sequence[tuple[Candidates, Judged]], other: Judged) -> list[Judged]:
+def _to_compare(restored: Sequence[tuple[Candidates, JudgedSnapshot]], other: JudgedSnapshot) -> list[JudgedSnapshot]:
     """What is restored of the job that a snapshot is of; if there is but one job, of that."""
     found = [j for g, j in restored if len(restored) == 1 or any(one is other for one in g.snapshots)]
     if restored and not found:
@@ -369,7 +369,7 @@ def _to_compare(restored: Sequence[tuple[Candidates, Judged]], other: Judged) ->
     return found
 
 
-def _row(j: Judged) -> dict[str, Any]:
+def _row(j: JudgedSnapshot) -> dict[str, Any]:
     return {
         "snapshot": name_of(j),
         "id": j.id,
@@ -388,7 +388,12 @@ def _reason(flaw: Any) -> dict[str, Any]:
 
 
 def _checks(
-    name: str, number: int | None, judged: Judged | None, group: Candidates, best: Judged | None, maximal: bool
+    name: str,
+    number: int | None,
+    judged: JudgedSnapshot | None,
+    group: Candidates,
+    best: JudgedSnapshot | None,
+    maximal: bool,
 ) -> list[Check]:
     if judged is None and number is not None:
         return [Check("restorable", False, f"{name} has no snapshot {number}")]

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.chains.source import ChainSource, Part
+from cklog.chains.source import ChainSource, PieceFile
 from cklog.engine import Engine
 from cklog.inputs.pieces import PIECES, UNFINISHED, UNSEEN
 from cklog.runs.snapshots.findings import snapshot_findings
 from cklog.runs.snapshots.lineage import candidates, owners_of
 from cklog.runs.snapshots.state import operator_labels
-from cklog.runs.snapshots.verdicts import VERDICTS, Flaw, Judged, Snapshots, rows_of, survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, SnapshotFlaw, Snapshots, rows_of, survey
 
 _NOTES = (
     "A Flink checkpoint is restored as a whole, with its job; the chain without an operator is its metadata.",
@@ -31,7 +31,7 @@ def snapshot_source(parser: Snapshots, engine_for: Callable[[int], Engine]) -> C
     """The pieces of all snapshots below a folder, one for each operator of each, and what is wrong with snapshots."""
     found = survey(parser, engine_for)
     rows: list[dict[str, Any]] = []
-    of: list[tuple[Judged, pa.Table, bool]] = []
+    of: list[tuple[JudgedSnapshot, pa.Table, bool]] = []
     for judged in found.judged:
         if judged.id is not None:
             for piece, handles in _pieces(parser, judged, found.tables.get(judged.folder.path)):
@@ -41,9 +41,9 @@ def snapshot_source(parser: Snapshots, engine_for: Callable[[int], Engine]) -> C
     newest = {g.job: next((j for j in g.snapshots if j.verdict == "restorable"), None) for g in groups}
     findings = snapshot_findings(found, newest, groups)
 
-    def parts(row: int) -> list[Part]:
+    def parts(row: int) -> list[PieceFile]:
         judged, handles, of_job = of[row]
-        own = [Part(judged.folder.metadata or "", rows[row]["bytes"], judged.id or 0)] if of_job else []
+        own = [PieceFile(judged.folder.metadata or "", rows[row]["bytes"], judged.id or 0)] if of_job else []
         files = _parts(parser, judged, handles, [j for j in found.judged if j.folder.job == judged.folder.job])
         return own + files
 
@@ -51,7 +51,7 @@ def snapshot_source(parser: Snapshots, engine_for: Callable[[int], Engine]) -> C
     return ChainSource(table, findings, found.inputs, "subtask", _NOTES, parts, unit="job")
 
 
-def _pieces(parser: Snapshots, judged: Judged, table: pa.Table | None) -> list[tuple[dict[str, Any], pa.Table]]:
+def _pieces(parser: Snapshots, judged: JudgedSnapshot, table: pa.Table | None) -> list[tuple[dict[str, Any], pa.Table]]:
     """What a snapshot has of its job and of each operator, each with the handles of its files."""
     found = []
     for label, handles in _by_operator(table):
@@ -105,7 +105,9 @@ def _files(handles: pa.Table) -> list[tuple[str, int]]:
     return sorted(sizes.items())
 
 
-def _parts(parser: Snapshots, judged: Judged, handles: pa.Table, of_job: Sequence[Judged]) -> list[Part]:
+def _parts(
+    parser: Snapshots, judged: JudgedSnapshot, handles: pa.Table, of_job: Sequence[JudgedSnapshot]
+) -> list[PieceFile]:
     """The files that handles name, each with the oldest checkpoint of the job that names it too."""
     files = _files(handles)
     places = parser.places(judged.folder.path, [file for file, _ in files])
@@ -113,16 +115,16 @@ def _parts(parser: Snapshots, judged: Judged, handles: pa.Table, of_job: Sequenc
     found = []
     for (_, size), place in zip(files, places, strict=True):
         since = next((j.id for j in older if place.path in j.uses), judged.id)
-        found.append(Part(place.path, size, since or 0))
+        found.append(PieceFile(place.path, size, since or 0))
     return sorted(found, key=lambda part: (part.since, part.path))
 
 
-def _unreadable(judged: Judged) -> str:
+def _unreadable(judged: JudgedSnapshot) -> str:
     """Why there is no metadata, or none that can be read."""
     return UNFINISHED if judged.verdict == "no-metadata" else VERDICTS[judged.verdict]
 
 
-def _flaw(lost: Sequence[Flaw]) -> str | None:
+def _flaw(lost: Sequence[SnapshotFlaw]) -> str | None:
     """What keeps an operator from being restored: a file that is gone or has another size, or that nobody looked at."""
     seen = [flaw for flaw in lost if not flaw.outside]
     if not seen:

@@ -10,16 +10,16 @@ from cklog.inputs.damage import damage_findings
 from cklog.model import Finding, Severity, Where
 from cklog.model.wording import many
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.verdicts import Flaw, Judged, Survey
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey
 
 
-def name_of(judged: Judged) -> str:
+def name_of(judged: JudgedSnapshot) -> str:
     """A snapshot's folder, `.` where that is PATH itself."""
     return judged.folder.path or "."
 
 
 def snapshot_findings(
-    survey: Survey, chosen: Mapping[str, Judged | None], groups: Sequence[Candidates]
+    survey: Survey, chosen: Mapping[str, JudgedSnapshot | None], groups: Sequence[Candidates]
 ) -> list[Finding]:
     """A finding for every snapshot that cannot be restored; an error if it is newer than what is chosen.
 
@@ -48,18 +48,18 @@ def snapshot_findings(
     return found
 
 
-def _is_newer(one: Judged, other: Judged | None) -> bool:
+def _is_newer(one: JudgedSnapshot, other: JudgedSnapshot | None) -> bool:
     if other is None or other.id is None:
         return True
     number = one.folder.number if one.id is None else one.id
     return number is not None and number > other.id
 
 
-def _place(j: Judged) -> tuple[Where, ...]:
+def _place(j: JudgedSnapshot) -> tuple[Where, ...]:
     return (Where(j.folder.metadata or name_of(j)),)
 
 
-def _broken(j: Judged, severity: Severity) -> Finding:
+def _broken(j: JudgedSnapshot, severity: Severity) -> Finding:
     """Missing files and files of a wrong size."""
     gone = [f for f in j.flaws if f.size is None and not f.outside]
     wrong = [f for f in j.flaws if f.size is not None]
@@ -77,7 +77,7 @@ def _broken(j: Judged, severity: Severity) -> Finding:
     return Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
 
 
-def _found_again(gone: Sequence[Flaw]) -> str:
+def _found_again(gone: Sequence[SnapshotFlaw]) -> str:
     """Where missing files lie, if all or some are below PATH with their size."""
     found = [flaw for flaw in gone if flaw.found]
     if not found:
@@ -89,7 +89,7 @@ def _found_again(gone: Sequence[Flaw]) -> str:
     return f". All of them, by name and size, lie in {where}: copied to where it names them, they make it whole"
 
 
-def _torn(j: Judged) -> Finding:
+def _torn(j: JudgedSnapshot) -> Finding:
     message = (
         f"{name_of(j)} has no metadata ({many(j.folder.files, 'file')}, {j.folder.bytes} bytes): it was in progress, "
         "or torn, when the job stopped; it cannot be restored"
@@ -97,7 +97,7 @@ def _torn(j: Judged) -> Finding:
     return Finding("no-metadata", "info", name_of(j), message, (Where(name_of(j)),))
 
 
-def _unchecked(j: Judged, severity: Severity) -> Finding:
+def _unchecked(j: JudgedSnapshot, severity: Severity) -> Finding:
     outside = [f for f in j.flaws if f.outside]
     message = (
         f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
@@ -106,14 +106,14 @@ def _unchecked(j: Judged, severity: Severity) -> Finding:
     return Finding("files-outside", severity, name_of(j), message, _place(j))
 
 
-def not_checked(judged: Iterable[Judged]) -> Finding:
+def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
     """That nobody looked at files, because that was asked for."""
     count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
     message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
 
 
-def moved_findings(survey: Survey, chosen: Iterable[Judged]) -> list[Finding]:
+def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:
     """Files that are not where the metadata says, and were found by their job's id."""
     moved = [j for j in chosen if j.moved]
     if not moved:
@@ -129,7 +129,7 @@ def moved_findings(survey: Survey, chosen: Iterable[Judged]) -> list[Finding]:
 
 
 def dependencies(
-    judged: Sequence[Judged], owners: Mapping[str, str], job_id: Callable[[str], str]
+    judged: Sequence[JudgedSnapshot], owners: Mapping[str, str], job_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
     """Files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
 

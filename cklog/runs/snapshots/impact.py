@@ -14,15 +14,23 @@ from typing import Any
 
 from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import Again, Fate, Guarantee, OutputInterval, Piece, SinkImpact, Transaction
-from cklog.impact.sinks.sources import Logs, input_piece, offset_of, read_again
+from cklog.impact.sinks.impact import (
+    Again,
+    GuaranteeEvidence,
+    OutputInterval,
+    ResultFate,
+    SinkGuarantee,
+    SinkImpact,
+    SinkTransaction,
+)
+from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.model import Answer, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import answer
 from cklog.runs.snapshots.analyses import SnapshotLog, SnapshotPlan
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.state import operator_labels, source_offsets
-from cklog.runs.snapshots.verdicts import Judged, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
 
 UNNAMED = "any sink"
 COMMITTED, EVERYTHING = "of committed records", "of all records"
@@ -35,11 +43,11 @@ class _Restored:
     """A job with what it restarts from, and the newer snapshots of it that can be read."""
 
     group: Candidates
-    judged: Judged
-    newer: tuple[Judged, ...]
+    judged: JudgedSnapshot
+    newer: tuple[JudgedSnapshot, ...]
 
 
-def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: Logs | None, strict: bool) -> Answer:
+def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: BoundLogs | None, strict: bool) -> Answer:
     """What restoring each job does to results; the whole answer of `cklog impact`.
 
     Parameters
@@ -73,7 +81,7 @@ def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: Logs | No
     )
 
 
-def _newer(plan: SnapshotPlan, group: Candidates) -> Sequence[Judged]:
+def _newer(plan: SnapshotPlan, group: Candidates) -> Sequence[JudgedSnapshot]:
     judged = plan.chosen[group.job]
     return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
 
@@ -89,7 +97,7 @@ def _entry(job: _Restored) -> dict[str, Any]:
     return {"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id}
 
 
-def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: Logs | None, several: bool) -> SinkImpact:
+def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: BoundLogs | None, several: bool) -> SinkImpact:
     """Of one job; with several, its sinks carry the beginning of its folder's name."""
     tables = plan.survey.tables
     table = tables[job.judged.folder.path]
@@ -100,7 +108,10 @@ def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: Logs | None,
     told = {sink: list(_located(rows, logs)) for sink, rows in told.items()}
     names = sorted({*sinks, *told}) or [UNNAMED]
     intervals = [row for name in names for row in _intervals(lead + name, told.get(name, []), again)]
-    pieces = [input_piece(again), Piece("state", job.judged.verdict == "restorable" or None, "snapshot-whole")]
+    pieces = [
+        input_piece(again),
+        GuaranteeEvidence("state", job.judged.verdict == "restorable" or None, "snapshot-whole"),
+    ]
     guarantees = [
         found for name in names for found in _guarantees(lead + name, told.get(name, []), sinks.get(name), pieces)
     ]
@@ -133,9 +144,9 @@ _FATES: Mapping[str, Any] = {"pending": "committed", "open": "aborted", "failed"
 _OF_NEWER: Mapping[str, Any] = {"pending": "visible", "committed": "visible"}
 
 
-def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[Transaction]]:
+def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[SinkTransaction]]:
     """Transactions of every sink in the snapshot, and those that newer snapshots were to commit; by sink."""
-    found: dict[str, list[Transaction]] = {}
+    found: dict[str, list[SinkTransaction]] = {}
     known: set[tuple[str, str, str | None]] = set()
     for one, fates in [(table, _FATES), *((t, _OF_NEWER) for t in newer)]:
         sink_of = _sink_of(one)
@@ -144,18 +155,18 @@ def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[Transactio
             key = (sink, row["name"], row["detail"])  # a pool of ids is used again, with another epoch
             if fate is not None and key not in known:
                 known.add(key)
-                found.setdefault(sink, []).append(Transaction(*key, row["checkpoint"], fate))
+                found.setdefault(sink, []).append(SinkTransaction(*key, row["checkpoint"], fate))
     return {sink: sorted(rows, key=lambda t: (t.fate, t.transaction)) for sink, rows in found.items()}
 
 
-def _located(rows: Iterable[Transaction], logs: Logs | None) -> Iterable[Transaction]:
+def _located(rows: Iterable[SinkTransaction], logs: BoundLogs | None) -> Iterable[SinkTransaction]:
     """The same with the records of those that are open in the logs: one row for each partition that holds some."""
     for row in rows:
         held = [] if logs is None or row.producer is None else list(_held(row, logs))
         yield from held or [row]
 
 
-def _held(row: Transaction, logs: Logs) -> Iterable[Transaction]:
+def _held(row: SinkTransaction, logs: BoundLogs) -> Iterable[SinkTransaction]:
     number = (row.producer or "").split(" ")[1:2]
     for p in logs.logs.partitions().values():
         for one in p.transactions.open:
@@ -163,7 +174,9 @@ def _held(row: Transaction, logs: Logs) -> Iterable[Transaction]:
                 yield replace(row, log=p.name, from_=one.first, to=p.restart_end, records=one.records)
 
 
-def _read_again(plan: SnapshotPlan, job: _Restored, source: SourceOffset, against: str, logs: Logs | None) -> Again:
+def _read_again(
+    plan: SnapshotPlan, job: _Restored, source: SourceOffset, against: str, logs: BoundLogs | None
+) -> Again:
     """A source up to where newer snapshots of the job stand, and the one that `--against` names."""
     reached = [_offset_in(plan, j, source) for j in [*job.newer, *_named(plan, against)]]
     found = read_again(source, reached, logs)
@@ -171,14 +184,14 @@ def _read_again(plan: SnapshotPlan, job: _Restored, source: SourceOffset, agains
     return replace(found, kept=True) if found.most is None and source.source.isdecimal() else found
 
 
-def _offset_in(plan: SnapshotPlan, judged: Judged, source: SourceOffset) -> int | None:
+def _offset_in(plan: SnapshotPlan, judged: JudgedSnapshot, source: SourceOffset) -> int | None:
     """Where a source stands in another snapshot of the job."""
     others = source_offsets(plan.survey.tables[judged.folder.path])
     same = [o.offset for o in others if (o.source, o.operator) == (source.source, source.operator)]
     return max((offset for offset in map(offset_of, same) if offset is not None), default=None)
 
 
-def _named(plan: SnapshotPlan, against: str) -> list[Judged]:
+def _named(plan: SnapshotPlan, against: str) -> list[JudgedSnapshot]:
     """The snapshot that `--against` names: its folder, or the end of it.
 
     Raises
@@ -195,12 +208,12 @@ def _named(plan: SnapshotPlan, against: str) -> list[Judged]:
     return found
 
 
-def _intervals(sink: str, told: Sequence[Transaction], again: Sequence[Again]) -> Iterable[OutputInterval]:
+def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again]) -> Iterable[OutputInterval]:
     """What comes again to a sink, source by source; for a sink with transactions, what its readers see of it."""
     every = EVERYTHING if told else ""
     for row in again:
         known = isinstance(row.to, int) and isinstance(row.from_, int)
-        fate: Fate = "doubled" if known else "may-be-doubled"
+        fate: ResultFate = "doubled" if known else "may-be-doubled"
         count = row.to - row.from_ if known else None
         yield OutputInterval(sink, every, fate, row.source, row.from_, row.to, row.most, count, "read-again")
     if not told:
@@ -216,14 +229,16 @@ def _intervals(sink: str, told: Sequence[Transaction], again: Sequence[Again]) -
 
 
 def _guarantees(
-    sink: str, told: Sequence[Transaction], committer: bool | None, pieces: Sequence[Piece]
-) -> Iterable[Guarantee]:
+    sink: str, told: Sequence[SinkTransaction], committer: bool | None, pieces: Sequence[GuaranteeEvidence]
+) -> Iterable[SinkGuarantee]:
     """By what is known of the sink: transactions, a committer of another kind, or neither."""
     if not told:
         why = {None: "unknown-sink", True: "unread-committer", False: "no-committer"}[committer]
-        yield guarantee_of(sink, "", [*pieces, Piece("output", False if why == "no-committer" else None, why)])
+        yield guarantee_of(
+            sink, "", [*pieces, GuaranteeEvidence("output", False if why == "no-committer" else None, why)]
+        )
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
-    held = Piece("output", not visible, "committed-since" if visible else "transactions", visible)
+    held = GuaranteeEvidence("output", not visible, "committed-since" if visible else "transactions", visible)
     yield guarantee_of(sink, COMMITTED, [*pieces, held])
-    yield guarantee_of(sink, EVERYTHING, [*pieces, Piece("output", False, "uncommitted-seen")])
+    yield guarantee_of(sink, EVERYTHING, [*pieces, GuaranteeEvidence("output", False, "uncommitted-seen")])

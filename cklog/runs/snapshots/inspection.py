@@ -12,7 +12,7 @@ from cklog.errors import NotFound
 from cklog.model import Finding
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import name_of
-from cklog.runs.snapshots.verdicts import Judged, Snapshots, Survey, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Snapshots, Survey, rows_of
 
 _KINDS = (
     "managed-keyed",
@@ -28,7 +28,7 @@ _KINDS = (
 def inspection(
     parser: Snapshots,
     survey: Survey,
-    chosen: Mapping[str, Judged | None],
+    chosen: Mapping[str, JudgedSnapshot | None],
     needs: Sequence[dict[str, Any]],
     asked: Mapping[str, str],
 ) -> tuple[dict[str, Any], list[Finding]]:
@@ -62,7 +62,7 @@ def inspection(
     return result, findings
 
 
-def _snapshot(j: Judged) -> dict[str, Any]:
+def _snapshot(j: JudgedSnapshot) -> dict[str, Any]:
     return {
         "snapshot": name_of(j),
         "id": j.id,
@@ -75,7 +75,7 @@ def _snapshot(j: Judged) -> dict[str, Any]:
     }
 
 
-def operators(judged: Judged, table: pa.Table) -> list[dict[str, Any]]:
+def operators(judged: JudgedSnapshot, table: pa.Table) -> list[dict[str, Any]]:
     """One row per operator of a snapshot, with the bytes of its state by kind."""
     handles = table.filter(pc.equal(table["entry"], "handle")).select(["operator", "kind", "subtask", "bytes"])
     sums = handles.group_by(["operator", "kind"], use_threads=False).aggregate([("bytes", "sum")]).to_pylist()

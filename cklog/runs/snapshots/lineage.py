@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cklog.runs.snapshots.verdicts import Judged, Snapshots
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Candidates:
 
     job: str
     forebears: tuple[str, ...]
-    snapshots: tuple[Judged, ...]
+    snapshots: tuple[JudgedSnapshot, ...]
     own: frozenset[str]
 
 
@@ -32,7 +32,7 @@ def owners_of(parser: Snapshots) -> dict[str, str]:
     return {file.path: file.owner for file in parser.state_files()}
 
 
-def forebears_of(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> dict[str, set[str]]:
+def forebears_of(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> dict[str, set[str]]:
     """Folders that each job, or savepoint, goes on from directly. Copies of one job do not go on from each other."""
     jobs = {j.folder.job: parser.job_id(j.folder.job) for j in judged}
     parents: dict[str, set[str]] = {job: set() for job in jobs}
@@ -54,7 +54,7 @@ def _owner_by_folder(folder: str, jobs: Mapping[str, str]) -> str:
     return next((one for one in above if one in jobs), "\0")
 
 
-def _without_cycles(parents: dict[str, set[str]], judged: Sequence[Judged]) -> dict[str, set[str]]:
+def _without_cycles(parents: dict[str, set[str]], judged: Sequence[JudgedSnapshot]) -> dict[str, set[str]]:
     """Folders that name files of each other, directly or not: the one with the older snapshots came first."""
     first: dict[str, int] = {}
     for j in judged:
@@ -64,7 +64,7 @@ def _without_cycles(parents: dict[str, set[str]], judged: Sequence[Judged]) -> d
     return {job: {p for p in mine if job not in above[p] or order[p] < order[job]} for job, mine in parents.items()}
 
 
-def candidates(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> list[Candidates]:
+def candidates(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> list[Candidates]:
     """What each job that no other goes on from may restart from; sorted by folder.
 
     A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
@@ -87,7 +87,7 @@ def candidates(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str,
     return sorted(found, key=lambda group: group.job)
 
 
-def _ends(judged: Sequence[Judged], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:
+def _ends(judged: Sequence[JudgedSnapshot], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:
     """The number of each job's oldest snapshot, and of its newest, torn ones and savepoints taken of it included."""
     oldest: dict[str, int] = {}
     newest: dict[str, int] = {}
@@ -97,12 +97,12 @@ def _ends(judged: Sequence[Judged], own: Mapping[str, set[str]]) -> tuple[dict[s
     return oldest, {job: max(newest.get(one, -1) for one in folders) for job, folders in own.items()}
 
 
-def _in_order(job: str, above: set[str], chosen: list[Judged], own: set[str]) -> Candidates:
+def _in_order(job: str, above: set[str], chosen: list[JudgedSnapshot], own: set[str]) -> Candidates:
     chosen.sort(key=lambda j: (_number(j), j.folder.job in own, j.folder.path), reverse=True)
     return Candidates(job, tuple(sorted(above)), tuple(chosen), frozenset(own))
 
 
-def lost(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str]) -> set[str]:
+def lost(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> set[str]:
     """Folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and savepoints.
 
     Such a folder stays as it is: what its broken checkpoints name tells which other one it can be restored from.
@@ -114,7 +114,7 @@ def lost(parser: Snapshots, judged: Sequence[Judged], owners: Mapping[str, str])
     return set(parents) - (saved - savepoints)
 
 
-def _number(judged: Judged) -> int:
+def _number(judged: JudgedSnapshot) -> int:
     """A snapshot's number; one without any is older than all."""
     number = judged.folder.number if judged.id is None else judged.id
     return -1 if number is None else number

@@ -6,16 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
-from cklog.retention.policy import Policy
+from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.verdicts import Judged
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 Times = Mapping[tuple[str, int], int]
 """When a job's checkpoint was triggered, in ms: by the job's folder and the checkpoint's number."""
 
 
 def chosen_snapshots(
-    judged: Sequence[Judged], groups: Sequence[Candidates], policy: Policy, pinned: Iterable[Judged], times: Times
+    judged: Sequence[JudgedSnapshot],
+    groups: Sequence[Candidates],
+    policy: RetentionPolicy,
+    pinned: Iterable[JudgedSnapshot],
+    times: Times,
 ) -> dict[str, str]:
     """The rule of each snapshot, by its folder, that a policy speaks of; nothing if all restorable ones are kept.
 
@@ -39,17 +43,17 @@ def chosen_snapshots(
     return found
 
 
-def _by_job(judged: Sequence[Judged], groups: Sequence[Candidates]) -> list[Sequence[Judged]]:
+def _by_job(judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates]) -> list[Sequence[JudgedSnapshot]]:
     """The snapshots of each job, newest first; those that no job here restarts from, by folder."""
     told = {j.folder.path for group in groups for j in group.snapshots}
-    rest: dict[str, list[Judged]] = {}
+    rest: dict[str, list[JudgedSnapshot]] = {}
     for j in sorted(judged, key=lambda j: (j.id or -1, j.folder.path), reverse=True):
         if j.folder.path not in told:
             rest.setdefault(j.folder.job, []).append(j)
     return [*(group.snapshots for group in groups), *rest.values()]
 
 
-def _asked(policy: Policy, rank: int, time: int | None) -> str | None:
+def _asked(policy: RetentionPolicy, rank: int, time: int | None) -> str | None:
     """Why one stays that is the `rank`-th newest of its job and was taken at `time`."""
     if policy.keep is not None and rank < policy.keep:
         return "keep"
@@ -60,7 +64,7 @@ def _asked(policy: Policy, rank: int, time: int | None) -> str | None:
     return "window" if time >= policy.since else None
 
 
-def times_told(parser: Any, judged: Sequence[Judged], policy: Policy) -> dict[tuple[str, int], int]:
+def times_told(parser: Any, judged: Sequence[JudgedSnapshot], policy: RetentionPolicy) -> dict[tuple[str, int], int]:
     """When checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
 
     Raises

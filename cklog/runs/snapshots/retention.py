@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cklog.inputs.snapshots import StateFile
-from cklog.retention.plan import Fate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.runs.snapshots.verdicts import Judged
+from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 RULES: Mapping[str, str] = {
     "restorable": "a snapshot that can be restored needs it",
@@ -32,7 +32,7 @@ RULES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class FileDoubt:
     """What may still need a file that nothing restorable names.
 
     `lost`: folders of savepoints, and of jobs of whose checkpoints none can be restored, nor of their heirs; `copied`:
@@ -46,10 +46,10 @@ class Doubt:
 
 
 def plan_retention(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedSnapshot],
     files: Iterable[StateFile],
     owners: Mapping[str, str],
-    doubt: Doubt,
+    doubt: FileDoubt,
     chosen: Mapping[str, str],
 ) -> RetentionPlan:
     """The fate of every file, over all jobs at once: a file of one job may be what another one needs.
@@ -79,7 +79,9 @@ _ASKED = ("keep", "window", "no-time", "pin", "savepoint")
 _STRENGTH = ("restorable", "unchecked", *_ASKED, "repairable", "last", "older", "broken")
 
 
-def _named_by(judged: Sequence[Judged], standing: Mapping[str, str | None]) -> dict[str, tuple[str, str | None]]:
+def _named_by(
+    judged: Sequence[JudgedSnapshot], standing: Mapping[str, str | None]
+) -> dict[str, tuple[str, str | None]]:
     """The strongest rule for each file that a readable snapshot names, and the newest snapshot that it comes from."""
     found: dict[str, tuple[str, str | None]] = {}
     for rule in reversed(_STRENGTH):
@@ -89,12 +91,12 @@ def _named_by(judged: Sequence[Judged], standing: Mapping[str, str | None]) -> d
     return found
 
 
-def _names(j: Judged) -> set[str]:
+def _names(j: JudgedSnapshot) -> set[str]:
     """Files that a snapshot names, and those that may be what it names."""
     return {*j.uses, *(path for flaw in j.flaws for path in flaw.found if j.wanted)}
 
 
-def _standing(j: Judged, lost: Set[str], chosen: Mapping[str, str]) -> str | None:
+def _standing(j: JudgedSnapshot, lost: Set[str], chosen: Mapping[str, str]) -> str | None:
     """The rule under which a snapshot's files stand; None: its metadata names nothing that can be read."""
     if j.folder.path in chosen:
         return chosen[j.folder.path]
@@ -107,7 +109,7 @@ def _standing(j: Judged, lost: Set[str], chosen: Mapping[str, str]) -> str | Non
     return "last" if j.folder.job in lost else "broken"
 
 
-def _unfinished(judged: Sequence[Judged]) -> set[str]:
+def _unfinished(judged: Sequence[JudgedSnapshot]) -> set[str]:
     """Folders without metadata that may still be completed: those that no complete checkpoint of the job is behind."""
     newest: dict[str, int] = {}
     for j in judged:
@@ -120,7 +122,7 @@ def _unfinished(judged: Sequence[Judged]) -> set[str]:
     }
 
 
-def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: Doubt) -> str | None:
+def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: FileDoubt) -> str | None:
     """Why a file stays that nothing restorable names, if there is a reason."""
     folder = file.path.rpartition("/")[0]
     if not file.owner and not (file.area == "exclusive" and folder in torn):
@@ -134,7 +136,7 @@ def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: Doubt
     return "unfinished" if file.area == "shared" or folder in unfinished else None
 
 
-def copied_jobs(judged: Sequence[Judged], files: Iterable[StateFile], job_id: Callable[[str], str]) -> set[str]:
+def copied_jobs(judged: Sequence[JudgedSnapshot], files: Iterable[StateFile], job_id: Callable[[str], str]) -> set[str]:
     """Folders of one job id that hold files of the same area, if any file was found by its job's id alone."""
     if not any(j.moved for j in judged):
         return set()
@@ -144,7 +146,7 @@ def copied_jobs(judged: Sequence[Judged], files: Iterable[StateFile], job_id: Ca
     return {folder for copies in folders.values() if len(copies) > 1 for folder in copies}
 
 
-def _fate(rule: str) -> Fate:
+def _fate(rule: str) -> RetentionFate:
     if rule in ("restorable", "unchecked"):
         return "VALID"
     return "OBSOLETE" if rule in _LET_GO else "KEEP"
@@ -152,7 +154,7 @@ def _fate(rule: str) -> Fate:
 
 def _folders(
     rows: Sequence[RetentionRow],
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedSnapshot],
     owners: Mapping[str, str],
     standing: Mapping[str, str | None],
 ) -> tuple[dict[str, Any], ...]:

@@ -15,15 +15,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
-from cklog.inputs.snapshots import SNAPSHOTS, Place, SnapshotFolder, StateFile
+from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder, StateFile
 from cklog.model import InputUsed
 
-Verdict = Literal[
+SnapshotVerdict = Literal[
     "restorable",
     "unchecked",
     "missing-state-file",
@@ -44,8 +43,7 @@ VERDICTS: Mapping[str, str] = {
 }
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
-Mask = NDArray[np.bool_]
-_DAMAGED: Mapping[str, Verdict] = {"unknown-version": "unknown-version"}
+_DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version"}
 
 
 class Snapshots(Protocol):
@@ -63,13 +61,13 @@ class Snapshots(Protocol):
     def scan(
         self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
     ) -> Scan: ...
-    def places(self, snapshot: str, stored: Sequence[str]) -> list[Place]: ...
-    def named(self, name: str) -> list[Place]: ...
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]: ...
+    def named(self, name: str) -> list[FilePlace]: ...
     def state_files(self) -> list[StateFile]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class SnapshotFlaw:
     """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
 
     `found`: files of that name and size elsewhere below PATH.
@@ -84,7 +82,7 @@ class Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSnapshot:
     """A snapshot and whether it can be restored.
 
     `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …; `uri`
@@ -94,7 +92,7 @@ class Judged:
     """
 
     folder: SnapshotFolder
-    verdict: Verdict
+    verdict: SnapshotVerdict
     id: int | None
     kind: str
     version: int | None
@@ -102,7 +100,7 @@ class Judged:
     files: int
     bytes: int
     uses: frozenset[str]
-    flaws: tuple[Flaw, ...] = ()
+    flaws: tuple[SnapshotFlaw, ...] = ()
     moved: int = 0
     backends: frozenset[str] = frozenset()
     damage: Damage | None = None
@@ -122,7 +120,7 @@ class Judged:
 class Survey:
     """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedSnapshot, ...]
     tables: Mapping[str, pa.Table]
     damage: tuple[Damage, ...]
     inputs: tuple[InputUsed, ...]
@@ -170,20 +168,20 @@ def _judge(
     named: _NamedFiles | None,
     damage: Damage | None,
     check: bool,
-) -> Judged:
+) -> JudgedSnapshot:
     if folder.metadata is None or damage is not None or table is None or named is None:
-        verdict: Verdict = "no-metadata" if folder.metadata is None else "corrupt"
+        verdict: SnapshotVerdict = "no-metadata" if folder.metadata is None else "corrupt"
         if damage is not None:
             verdict = _DAMAGED.get(damage.id, "corrupt")
         kind = "Savepoint" if folder.savepoint else "Checkpoint"
-        return Judged(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
+        return JudgedSnapshot(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
     head = rows_of(table, "snapshot")[0]
     handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
     places = parser.places(folder.path, named.file)
-    flaws: list[Flaw] = []
+    flaws: list[SnapshotFlaw] = []
     for i in named.doubtful([place.size for place in places] if check else None):
         flaws += _flaws(parser, named.row(i), places[i], check)
-    return Judged(
+    return JudgedSnapshot(
         folder,
         _verdict(flaws),
         head["checkpoint"],
@@ -278,16 +276,16 @@ def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
     return inlined + (pc.sum(parts["bytes_max"]).as_py() or 0)
 
 
-def _flaws(parser: Snapshots, one: _Named, place: Place, check: bool) -> list[Flaw]:
+def _flaws(parser: Snapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:
     """What is wrong with a file, if anything is."""
     if not check:
-        return [Flaw(one.file, place.path, one.end, None, True)]
+        return [SnapshotFlaw(one.file, place.path, one.end, None, True)]
     if place.outside or place.size is None:
         named = parser.named(posixpath.basename(place.path))
         found = tuple(p.path for p in named if _fits(p.size, one) and p.path != place.path)
-        return [Flaw(one.file, place.path, one.end, None, place.outside, found)]
+        return [SnapshotFlaw(one.file, place.path, one.end, None, place.outside, found)]
     needed = one.low if place.size == one.end else one.end
-    return [] if _fits(place.size, one) else [Flaw(one.file, place.path, needed, place.size, False)]
+    return [] if _fits(place.size, one) else [SnapshotFlaw(one.file, place.path, needed, place.size, False)]
 
 
 def _fits(size: int | None, one: _Named) -> bool:
@@ -297,7 +295,7 @@ def _fits(size: int | None, one: _Named) -> bool:
     return size == one.end == one.low
 
 
-def _verdict(flaws: Iterable[Flaw]) -> Verdict:
+def _verdict(flaws: Iterable[SnapshotFlaw]) -> SnapshotVerdict:
     flaws = list(flaws)
     if any(not f.outside and f.size is None for f in flaws):
         return "missing-state-file"

@@ -14,7 +14,7 @@ from functools import cached_property
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import Range
-from cklog.inputs.stores import Entry, Restore, StoreLayout, Stores, Task
+from cklog.inputs.stores import OffersStores, StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset
@@ -28,7 +28,7 @@ from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
 class StoreRestores:
     """The analyses of state folders; `logs` are the brokers' logs, if they are at hand."""
 
-    def __init__(self, parser: Stores, logs: PartitionLogs | None, strict: bool) -> None:
+    def __init__(self, parser: OffersStores, logs: PartitionLogs | None, strict: bool) -> None:
         self._parser = parser
         self._logs = logs
         self._strict = strict
@@ -121,14 +121,14 @@ class StoreRestores:
         return answer(command, result, findings, self._inputs(), strict=self._strict, unrecoverable=nothing)
 
     @cached_property
-    def _read(self) -> tuple[list[Restore], list[Finding]]:
+    def _read(self) -> tuple[list[StoreRestore], list[Finding]]:
         """What every store reads again, and what is wrong."""
         if not self._layout.tasks:
             raise NotFound(
                 "no task's folder with stores is here", "PATH is state.dir, or the application's folder in it"
             )
         findings = [*self._layout.findings]
-        restores: list[tuple[Task, Restore, Entry | None]] = []
+        restores: list[tuple[StoreTask, StoreRestore, StoreOffset | None]] = []
         for task in self._layout.tasks:
             damaged = any(f.subject.rpartition("/")[0] == task.path.removeprefix(".") for f in findings)
             found, told = of_task(task, damaged)
@@ -140,14 +140,14 @@ class StoreRestores:
         return counted, [*findings, *more]
 
     def _counted(
-        self, logs: PartitionLogs, restores: list[tuple[Task, Restore, Entry | None]]
-    ) -> tuple[list[Restore], list[Finding]]:
+        self, logs: PartitionLogs, restores: list[tuple[StoreTask, StoreRestore, StoreOffset | None]]
+    ) -> tuple[list[StoreRestore], list[Finding]]:
         """The same with what the logs hold of each range."""
         known = {folder.name for folder in logs.layout.folders}
         partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
         findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
         findings += partition_findings(partitions.values())
-        rows: list[Restore] = []
+        rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
         for task, restore, entry in restores:
             p = partitions.get(restore.changelog)
@@ -186,7 +186,7 @@ def _refuse(question: Question) -> None:
         raise UsageError(f"{options}: a state folder holds one state of each store", "leave them out")
 
 
-def _line_entry(task: Task, restores: Iterable[Restore]) -> LineEntry:
+def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
     """At the lowest next offset of the stores that have one; initial if there is none."""
     starts = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
     if not starts:
@@ -194,13 +194,13 @@ def _line_entry(task: Task, restores: Iterable[Restore]) -> LineEntry:
     return LineEntry(task.operator, task.partition, min(starts), None, task.path, False, "stored")
 
 
-def _channel(restore: Restore) -> ReplayRange:
+def _channel(restore: StoreRestore) -> ReplayRange:
     start = restore.restore_from or 0
     end = max(start, restore.restore_to or 0)
     return ReplayRange(restore.changelog, start, end, restore.records, restore.bytes, restore.records is not None)
 
 
-def _checks(name: str, offset: int | None, restores: list[Restore], maximal: bool, tasks: set[str]) -> list[Check]:
+def _checks(name: str, offset: int | None, restores: list[StoreRestore], maximal: bool, tasks: set[str]) -> list[Check]:
     """Checks of one task's line."""
     if name not in tasks:
         raise NotFound(f"{name}: no such task", f"there are {', '.join(sorted(tasks))}")
@@ -219,7 +219,7 @@ def _checks(name: str, offset: int | None, restores: list[Restore], maximal: boo
     return checks
 
 
-def _reached(restores: Iterable[Restore]) -> bool | None:
+def _reached(restores: Iterable[StoreRestore]) -> bool | None:
     """Whether the logs hold all that stores need; None if there are none to tell."""
     ranges = [(r.restore_from, r.restore_to, r.records) for r in restores]
     if any(start is not None and end is not None and start > end for start, end, _ in ranges):
@@ -227,14 +227,14 @@ def _reached(restores: Iterable[Restore]) -> bool | None:
     return None if any(end is None or count is None for _, end, count in ranges) else True
 
 
-def _told(tasks: Iterable[Task]) -> str:
+def _told(tasks: Iterable[StoreTask]) -> str:
     listed = list(tasks)
     stores = sum(len(t.stores) for t in listed)
     names = ", ".join(sorted({task.application for task in listed}))
     return f"State of {names}: {many(len(listed), 'task')} with {many(stores, 'store')}."
 
 
-def _headline(restores: list[Restore], logged: bool) -> str:
+def _headline(restores: list[StoreRestore], logged: bool) -> str:
     whole = sum(r.start == "beginning" for r in restores)
     kept = len(restores) - whole
     lead = f"{kept} of {many(len(restores), 'store')} {_go(kept)} on from {_its(kept)} checkpoint"

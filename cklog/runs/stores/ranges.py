@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cklog.inputs.stores import GLOBAL, Entry, Restore, Task
+from cklog.inputs.stores import GLOBAL, StoreOffset, StoreRestore, StoreTask
 from cklog.model import Finding, Severity, Where
 
 _CHANGELOG = "-changelog"
 
 
-def of_task(task: Task, damaged: bool) -> tuple[list[tuple[Restore, Entry | None]], list[Finding]]:
+def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
     """What the stores of a task read again, by the task's own files, and what does not fit there."""
     sizes = dict(task.stores)
     if task.entries is None:
         missing = [] if damaged or not sizes else [_no_checkpoint(task)]
         return [(_whole(task, store, size), None) for store, size in task.stores], missing
-    found: list[tuple[Restore, Entry | None]] = []
+    found: list[tuple[StoreRestore, StoreOffset | None]] = []
     findings: list[Finding] = []
     named: set[str] = set()
     mine = [entry for entry in task.entries if task.group == GLOBAL or entry.partition == task.partition]
@@ -39,7 +39,7 @@ def of_task(task: Task, damaged: bool) -> tuple[list[tuple[Restore, Entry | None
     return found, findings
 
 
-def _store_of(task: Task, entry: Entry) -> str | None:
+def _store_of(task: StoreTask, entry: StoreOffset) -> str | None:
     """The store that a changelog's name ends with: the longest name there is."""
     if not entry.topic.endswith(_CHANGELOG):
         return None
@@ -48,24 +48,24 @@ def _store_of(task: Task, entry: Entry) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def _restore(task: Task, entry: Entry, store: str | None, size: int | None) -> Restore:
+def _restore(task: StoreTask, entry: StoreOffset, store: str | None, size: int | None) -> StoreRestore:
     """From behind the last applied record; the offset of a global store is the next one already."""
     if entry.offset is None:
-        return Restore(task.name, store, entry.name, "beginning", None, None, None, None, size)
+        return StoreRestore(task.name, store, entry.name, "beginning", None, None, None, None, size)
     start = entry.offset if task.group == GLOBAL else entry.offset + 1
-    return Restore(task.name, store, entry.name, "checkpoint", start, None, None, None, size)
+    return StoreRestore(task.name, store, entry.name, "checkpoint", start, None, None, None, size)
 
 
-def _whole(task: Task, store: str, size: int) -> Restore:
+def _whole(task: StoreTask, store: str, size: int) -> StoreRestore:
     """A store that begins anew; its changelog is named by the rule, unless a source topic serves as such."""
     lead = f"{task.application}-{task.topology}-" if task.topology else f"{task.application}-"
     name = "?" if task.group == GLOBAL else f"{lead}{store}{_CHANGELOG}-{task.partition}"
-    return Restore(task.name, store, name, "beginning", None, None, None, None, size)
+    return StoreRestore(task.name, store, name, "beginning", None, None, None, None, size)
 
 
 def fitted(
-    task: Task, restore: Restore, entry: Entry | None, log_start: int, log_end: int
-) -> tuple[Restore, list[Finding]]:
+    task: StoreTask, restore: StoreRestore, entry: StoreOffset | None, log_start: int, log_end: int
+) -> tuple[StoreRestore, list[Finding]]:
     """The range inside the log, which may have lost its beginning (retention) or its end (a broker's restart)."""
     start = restore.restore_from
     where = (Where(task.file, entry.at),) if entry is not None else ()
@@ -89,7 +89,7 @@ def fitted(
     return replace(restore, restore_to=log_end), []
 
 
-def _no_checkpoint(task: Task) -> Finding:
+def _no_checkpoint(task: StoreTask) -> Finding:
     told = (
         f"task {task.name} has stores and no {task.file}: they are restored from the beginning of their changelogs, "
         "and wiped first under exactly-once (which leaves no file in a crash); stores of Kafka Streams 4.3 and later "
@@ -98,7 +98,7 @@ def _no_checkpoint(task: Task) -> Finding:
     return Finding("no-store-checkpoint", "warning", task.path, told, (Where(task.file),))
 
 
-def _no_entry(task: Task, store: str) -> Finding:
+def _no_entry(task: StoreTask, store: str) -> Finding:
     told = (
         f"store {store} of task {task.name} has no entry in {task.file}: it is not logged, or restored from the "
         "beginning of its changelog (under exactly-once all stores of the task are wiped then)"
@@ -106,7 +106,7 @@ def _no_entry(task: Task, store: str) -> Finding:
     return Finding("store-without-entry", "warning", f"{task.path}/rocksdb/{store}", told, (Where(task.file),))
 
 
-def _foreign(task: Task, entry: Entry) -> Finding:
+def _foreign(task: StoreTask, entry: StoreOffset) -> Finding:
     told = (
         f"{task.file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
         "copied from another task?"
@@ -114,7 +114,7 @@ def _foreign(task: Task, entry: Entry) -> Finding:
     return Finding("corrupt-file", "error", task.file, told, (Where(task.file, entry.at),))
 
 
-def _no_store(task: Task, entry: Entry, why: str) -> Finding:
+def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
     told = (
         f"{task.file} has {entry.name} at offset {entry.offset}, and {why}: its store begins empty and is restored "
         "from that offset on only, without what came before. Delete the file before a restart"
@@ -122,7 +122,7 @@ def _no_store(task: Task, entry: Entry, why: str) -> Finding:
     return Finding("entry-without-store", "error", entry.name, told, (Where(task.file, entry.at),))
 
 
-def no_log(task: Task, restore: Restore) -> list[Finding]:
+def no_log(task: StoreTask, restore: StoreRestore) -> list[Finding]:
     """A changelog that is not there; whether it reaches as far as a store that goes on from it is not known then."""
     if restore.changelog == "?":
         return []
@@ -131,7 +131,7 @@ def no_log(task: Task, restore: Restore) -> list[Finding]:
     return [Finding("missing-changelog", severity, restore.changelog, told)]
 
 
-def emptied(task: Task, restore: Restore) -> list[Finding]:
+def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:
     """A changelog without a single record, though a store has some: `restore` as it was before it was `fitted`."""
     if restore.start == "checkpoint":
         why = f"a store of task {task.name} holds it to offset {restore.restore_from}"

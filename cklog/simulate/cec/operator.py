@@ -21,7 +21,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from cklog.policies.check_records import CHECK, I64, OPEN, RESULT, Ledger, Policy
+from cklog.arrays.types import Ints
+from cklog.policies.check_records import CHECK, OPEN, RESULT, CheckPolicy, Ledger
 from cklog.simulate.cec.tuples import Workload, draw
 
 RECORD_BYTES = 100
@@ -34,7 +35,7 @@ _TUPLES_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class OutputRecords:
     """Records of the output queue in log order, as columns of shape (records,).
 
     `number` tells the windows of a key apart: the how-manieth of its key (count windows), or its start in ms (time
@@ -42,30 +43,30 @@ class Records:
     """
 
     kind: NDArray[np.uint8]
-    key: I64
-    number: I64
-    ts: I64
-    open_windows: I64
-    total: I64
-    count: I64
-    input: I64
-    opened: I64
+    key: Ints
+    number: Ints
+    ts: Ints
+    open_windows: Ints
+    total: Ints
+    count: Ints
+    input: Ints
+    opened: Ints
 
     def __len__(self) -> int:
         return len(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RunStretch:
     """A stretch of the run: tuples `first`, `first` + 1, … with timestamps `ts`, and the records they made.
 
     Checks are a step without tuples. `pos` is the log position of the first record.
     """
 
     first: int
-    ts: I64
+    ts: Ints
     pos: int
-    records: Records
+    records: OutputRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Statistics:
     response_s: float | None
 
 
-class Aggregate:
+class OpenWindows:
     """The open windows of the operator, as arrays over keys; at most one window per key is open."""
 
     def __init__(self, workload: Workload) -> None:
@@ -101,10 +102,10 @@ class Aggregate:
         self._total = np.zeros(workload.keys, np.int64)  # sum in the open window
         self._opened = np.zeros(workload.keys, np.int64)  # ts of its open record
         self._start = 0  # of the open time windows, ms
-        self._open_keys: list[I64] = []  # with an open time window
+        self._open_keys: list[Ints] = []  # with an open time window
         self.open_windows = 0
 
-    def feed(self, keys: I64, prices: I64, ts: I64, first: int) -> Records:
+    def feed(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
         """Process tuples `first`, `first` + 1, …; the records they make."""
         size = self._workload.window_ms
         if size is None:
@@ -120,12 +121,12 @@ class Aggregate:
             self._open_keys.append(made[-1].key)  # all of them open records
         return _joined(made)
 
-    def footprints(self, keys: I64, ts: int, input: int) -> Records:
+    def footprints(self, keys: Ints, ts: int, input: int) -> OutputRecords:
         """Check records of open windows."""
         kind = np.full(len(keys), CHECK, np.uint8)
         return self._records(kind, keys, np.full(len(keys), ts), np.full(len(keys), input), self.open_windows)
 
-    def _close_all(self, ts: int, input: int) -> Records:
+    def _close_all(self, ts: int, input: int) -> OutputRecords:
         """The windows that tuple `input` finds past their end: closed in the order of their keys."""
         keys = np.sort(np.concatenate([np.zeros(0, np.int64), *self._open_keys]))
         kind, left = np.full(len(keys), RESULT, np.uint8), np.arange(len(keys))[::-1]
@@ -134,15 +135,15 @@ class Aggregate:
         self._open_keys, self.open_windows = [], 0
         return made
 
-    def _records(self, kind: NDArray[np.uint8], keys: I64, ts: I64, input: I64, left: I64 | int) -> Records:
+    def _records(self, kind: NDArray[np.uint8], keys: Ints, ts: Ints, input: Ints, left: Ints | int) -> OutputRecords:
         """Records of the windows of `keys` as they are now."""
         count, number = self._seen[keys], np.full(len(keys), self._start)
         if self._workload.count is not None:
             number, count = np.divmod(count, self._workload.count)
         open_windows = np.broadcast_to(left, len(keys))
-        return Records(kind, keys, number, ts, open_windows, self._total[keys], count, input, self._opened[keys])
+        return OutputRecords(kind, keys, number, ts, open_windows, self._total[keys], count, input, self._opened[keys])
 
-    def _tuples(self, keys: I64, prices: I64, ts: I64, first: int) -> Records:
+    def _tuples(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
         """Process tuples none of which finds a window past its end: columns first, then the rows that are records."""
         seen, total, opened = self._accumulate(keys, prices, ts)
         if self._workload.count is None:
@@ -158,9 +159,9 @@ class Aggregate:
         left = self.open_windows + np.cumsum(np.where(is_open, 1, -1))
         self.open_windows = int(left[-1]) if len(left) else self.open_windows
         columns = number, ts, left, total, before + 1, np.arange(first, first + len(keys)), opened
-        return Records(kind, keys[row], *(c if c is left else c[row] for c in columns))
+        return OutputRecords(kind, keys[row], *(c if c is left else c[row] for c in columns))
 
-    def _accumulate(self, keys: I64, prices: I64, ts: I64) -> tuple[I64, I64, I64]:
+    def _accumulate(self, keys: Ints, prices: Ints, ts: Ints) -> tuple[Ints, Ints, Ints]:
         """Per tuple, in order of arrival: tuples of its key before it, its window's sum with it, and its opening.
 
         Sorted by key, the tuples of one key are a run; where one of them opens a window a new run begins. Inside
@@ -194,16 +195,16 @@ class Simulation:
     The memory it takes is that of the keys and the extent, whatever the length of the run.
     """
 
-    def __init__(self, workload: Workload, policy: Policy) -> None:
+    def __init__(self, workload: Workload, policy: CheckPolicy) -> None:
         self._workload = workload
         self._policy = policy
-        self._aggregate = Aggregate(workload)
+        self._aggregate = OpenWindows(workload)
         self._ledger = Ledger()
         self._spent_ms = 0.0
         self._averages = _Averages(math.ceil(WARM * workload.tuples))
         self._done = 0
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[RunStretch]:
         """The run from its start, in log order."""
         period, tuples = 0, self._workload.tuples
         while self._done < tuples:
@@ -214,19 +215,19 @@ class Simulation:
             if due <= tuples:
                 yield self._round()
 
-    def _process(self, start: int, end: int) -> Step:
+    def _process(self, start: int, end: int) -> RunStretch:
         """Tuples from `start` to `end`."""
         ts = self._timestamps(np.arange(start, end))
         keys, prices = draw(self._workload, start, end)
         records = self._aggregate.feed(keys, prices, ts, start)
-        step = Step(start, ts, self._ledger.length, records)
+        step = RunStretch(start, ts, self._ledger.length, records)
         self._ledger.append(records.kind, records.key, records.input, records.ts)
         self._ledger.advance(end - 1, int(ts[-1]))
         self._averages.records(records)
         self._done = end
         return step
 
-    def _round(self) -> Step:
+    def _round(self) -> RunStretch:
         """The checks at the end of a period."""
         before, pos = self._figures(), self._ledger.length
         keys = self._ledger.check(self._policy)
@@ -234,14 +235,14 @@ class Simulation:
         records = self._aggregate.footprints(keys, self._ledger.time_ms, self._ledger.input)
         self._averages.records(records)
         self._averages.period(self._done, before, self._figures(), len(keys))
-        return Step(self._done, np.zeros(0, np.int64), pos, records)
+        return RunStretch(self._done, np.zeros(0, np.int64), pos, records)
 
     def _figures(self) -> tuple[int, int, int]:
         return self._ledger.open_windows, self._ledger.extent(), self._ledger.replay()
 
-    def _timestamps(self, inputs: I64) -> I64:
+    def _timestamps(self, inputs: Ints) -> Ints:
         at = inputs * (1000 / self._workload.rate) + self._spent_ms
-        ts: I64 = self._workload.start_ms + np.floor(at).astype(np.int64)
+        ts: Ints = self._workload.start_ms + np.floor(at).astype(np.int64)
         return ts
 
     def statistics(self) -> Statistics:
@@ -260,7 +261,7 @@ class _Averages:
         self._figures = np.zeros(3, np.int64)  # open windows, extent, replay; of two moments per period
         self._periods, self._checks, self._extent_max = 0, 0, 0
 
-    def records(self, records: Records) -> None:
+    def records(self, records: OutputRecords) -> None:
         self._kinds += np.bincount(records.kind, minlength=3)
         closed = (records.kind == RESULT) & (records.input >= self._warm)
         self._closed += int(np.count_nonzero(closed))
@@ -294,7 +295,7 @@ class _Averages:
         )
 
 
-def simulate(workload: Workload, policy: Policy) -> Statistics:
+def simulate(workload: Workload, policy: CheckPolicy) -> Statistics:
     """The figures of a run without keeping its log."""
     run = Simulation(workload, policy)
     for _ in run.steps():
@@ -302,5 +303,5 @@ def simulate(workload: Workload, policy: Policy) -> Statistics:
     return run.statistics()
 
 
-def _joined(parts: list[Records]) -> Records:
-    return Records(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Records)))
+def _joined(parts: list[OutputRecords]) -> OutputRecords:
+    return OutputRecords(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(OutputRecords)))

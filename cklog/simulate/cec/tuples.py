@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cklog.arrays.types import U64, Ints
 from cklog.errors import UsageError
-
-I64 = NDArray[np.int64]
-U64 = NDArray[np.uint64]
 
 MOST_PRICE = 100
 """Prices are 1, 2, … up to this."""
@@ -65,7 +62,7 @@ class Workload:
             raise UsageError(f"distribution {self.distribution} with exponent {self.zipf_exponent:g}")
 
 
-def draw(workload: Workload, start: int, end: int) -> tuple[I64, I64]:
+def draw(workload: Workload, start: int, end: int) -> tuple[Ints, Ints]:
     """Key and price of the tuples from number `start` to `end`, shape (end - start,) each."""
     hashes = splitmix64(workload.seed, start, end)
     prices = (_mixed(hashes) % np.uint64(MOST_PRICE)).astype(np.int64) + 1

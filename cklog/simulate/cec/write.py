@@ -13,11 +13,12 @@ from typing import Any, Literal, Protocol
 import crc32c
 import pyarrow as pa
 
+from cklog.arrays.types import Ints
 from cklog.errors import OutputError, UsageError
 from cklog.model import OUTPUTS, Answer
-from cklog.policies.check_records import CostBenefit, Policy
-from cklog.simulate.cec.operator import RECORD_BYTES, WARM, Records, Simulation, Statistics, Step
-from cklog.simulate.cec.tuples import I64, Workload
+from cklog.policies.check_records import CheckPolicy, CostBenefit
+from cklog.simulate.cec.operator import RECORD_BYTES, WARM, OutputRecords, RunStretch, Simulation, Statistics
+from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.files import PART_BYTES, LineParts, RowParts, refuse_encoding, require_empty, written_files
 
 Encoding = Literal["jsonl", "jsonl.gz", "jsonl.zst", "parquet"]
@@ -32,7 +33,7 @@ _COLUMNS = pa.schema(
 def write(
     folder: str | os.PathLike[str],
     workload: Workload,
-    policy: Policy,
+    policy: CheckPolicy,
     *,
     encoding: Encoding = "jsonl",
     part_bytes: int = PART_BYTES,
@@ -87,7 +88,7 @@ def _refuse(encoding: str, part_bytes: int, checksums: bool, crash_at: int | Non
         raise UsageError(f"a crash at tuple {crash_at} of {workload.tuples}")
 
 
-def _write_job(place: Path, workload: Workload, policy: Policy, crash_at: int | None) -> None:
+def _write_job(place: Path, workload: Workload, policy: CheckPolicy, crash_at: int | None) -> None:
     """The manifest of the run."""
     window = {"tuples": workload.count} if workload.count is not None else {"ms": workload.window_ms}
     job = {
@@ -103,7 +104,7 @@ def _write_job(place: Path, workload: Workload, policy: Policy, crash_at: int | 
     (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
 
 
-def described(workload: Workload, policy: Policy) -> dict[str, Any]:
+def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
     """All that a run depends on, as JSON."""
     if isinstance(policy, CostBenefit):
         name = "cost-benefit"
@@ -117,7 +118,7 @@ def described(workload: Workload, policy: Policy) -> dict[str, Any]:
     }
 
 
-def simulation_answer(folder: str, workload: Workload, policy: Policy, statistics: Statistics) -> Answer:
+def simulation_answer(folder: str, workload: Workload, policy: CheckPolicy, statistics: Statistics) -> Answer:
     """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,
@@ -129,14 +130,14 @@ def simulation_answer(folder: str, workload: Workload, policy: Policy, statistic
     return Answer("simulate", "ok", 0, (), (), result)
 
 
-def sweep_answer(workload: Workload, runs: Sequence[tuple[Policy, Statistics]]) -> Answer:
+def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer:
     """The answer about several settings on one workload."""
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
     return Answer("simulate-sweep", "ok", 0, (), (), result)
 
 
-def _write_steps(steps: Iterable[Step], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:
+def _write_steps(steps: Iterable[RunStretch], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:
     mark = "#" if workload.window_ms is None else "@"
     for step in steps:
         if len(step.records):
@@ -152,10 +153,10 @@ class _Queue(Protocol):
     def path(self) -> Path:
         """The newest part."""
 
-    def add_records(self, records: Records, pos: int, mark: str) -> None:
+    def add_records(self, records: OutputRecords, pos: int, mark: str) -> None:
         """Windows are called `k<key><mark><number>`."""
 
-    def add_emits(self, first: int, ts: I64) -> None:
+    def add_emits(self, first: int, ts: Ints) -> None:
         """One record per tuple, from number `first`."""
 
     def __enter__(self) -> _Queue: ...
@@ -167,10 +168,10 @@ def _queue(folder: Path, encoding: Encoding, part_bytes: int, checksums: bool) -
     folder.mkdir()
     if encoding == "parquet":
         return _Rows(folder, part_bytes)
-    return _Lines(folder, encoding, part_bytes, checksums)
+    return _JsonLines(folder, encoding, part_bytes, checksums)
 
 
-class _Lines:
+class _JsonLines:
     """Parts of JSON lines."""
 
     def __init__(self, folder: Path, encoding: str, part_bytes: int, checksums: bool) -> None:
@@ -180,7 +181,7 @@ class _Lines:
     def path(self) -> Path:
         return self._parts.path
 
-    def add_records(self, records: Records, pos: int, mark: str) -> None:
+    def add_records(self, records: OutputRecords, pos: int, mark: str) -> None:
         line = (
             f'{{"type":"%s","window":"k%d{mark}%d","ts":%d,"open_windows":%d,"state":{{"sum":%d,"count":%d}},'
             f'"input":%d,"pos":%d,"bytes":{RECORD_BYTES}'
@@ -190,7 +191,7 @@ class _Lines:
         rows = zip(_types(r), *(c.tolist() for c in columns), range(pos, pos + len(r)), strict=True)
         self._add([line % row for row in rows])
 
-    def add_emits(self, first: int, ts: I64) -> None:
+    def add_emits(self, first: int, ts: Ints) -> None:
         line = f'{{"type":"emit","ts":%d,"open_windows":0,"input":%d,"pos":%d,"bytes":{RECORD_BYTES}'
         self._add([line % (t, i, i) for i, t in enumerate(ts.tolist(), first)])
 
@@ -201,7 +202,7 @@ class _Lines:
         bodies.append("")
         self._parts.write("}\n".join(bodies).encode())
 
-    def __enter__(self) -> _Lines:
+    def __enter__(self) -> _JsonLines:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -218,7 +219,7 @@ class _Rows:
     def path(self) -> Path:
         return self._parts.path
 
-    def add_records(self, records: Records, pos: int, mark: str) -> None:
+    def add_records(self, records: OutputRecords, pos: int, mark: str) -> None:
         r = records
         windows = [f"k{key}{mark}{number}" for key, number in zip(r.key.tolist(), r.number.tolist(), strict=True)]
         pairs = zip(r.total.tolist(), r.count.tolist(), strict=True)
@@ -226,7 +227,7 @@ class _Rows:
         numbers = range(pos, pos + len(r))
         self._add([_types(r), windows, r.ts, r.open_windows, states, r.input, numbers, [RECORD_BYTES] * len(r)])
 
-    def add_emits(self, first: int, ts: I64) -> None:
+    def add_emits(self, first: int, ts: Ints) -> None:
         n = len(ts)
         numbers = range(first, first + n)
         self._add([["emit"] * n, [None] * n, ts, [0] * n, [None] * n, numbers, numbers, [RECORD_BYTES] * n])
@@ -244,7 +245,7 @@ class _Rows:
         self._parts.close()
 
 
-def _types(records: Records) -> list[str]:
+def _types(records: OutputRecords) -> list[str]:
     return [_WORDS[kind] for kind in records.kind.tolist()]
 
 

@@ -12,9 +12,9 @@ from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.lines.entries import is_domino
 from cklog.lines.fixpoint import recovery_line
-from cklog.simulate.dataflow.layout import Layout
-from cklog.simulate.dataflow.setting import Setting, Taken
-from cklog.simulate.dataflow.simulation import Dataflow
+from cklog.simulate.dataflow.layout import InstanceLayout
+from cklog.simulate.dataflow.setting import DataflowSetting, Taken
+from cklog.simulate.dataflow.simulation import DataflowRun
 from cklog.zigzag.intervals import useless
 
 
@@ -77,7 +77,7 @@ class Figures:
 class Journal:
     """The watermarks of every checkpoint, 8 bytes each."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: InstanceLayout) -> None:
         self._layout = layout
         self._times = [array("q") for _ in layout.subtasks]
         self._sent = [array("q") for _ in layout.subtasks]  # per checkpoint the channels of `Layout.out`
@@ -130,7 +130,7 @@ class Journal:
         return _starts([len(part) for part in parts]), np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def figures_of(setting: Setting, run: Dataflow, journal: Journal) -> Figures:
+def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> Figures:
     """The figures of a run that has ended."""
     history = journal.history()
     owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
@@ -166,12 +166,14 @@ def figures_of(setting: Setting, run: Dataflow, journal: Journal) -> Figures:
     )
 
 
-def _start(setting: Setting, history: History) -> Ints:
+def _start(setting: DataflowSetting, history: History) -> Ints:
     """The newest checkpoints that a restart may use: without message logs those of the last round that all took."""
     return np.full_like(history.newest, history.newest.min()) if setting.protocol == "coor" else history.newest
 
 
-def _operators(history: History, layout: Layout, journal: Journal, past: Ints, lost: Ints) -> list[OperatorFigures]:
+def _operators(
+    history: History, layout: InstanceLayout, journal: Journal, past: Ints, lost: Ints
+) -> list[OperatorFigures]:
     """One row per operator, in the order of the query."""
     names = np.array([subtask.operator for subtask in history.subtasks])
     found = []
@@ -193,7 +195,7 @@ def _operators(history: History, layout: Layout, journal: Journal, past: Ints, l
     return found
 
 
-def _edges(setting: Setting, run: Dataflow) -> list[EdgeFigures]:
+def _edges(setting: DataflowSetting, run: DataflowRun) -> list[EdgeFigures]:
     """One row per pair of operators with channels between them, in the order of the query."""
     messages: Counter[tuple[str, str]] = Counter()
     channels: Counter[tuple[str, str]] = Counter()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cklog.model import Channel, Subtask
-from cklog.simulate.dataflow.queries import Query
+from cklog.simulate.dataflow.queries import DataflowQuery
 
 
-class Layout:
+class InstanceLayout:
     """One instance of every operator on every worker: instance `operator * workers + worker`.
 
     Attributes
@@ -18,7 +18,7 @@ class Layout:
     out, into : by instance, its channels
     """
 
-    def __init__(self, query: Query, workers: int) -> None:
+    def __init__(self, query: DataflowQuery, workers: int) -> None:
         names = [operator.name for operator in query.operators]
         self.workers = workers
         self.operators = query.operators

@@ -23,7 +23,7 @@ COUNT_BYTES = 16
 """State per key of a count: the key and the number."""
 
 
-class Task(Protocol):
+class InstanceTask(Protocol):
     """What one instance of an operator does with its records; a source is given None."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
@@ -34,7 +34,7 @@ class Task(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class SimulatedOperator:
     """An operator with one instance on every worker.
 
     Attributes
@@ -57,7 +57,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DataflowQuery:
     """A pipeline: operators, upstream first.
 
     Attributes
@@ -69,7 +69,7 @@ class Query:
     """
 
     name: str
-    operators: tuple[Operator, ...]
+    operators: tuple[SimulatedOperator, ...]
     payload_bytes: int
     rate: float
     failure_s: float = 48.0
@@ -95,7 +95,7 @@ class Query:
                 return (*path, path[0])
         return ()
 
-    def task(self, operator: Operator, draws: Random, hot: float) -> Task:
+    def task(self, operator: SimulatedOperator, draws: Random, hot: float) -> InstanceTask:
         """What an instance of `operator` does, with its own random numbers; `hot` of its keys are the hot one."""
         if self.nodes:
             return _REACHABILITY[operator.name](draws, self.nodes)
@@ -125,7 +125,7 @@ class Keyed:
 class Relay:
     """An operator of which only matters how many records it passes on, and how large its state grows."""
 
-    def __init__(self, operator: Operator, draws: Random, payload_bytes: int) -> None:
+    def __init__(self, operator: SimulatedOperator, draws: Random, payload_bytes: int) -> None:
         self._passes = operator.passes if operator.to else 0.0
         self._holds = operator.holds
         self._draws = draws
@@ -172,7 +172,7 @@ _TUPLE_BYTES = 100
 """State per link or reached node of a join."""
 
 
-class Graph:
+class LinkGraph:
     """What the events do to a set of links, or of source nodes: mostly new ones, some of the old ones deleted."""
 
     def __init__(self, draws: Random, nodes: int) -> None:
@@ -197,7 +197,7 @@ class Graph:
         return 0
 
 
-class Links(Graph):
+class LinkEvents(LinkGraph):
     """Events on directed links: (NEW or GONE, "link", from, to), keyed by `from`."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
@@ -206,7 +206,7 @@ class Links(Graph):
         return ((start, (change, "link", start, end)),)
 
 
-class Sources(Graph):
+class Sources(LinkGraph):
     """Events on source nodes: (NEW or GONE, "reached", source, node, path), keyed by `node`, the source itself."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
@@ -287,8 +287,8 @@ class ReachProject(_Stateless):
         return ((end, (NEW, "reached", source, end, (*path, end))),)
 
 
-_REACHABILITY: dict[str, Callable[[Random, int], Task]] = {
-    "links": Links,
+_REACHABILITY: dict[str, Callable[[Random, int], InstanceTask]] = {
+    "links": LinkEvents,
     "sources": Sources,
     "join": ReachJoin,
     "select": ReachSelect,
@@ -296,46 +296,46 @@ _REACHABILITY: dict[str, Callable[[Random, int], Task]] = {
 }
 
 NEXMARK = {
-    "q1": Query(
+    "q1": DataflowQuery(
         "q1",
         (
-            Operator("bids", "source", to="map", share=1.0),
-            Operator("map", "map", to="sink"),
-            Operator("sink", "sink"),
+            SimulatedOperator("bids", "source", to="map", share=1.0),
+            SimulatedOperator("map", "map", to="sink"),
+            SimulatedOperator("sink", "sink"),
         ),
         payload_bytes=121,
         rate=100.0,
     ),
-    "q3": Query(
+    "q3": DataflowQuery(
         "q3",
         (
-            Operator("persons", "source", to="select", share=0.25),
-            Operator("auctions", "source", to="join", shuffled=True, share=0.75),
-            Operator("select", "filter", to="join", shuffled=True, passes=0.5),
-            Operator("join", "join", to="sink", passes=0.2, holds="all"),
-            Operator("sink", "sink"),
+            SimulatedOperator("persons", "source", to="select", share=0.25),
+            SimulatedOperator("auctions", "source", to="join", shuffled=True, share=0.75),
+            SimulatedOperator("select", "filter", to="join", shuffled=True, passes=0.5),
+            SimulatedOperator("join", "join", to="sink", passes=0.2, holds="all"),
+            SimulatedOperator("sink", "sink"),
         ),
         payload_bytes=169,
         rate=100.0,
     ),
-    "q8": Query(
+    "q8": DataflowQuery(
         "q8",
         (
-            Operator("persons", "source", to="select", share=0.25),
-            Operator("auctions", "source", to="join", shuffled=True, share=0.75),
-            Operator("select", "map", to="join", shuffled=True),
-            Operator("join", "window-join", holds="window"),
+            SimulatedOperator("persons", "source", to="select", share=0.25),
+            SimulatedOperator("auctions", "source", to="join", shuffled=True, share=0.75),
+            SimulatedOperator("select", "map", to="join", shuffled=True),
+            SimulatedOperator("join", "window-join", holds="window"),
         ),
         payload_bytes=160,
         rate=100.0,
         first_round_s=5.0,
     ),
-    "q12": Query(
+    "q12": DataflowQuery(
         "q12",
         (
-            Operator("bids", "source", to="map", share=1.0),
-            Operator("map", "map", to="count", shuffled=True),
-            Operator("count", "window-count", holds="counts"),
+            SimulatedOperator("bids", "source", to="map", share=1.0),
+            SimulatedOperator("map", "map", to="count", shuffled=True),
+            SimulatedOperator("count", "window-count", holds="counts"),
         ),
         payload_bytes=134,
         rate=100.0,
@@ -344,14 +344,14 @@ NEXMARK = {
 """NexMark queries. Persons and auctions come one to three, as its generator makes them; what Q3 selects and matches
 (half of the persons, one result for five records) is assumed."""
 
-CYCLIC = Query(
+CYCLIC = DataflowQuery(
     "reachability",
     (
-        Operator("links", "source", to="join", shuffled=True, share=0.8),
-        Operator("sources", "source", to="join", shuffled=True, share=0.2),
-        Operator("join", "join", to="select", passes=0.0, holds="all"),
-        Operator("select", "filter", to="project"),
-        Operator("project", "map", to="join", shuffled=True),
+        SimulatedOperator("links", "source", to="join", shuffled=True, share=0.8),
+        SimulatedOperator("sources", "source", to="join", shuffled=True, share=0.2),
+        SimulatedOperator("join", "join", to="select", passes=0.0, holds="all"),
+        SimulatedOperator("select", "filter", to="project"),
+        SimulatedOperator("project", "map", to="join", shuffled=True),
     ),
     payload_bytes=150,
     rate=20.0,

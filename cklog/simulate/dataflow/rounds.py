@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cklog.simulate.dataflow.layout import Layout
+from cklog.simulate.dataflow.layout import InstanceLayout
 
 
-class Rounds:
+class RoundInProgress:
     """The round in progress.
 
     Attributes
@@ -21,7 +21,7 @@ class Rounds:
     blocked : by instance, the channels whose marker has come, until all have
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: InstanceLayout) -> None:
         self.begun_us = 0
         self.blocked: list[set[int]] = [set() for _ in layout.subtasks]
         self._layout = layout

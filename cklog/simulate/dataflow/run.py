@@ -14,34 +14,34 @@ import pyarrow as pa
 from cklog.errors import OutputError
 from cklog.model import CHECKPOINTS, EVENTS, MESSAGES, Answer
 from cklog.simulate.dataflow.journal import Figures, Journal, figures_of
-from cklog.simulate.dataflow.layout import Layout
+from cklog.simulate.dataflow.layout import InstanceLayout
 from cklog.simulate.dataflow.protocols import carried_bytes
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
     MARKER_BYTES,
     METADATA_BYTES,
     METADATA_CHANNEL_BYTES,
-    Setting,
+    DataflowSetting,
     Taken,
 )
-from cklog.simulate.dataflow.simulation import Dataflow
-from cklog.simulate.files import PART_BYTES, Table, refuse_encoding, require_empty, written_files
+from cklog.simulate.dataflow.simulation import DataflowRun
+from cklog.simulate.files import PART_BYTES, RunTable, refuse_encoding, require_empty, written_files
 
 _CHECKPOINT_COLUMNS = pa.schema([f for f in CHECKPOINTS if f.name not in ("form", "parent", "uri", "status")])
 
 _EVENT_COLUMNS = pa.schema([f for f in EVENTS if f.name != "bytes"])
 
 
-def simulate(setting: Setting) -> Figures:
+def simulate(setting: DataflowSetting) -> Figures:
     """The figures of a run without keeping its log."""
-    layout = Layout(setting.query, setting.workers)
-    log = _Folder(layout, setting)
+    layout = InstanceLayout(setting.query, setting.workers)
+    log = _RunFolder(layout, setting)
     return _run(setting, layout, log)
 
 
 def write(
     folder: str | os.PathLike[str],
-    setting: Setting,
+    setting: DataflowSetting,
     *,
     encoding: str = "jsonl",
     part_bytes: int = PART_BYTES,
@@ -67,8 +67,8 @@ def write(
     """
     refuse_encoding(encoding, part_bytes)
     place = Path(folder)
-    layout = Layout(setting.query, setting.workers)
-    log = _Folder(layout, setting)
+    layout = InstanceLayout(setting.query, setting.workers)
+    log = _RunFolder(layout, setting)
     tables = {"checkpoints": _CHECKPOINT_COLUMNS}
     if channels and setting.protocol != "coor":
         tables["channels"] = MESSAGES
@@ -80,24 +80,24 @@ def write(
         _write_job(place, layout, setting)
         with ExitStack() as files:
             for name, schema in tables.items():
-                log.tables[name] = files.enter_context(Table(place / name, schema, encoding, part_bytes))
+                log.tables[name] = files.enter_context(RunTable(place / name, schema, encoding, part_bytes))
             return _run(setting, layout, log)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from None
 
 
-def _run(setting: Setting, layout: Layout, log: _Folder) -> Figures:
-    run = Dataflow(setting, layout, log)
+def _run(setting: DataflowSetting, layout: InstanceLayout, log: _RunFolder) -> Figures:
+    run = DataflowRun(setting, layout, log)
     run.run()
     return figures_of(setting, run, log.journal)
 
 
-class _Folder:
+class _RunFolder:
     """The records of a run: checkpoints for the figures, and all of them for the tables that there are."""
 
-    def __init__(self, layout: Layout, setting: Setting) -> None:
+    def __init__(self, layout: InstanceLayout, setting: DataflowSetting) -> None:
         self.journal = Journal(layout)
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, RunTable] = {}
         self._layout = layout
         self._payload = setting.query.payload_bytes
         self._carried = carried_bytes(setting.protocol, len(layout.subtasks))
@@ -128,7 +128,7 @@ class _Folder:
             self.tables["checkpoints"].add(_checkpoint_row(self._layout, taken))
 
 
-def _checkpoint_row(layout: Layout, taken: Taken) -> dict[str, Any]:
+def _checkpoint_row(layout: InstanceLayout, taken: Taken) -> dict[str, Any]:
     """A record of design section 3, without the members that do not apply."""
     operator, subtask = layout.subtasks[taken.instance]
     sent = {layout.channels[c]: seq for c, seq in zip(layout.out[taken.instance], taken.sent, strict=True)}
@@ -150,7 +150,7 @@ def _checkpoint_row(layout: Layout, taken: Taken) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _write_job(place: Path, layout: Layout, setting: Setting) -> None:
+def _write_job(place: Path, layout: InstanceLayout, setting: DataflowSetting) -> None:
     """The manifest of the run."""
     job = {
         "job": f"simulated-{setting.query.name}",
@@ -162,7 +162,7 @@ def _write_job(place: Path, layout: Layout, setting: Setting) -> None:
     (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
 
 
-def described(setting: Setting) -> dict[str, Any]:
+def described(setting: DataflowSetting) -> dict[str, Any]:
     """All that a run depends on, as JSON."""
     instances = setting.workers * len(setting.query.operators)
     return {
@@ -178,7 +178,7 @@ def described(setting: Setting) -> dict[str, Any]:
     }
 
 
-def dataflow_answer(folder: str, setting: Setting, figures: Figures) -> Answer:
+def dataflow_answer(folder: str, setting: DataflowSetting, figures: Figures) -> Answer:
     """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cklog.errors import UsageError
-from cklog.simulate.dataflow.queries import Query
+from cklog.simulate.dataflow.queries import DataflowQuery
 
 SECOND = 1_000_000
 """In microseconds, the simulator's unit of time."""
@@ -25,7 +25,7 @@ PROTOCOLS = ("unc", "cic-hmnr", "cic-bcs", "coor")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DataflowSetting:
     """All that a run depends on. The defaults are the paper's where it has them.
 
     Parameters
@@ -43,7 +43,7 @@ class Setting:
     start_ms : of the deployment, since the epoch
     """
 
-    query: Query
+    query: DataflowQuery
     protocol: str
     workers: int
     rate: float
@@ -87,7 +87,7 @@ class Setting:
         return round(self.load * SECOND / (self.rate * self.query.handled()))
 
 
-def _refuse_cycle(query: Query) -> None:
+def _refuse_cycle(query: DataflowQuery) -> None:
     cycle = query.cycle()
     if not cycle:
         return
@@ -120,7 +120,7 @@ class Taken:
     offset: int | None
 
 
-class Log(Protocol):
+class RunLog(Protocol):
     """Where a run is written to as it goes; times in milliseconds since the epoch."""
 
     def message(self, channel: int, seq: int, time: int) -> None:

@@ -21,18 +21,18 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from cklog.simulate.dataflow.layout import Layout
+from cklog.simulate.dataflow.layout import InstanceLayout
 from cklog.simulate.dataflow.protocols import carried_bytes, rules_of
-from cklog.simulate.dataflow.queries import Task
-from cklog.simulate.dataflow.rounds import Rounds
+from cklog.simulate.dataflow.queries import InstanceTask
+from cklog.simulate.dataflow.rounds import RoundInProgress
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
     MARKER_BYTES,
     METADATA_BYTES,
     METADATA_CHANNEL_BYTES,
     SECOND,
-    Log,
-    Setting,
+    DataflowSetting,
+    RunLog,
     Taken,
     Traffic,
 )
@@ -68,7 +68,7 @@ class _Reader:
         return round(self._mean_us * (0.5 + self._draws.random()))
 
 
-class Dataflow:
+class DataflowRun:
     """One run: `run` it once, then read the rest.
 
     Memory: per channel its watermarks and what is on its way; the state of the query's tasks; no history.
@@ -80,7 +80,7 @@ class Dataflow:
     round_us : how long each complete one took, from its beginning until the coordinator knew of its end
     """
 
-    def __init__(self, setting: Setting, layout: Layout, log: Log) -> None:
+    def __init__(self, setting: DataflowSetting, layout: InstanceLayout, log: RunLog) -> None:
         self._setting = setting
         self._log = log
         self.layout = layout
@@ -93,7 +93,7 @@ class Dataflow:
         self._taken = [0] * instances
         self._read = [0] * instances
         self._rules = rules_of(setting.protocol, instances)
-        self._rounds = Rounds(self.layout)
+        self._rounds = RoundInProgress(self.layout)
         self._heard: list[Any] = [None] * len(self.sent)  # what the last message of each channel carried
         self._arrival = [0] * len(self.sent)  # of the last message of each channel
         self._tasks = [self._task(i) for i in range(instances)]
@@ -107,7 +107,7 @@ class Dataflow:
         self._delay_us, self._jitter_us = setting.delay_ms * 1000, setting.jitter_ms * 1000
         self._end = round(setting.failure_s * SECOND)
 
-    def _task(self, instance: int) -> Task:
+    def _task(self, instance: int) -> InstanceTask:
         setting = self._setting
         draws = Random(f"{setting.seed}/task/{self.layout.subtasks[instance]}")
         return setting.query.task(setting.query.operators[instance // setting.workers], draws, setting.hot_items)

@@ -13,7 +13,7 @@ from typing import Any
 
 from cklog.errors import UsageError
 from cklog.impact.model import Operator, RecoveryClass, Window
-from cklog.simulate.odysseus.query import Element, Query, Result, Running, in_time_order
+from cklog.simulate.odysseus.query import Element, OdysseusQuery, Result, Running, in_time_order
 
 FIGURE = (5, 6, 5, 7, 5, 4, 3, 7, 5)
 """The stream `in` of the paper's Figures 1 and 3."""
@@ -48,7 +48,7 @@ class Crashed:
     `truth` : results of the run without failure; `starts` : of windows, as logged; `sent` : by output, before the crash
     """
 
-    query: Query
+    query: OdysseusQuery
     elements: tuple[Element, ...]
     how: Crash
     truth: tuple[Result, ...]
@@ -58,7 +58,7 @@ class Crashed:
     sent: dict[str, Sent]
 
 
-def run(query: Query, elements: Iterable[Element], how: Crash) -> Crashed:
+def run(query: OdysseusQuery, elements: Iterable[Element], how: Crash) -> Crashed:
     """Run a query without failure, and with a crash and a recovery."""
     if not how.checkpoint <= how.crash < how.restart:
         raise UsageError(f"a checkpoint at {how.checkpoint} ms, a crash at {how.crash}, a restart at {how.restart}")
@@ -104,7 +104,7 @@ def newer_results(results: Iterable[Result], sent: dict[str, Sent]) -> Iterable[
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class OutputTally:
     """How an output fared, counted from its results: see `cklog.impact.model.OutputImpact`."""
 
     output: str
@@ -114,7 +114,7 @@ class Tally:
     doubled: int
 
 
-def tally(crashed: Crashed) -> list[Tally]:
+def tally(crashed: Crashed) -> list[OutputTally]:
     """Compare the results with those of the run without failure, time by time."""
     found = []
     for output in crashed.query.outputs:
@@ -126,12 +126,12 @@ def tally(crashed: Crashed) -> list[Tally]:
         missing = sum(len(v) for t, v in truth.items() if t not in before and t not in after)
         wrong = sum(len(v) for t, v in after.items() if v != truth.get(t))
         doubled = sum(len(v) for t, v in after.items() if t in before)
-        found.append(Tally(output, sent, missing, wrong, doubled))
+        found.append(OutputTally(output, sent, missing, wrong, doubled))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class OutputAtTime:
     """What an output has for one time: its last result (None: none) and how many there are, before and after."""
 
     time: int
@@ -139,12 +139,12 @@ class Moment:
     results: int
 
 
-def over_time(crashed: Crashed, output: str, most: int) -> list[Moment]:
+def over_time(crashed: Crashed, output: str, most: int) -> list[OutputAtTime]:
     """At most so many moments of a run, evenly among the times of its elements (the paper's Figures 4 and 5)."""
     found = _by_time(r for r in (*crashed.before, *crashed.after) if r.output == output)
     times = sorted({element.time for element in crashed.elements})
     step = max(-(-len(times) // most), 1)
-    return [Moment(t, found[t][-1] if t in found else None, len(found.get(t, ()))) for t in times[::step]]
+    return [OutputAtTime(t, found[t][-1] if t in found else None, len(found.get(t, ()))) for t in times[::step]]
 
 
 def _by_time(results: Iterable[Result]) -> dict[int, list[Any]]:
@@ -154,16 +154,16 @@ def _by_time(results: Iterable[Result]) -> dict[int, list[Any]]:
     return found
 
 
-def counting_query(size: int, slide: int) -> Query:
+def counting_query(size: int, slide: int) -> OdysseusQuery:
     """The paper's evaluation (section 6.1): how many elements are in the last `size` ms."""
     operators = (
         Operator("in", "source"),
         Operator("count", "aggregate", ("in",), (Window("time", size, slide),), query="count"),
     )
-    return Query(operators, {"count": "count"})
+    return OdysseusQuery(operators, {"count": "count"})
 
 
-def figure_query(aligned: bool | None = None) -> Query:
+def figure_query(aligned: bool | None = None) -> OdysseusQuery:
     """Figures 1 and 3: a filter, a sliding and a tumbling sum of two elements.
 
     `aligned` None: windows of elements, as drawn; else of two seconds with an element each second, as in the text of
@@ -180,7 +180,7 @@ def figure_query(aligned: bool | None = None) -> Query:
         Operator("out2", "aggregate", ("in",), (sliding,)),
         Operator("out3", "aggregate", ("in",), (tumbling,)),
     )
-    return Query(operators, {"out1": _less_than_six, "out2": "sum", "out3": "sum"})
+    return OdysseusQuery(operators, {"out1": _less_than_six, "out2": "sum", "out3": "sum"})
 
 
 def _less_than_six(value: int) -> bool:

@@ -17,9 +17,9 @@ from cklog.errors import OutputError
 from cklog.impact.model import Operator, Window
 from cklog.model import CHECKPOINTS, MESSAGES, OUTPUTS, Answer
 from cklog.model.system import SYSTEM
-from cklog.simulate.files import PART_BYTES, Table, refuse_encoding, require_empty, written_files
+from cklog.simulate.files import PART_BYTES, RunTable, refuse_encoding, require_empty, written_files
 from cklog.simulate.odysseus.crash import Crashed, over_time, tally
-from cklog.simulate.odysseus.query import Query, Result
+from cklog.simulate.odysseus.query import OdysseusQuery, Result
 
 _MOMENTS = 480
 """A curve over time has at most so many points."""
@@ -53,7 +53,7 @@ def write(
 
 
 def _write_table(place: Path, schema: Any, encoding: str, rows: Iterable[dict[str, Any]]) -> None:
-    with Table(place, schema, encoding, PART_BYTES) as table:
+    with RunTable(place, schema, encoding, PART_BYTES) as table:
         for row in rows:
             table.add(row)
 
@@ -71,7 +71,7 @@ def _job(crashed: Crashed, period: int | None, interval: int) -> dict[str, Any]:
     }
 
 
-def _operator(operator: Operator, query: Query, period: int | None) -> dict[str, Any]:
+def _operator(operator: Operator, query: OdysseusQuery, period: int | None) -> dict[str, Any]:
     row: dict[str, Any] = {"name": operator.name, "parallelism": 1, "kind": operator.kind}
     if not operator.inputs:
         return row | ({} if period is None else {"period_ms": period, "start_ms": 0})
@@ -112,7 +112,7 @@ def _first_run(crashed: Crashed) -> Iterable[dict[str, Any]]:
         yield {"event": "element-sent", "operator": name, "ts": sent.time, "equal": sent.equal, "time": sent.time}
 
 
-def _installed(query: Query, time: int) -> Iterable[dict[str, Any]]:
+def _installed(query: OdysseusQuery, time: int) -> Iterable[dict[str, Any]]:
     names = {o.name: o.query or o.name for o in query.operators}
     for output in query.outputs:
         yield {"event": "sink-connected", "operator": output, "time": time}

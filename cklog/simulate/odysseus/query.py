@@ -21,7 +21,7 @@ _COUNT, _SUM = "count", "sum"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class OdysseusQuery:
     """Operators, inputs first, with what they compute.
 
     `functions` : of a filter the condition, of a map the mapping, of a window what becomes of its values: "count",
@@ -67,7 +67,7 @@ class Result:
 class Running:
     """A query that takes elements; `starts` are window alignments by operator that it is to keep."""
 
-    def __init__(self, query: Query, starts: Mapping[str, int] | None = None) -> None:
+    def __init__(self, query: OdysseusQuery, starts: Mapping[str, int] | None = None) -> None:
         self._query = query
         kept, functions = starts or {}, query.functions
         self._nodes = {o.name: _node(o, functions.get(o.name), kept.get(o.name)) for o in query.operators}

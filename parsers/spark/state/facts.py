@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from cklog.model import Finding, Severity, Where
 from cklog.parsers.spark.batches import Fact
-from cklog.parsers.spark.metadata_log import Read
-from cklog.parsers.spark.state.line import UNSURE, Broken, Judged, State
-from cklog.parsers.spark.state.listing import OperatorMetadata, Stores
+from cklog.parsers.spark.metadata_log import FileRead
+from cklog.parsers.spark.state.line import UNSURE, Broken, JudgedState, State
+from cklog.parsers.spark.state.listing import OperatorMetadata, StateStores
 
 _EXAMPLES = 3
 _PLACES = 8
@@ -20,7 +20,7 @@ _PASSED = (
 _NOT_NEEDED = "A restart does not read it; no batch whose state stands on it is a target to go back to."
 
 
-def state_facts(state: State, judged: Judged) -> list[Fact]:
+def state_facts(state: State, judged: JudgedState) -> list[Fact]:
     """What is wrong with the state: what stops a restart, what it passes over, and what cannot be told."""
     facts = [] if state.stores.by_path else list(_no_folder(state))
     facts += _broken(state, judged)
@@ -38,7 +38,7 @@ def _warned(id: str, subject: str, message: str, where: tuple[Where, ...] = ()) 
     return Fact(Finding(id, "warning", subject, message, where or (Where(subject),)))
 
 
-def _broken(state: State, judged: Judged) -> Iterator[Fact]:
+def _broken(state: State, judged: JudgedState) -> Iterator[Fact]:
     """What stops a restart; one finding an operator and kind of damage."""
     groups: dict[tuple[str, str], list[Broken]] = {}
     for link in judged.broken:
@@ -48,7 +48,7 @@ def _broken(state: State, judged: Judged) -> Iterator[Fact]:
         yield Fact(_broken_finding(state, judged, id, links, then), id not in UNSURE)
 
 
-def _unjudged(state: State, judged: Judged) -> Iterator[Fact]:
+def _unjudged(state: State, judged: JudgedState) -> Iterator[Fact]:
     if judged.unjudged:
         folder = state.stores.folder
         message = (
@@ -64,7 +64,7 @@ def _unjudged(state: State, judged: Judged) -> Iterator[Fact]:
         yield _warned("unjudged-state", unproved[0], message, tuple(map(Where, unproved[:_PLACES])))
 
 
-def _then(judged: Judged) -> str:
+def _then(judged: JudgedState) -> str:
     if judged.batch < 0:
         back = "no other batch is left whose state can be loaded"
     else:
@@ -72,7 +72,7 @@ def _then(judged: Judged) -> str:
     return f"The restart fails. Put it back from a backup, {back}."
 
 
-def _broken_finding(state: State, judged: Judged, id: str, links: list[Broken], then: str) -> Finding:
+def _broken_finding(state: State, judged: JudgedState, id: str, links: list[Broken], then: str) -> Finding:
     """One finding an operator and kind of damage."""
     first = links[0]
     name = state.stores.names.get(first.chain.operator)
@@ -100,7 +100,7 @@ def _no_folder(state: State) -> Iterator[Fact]:
         yield _warned("missing-state-file", folder, message)
 
 
-def _metadata_facts(stores: Stores, operator: str, metadata: Read[OperatorMetadata] | None) -> Iterator[Fact]:
+def _metadata_facts(stores: StateStores, operator: str, metadata: FileRead[OperatorMetadata] | None) -> Iterator[Fact]:
     """Metadata and schemas of an operator that are not there or cannot be read: a restart goes on without them."""
     folder = f"{stores.folder}/{operator}"
     then = "A restart goes on without it; how many partitions the operator has was taken from the settings and folders."
@@ -132,7 +132,7 @@ def _is_schema(path: str) -> bool:
     return path.endswith("/_metadata/schema") or "/_stateSchema/" in path
 
 
-def state_notes(state: State, judged: Judged) -> Iterator[str]:
+def state_notes(state: State, judged: JudgedState) -> Iterator[str]:
     """What was judged, and what not."""
     if not state.stores.by_path:
         yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
@@ -147,7 +147,7 @@ def state_notes(state: State, judged: Judged) -> Iterator[str]:
         yield f"The state's schema is stored by its absolute path, {schemas[0]}: a restart needs it there."
 
 
-def chain_note(judged: Judged) -> str:
+def chain_note(judged: JudgedState) -> str:
     """What the numbers of versions mean in batches."""
     lead = "Numbers are versions of state: version V is the state after batch V - 1."
     if judged.unjudged:

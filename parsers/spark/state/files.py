@@ -23,11 +23,11 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, Flaw
-from cklog.parsers.spark.state.listing import StateFile
+from cklog.parsers.spark.metadata_log import Damaged, FileFlaw
+from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
 from cklog.parsers.spark.state.zip_snapshots import parts_of
-from cklog.storage import READ_LIMIT, Entry, Root, open_file
+from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
 
 _CHUNK_BYTES = 4 << 20
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -43,33 +43,33 @@ _SUM_BYTES = 4
 class Content:
     """What reading a state file told. `size`: with the files that it names; `lineage`: version → id."""
 
-    flaw: Flaw | None
+    flaw: FileFlaw | None
     size: int
     lineage: dict[int, str] = field(default_factory=dict)
     has_families: bool = False  # a changelog of a store with column families
     proved: bool = True  # False: it is there, but nothing proves its bytes
 
 
-class Contents:
+class StateContents:
     """State files, each read once."""
 
-    def __init__(self, root: Root, by_path: Mapping[str, Entry], codec: str) -> None:
+    def __init__(self, root: Root, by_path: Mapping[str, FileEntry], codec: str) -> None:
         self._root, self._by_path, self._codec = root, by_path, codec
         self._known: dict[str, Content] = {}
-        self._parts: dict[str, Flaw | None] = {}
+        self._parts: dict[str, FileFlaw | None] = {}
 
-    def of(self, file: StateFile) -> Content:
+    def of(self, file: StoredVersion) -> Content:
         """What is known of a file, read now unless it was before."""
         path = file.entry.path
         if path not in self._known:
             self._known[path] = self._read(file.entry)
         return self._known[path]
 
-    def known(self, file: StateFile) -> Content | None:
+    def known(self, file: StoredVersion) -> Content | None:
         """What reading it told, if it was read."""
         return self._known.get(file.entry.path)
 
-    def flaws(self) -> list[tuple[str, Flaw]]:
+    def flaws(self) -> list[tuple[str, FileFlaw]]:
         """Files read so far that cannot be used, by path."""
         return [(path, content.flaw) for path, content in sorted(self._known.items()) if content.flaw is not None]
 
@@ -77,7 +77,7 @@ class Contents:
         """Files read so far whose bytes nothing proves."""
         return sorted(path for path, content in self._known.items() if not content.proved)
 
-    def _read(self, entry: Entry) -> Content:
+    def _read(self, entry: FileEntry) -> Content:
         try:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
@@ -86,9 +86,9 @@ class Contents:
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
-            return Content(Flaw("unreadable-file", None, type(error).__name__), entry.size)
+            return Content(FileFlaw("unreadable-file", None, type(error).__name__), entry.size)
 
-    def _verify(self, entry: Entry) -> bool:
+    def _verify(self, entry: FileEntry) -> bool:
         """Whether a checksum file proves it; raises `Damaged` if that refutes it."""
         side = self._by_path.get(hadoop_crc.sidecar_of(entry.path))
         if side is None:
@@ -109,7 +109,7 @@ class Contents:
             raise Damaged("corrupt-file", at, f"{entry.size} bytes were listed, {at} could be read")
         return True
 
-    def _chunks(self, entry: Entry) -> Iterator[bytes]:
+    def _chunks(self, entry: FileEntry) -> Iterator[bytes]:
         if entry.size <= READ_LIMIT:
             yield self._root.read(entry.path)
             return
@@ -117,7 +117,7 @@ class Contents:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
 
-    def _snapshot(self, entry: Entry) -> Content:
+    def _snapshot(self, entry: FileEntry) -> Content:
         if entry.size > READ_LIMIT:
             raise Damaged("oversized-file", None, f"{entry.size} bytes, more than is read")
         parts = parts_of(self._root.read(entry.path))
@@ -130,22 +130,22 @@ class Contents:
                 return Content(flaw, size)
         return Content(None, size)
 
-    def _part(self, path: str, size: int) -> Flaw | None:
+    def _part(self, path: str, size: int) -> FileFlaw | None:
         """What is wrong with a file that a snapshot needs; several snapshots share it."""
         there = self._by_path.get(path)
         if there is None:
-            return Flaw("missing-state-file", None, f"{path}, which it names, is missing")
+            return FileFlaw("missing-state-file", None, f"{path}, which it names, is missing")
         if there.size != size:
-            return Flaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
+            return FileFlaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
         if path not in self._parts:
             self._parts[path] = None
             try:
                 self._verify(there)
             except Damaged as damaged:
-                self._parts[path] = Flaw("checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}")
+                self._parts[path] = FileFlaw("checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}")
         return self._parts[path]
 
-    def _stream(self, entry: Entry, summed: bool) -> Content:
+    def _stream(self, entry: FileEntry, summed: bool) -> Content:
         plain = self._plain(entry, prove=not summed)
         if plain is None:
             return Content(None, entry.size, proved=summed)
@@ -155,7 +155,7 @@ class Contents:
             _ends(head, plain, b"\0" if version in _OF_FAMILIES else _END)
         return Content(None, entry.size, lineage, version in _OF_FAMILIES)
 
-    def _plain(self, entry: Entry, prove: bool) -> Iterator[bytes] | None:
+    def _plain(self, entry: FileEntry, prove: bool) -> Iterator[bytes] | None:
         """The decompressed stream, by its first bytes; None: of a codec that cannot be read here."""
         magic = self._root.read(entry.path, len(MAGIC))
         if magic == MAGIC:

@@ -17,10 +17,10 @@ import pyarrow as pa
 from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.model import InputUsed
-from cklog.parsers.spark.batches import Batches
-from cklog.parsers.spark.state.files import Contents
-from cklog.parsers.spark.state.listing import StateFile, Stores, list_stores
-from cklog.storage import Entry, Root
+from cklog.parsers.spark.batches import MetadataLogs
+from cklog.parsers.spark.state.files import StateContents
+from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores
+from cklog.storage import FileEntry, Root
 
 UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
 """Flaws of files that Spark may well be able to read."""
@@ -38,7 +38,7 @@ class Broken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedState:
     """To which batch every store can go back.
 
     Attributes
@@ -58,7 +58,7 @@ class Judged:
 class State:
     """All state stores as of one line of batches; a restart after the newest commit loads version `needed`."""
 
-    def __init__(self, root: Root, entries: Iterable[Entry], found: Batches) -> None:
+    def __init__(self, root: Root, entries: Iterable[FileEntry], found: MetadataLogs) -> None:
         self._found = found
         self.needed = found.c + 1
         newest = next((read.value for _, read in sorted(found.offsets.items(), reverse=True) if read.value), None)
@@ -66,20 +66,22 @@ class State:
         self.watermark = newest.watermark or 0 if newest is not None else 0
         self._ids = {n + 1: read.value.ids for n, read in found.commits.items() if read.value is not None}
         operators = {operator for ids in self._ids.values() for operator in ids}
-        self.stores: Stores = list_stores(root, entries, f"{found.prefix}state", conf, operators)
-        self.contents = Contents(root, self.stores.by_path, str(conf.get(_CODEC, "")))
+        self.stores: StateStores = list_stores(root, entries, f"{found.prefix}state", conf, operators)
+        self.contents = StateContents(root, self.stores.by_path, str(conf.get(_CODEC, "")))
         self._chosen = {chain: self._choose(chain) for chain in self.stores.files}
 
-    def judge(self) -> Judged:
+    def judge(self) -> JudgedState:
         """Go back as far as needed, reading what a restart there would read."""
         if self.stores.words is None and self.stores.by_path:
             named = self.stores.provider or "no offsets file names it, and its files are not of one kind"
-            return Judged(self._found.c, self.needed, (), f"the provider of the state stores is not known: {named}")
+            return JudgedState(
+                self._found.c, self.needed, (), f"the provider of the state stores is not known: {named}"
+            )
         chains = self._read_for(self._found.c)
         broken = tuple(self._broken(chains))
         batch = self._found.c if not broken else self._newest(chains)
         unsure = sorted({link.path for link in broken if link.id in UNSURE})
-        return Judged(batch, self.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
+        return JudgedState(batch, self.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
 
     def read_all(self) -> None:
         """Read every file that counts."""
@@ -122,9 +124,9 @@ class State:
         size = sum(file.entry.size for file in files)
         return (InputUsed(self.stores.folder, format, size, len(files)),) if self.stores.by_path else ()
 
-    def _choose(self, chain: ChainName) -> dict[int, list[StateFile]]:
+    def _choose(self, chain: ChainName) -> dict[int, list[StoredVersion]]:
         """The files of each version up to the needed one; with ids, those of the id that its commit names."""
-        chosen: dict[int, list[StateFile]] = {}
+        chosen: dict[int, list[StoredVersion]] = {}
         for version, files in sorted(self.stores.files[chain].items(), reverse=True):
             if version <= self.needed:
                 ids = self._ids_of(chain, version, files, chosen)
@@ -133,7 +135,7 @@ class State:
         return chosen
 
     def _ids_of(
-        self, chain: ChainName, version: int, files: Sequence[StateFile], chosen: dict[int, list[StateFile]]
+        self, chain: ChainName, version: int, files: Sequence[StoredVersion], chosen: dict[int, list[StoredVersion]]
     ) -> frozenset[str]:
         """The ids that count, "" before state checkpoint format 2."""
         if version in self._ids:
@@ -169,7 +171,7 @@ class State:
         files = self._chosen[chain].get(version, ())
         return any(file.form == "base" and self._flaw(chain, file) is None for file in files)
 
-    def _flaw(self, chain: ChainName, file: StateFile) -> str | None:
+    def _flaw(self, chain: ChainName, file: StoredVersion) -> str | None:
         content = self.contents.known(file)
         if content is None:
             return None
@@ -206,12 +208,12 @@ class State:
             if not any(told):
                 return chains
 
-    def _tells(self, file: StateFile) -> bool:
+    def _tells(self, file: StoredVersion) -> bool:
         """Read a file: whether the chains may now look different."""
         content = self.contents.of(file)
         return content.flaw is not None or bool(content.lineage) or content.has_families
 
-    def _files(self) -> Iterator[StateFile]:
+    def _files(self) -> Iterator[StoredVersion]:
         return (file for versions in self._chosen.values() for files in versions.values() for file in files)
 
     def _newest(self, chains: Chains) -> int:

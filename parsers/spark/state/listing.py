@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, Read, read
-from cklog.storage import Entry, Root
+from cklog.parsers.spark.metadata_log import Damaged, FileRead, read
+from cklog.storage import FileEntry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _FILE = re.compile(rf"{_NUMBER}/{_NUMBER}/(?:([^/]+)/)?{_NUMBER}(?:_([^/.]+))?\.(delta|snapshot|changelog|zip)")
@@ -36,13 +36,13 @@ MOST_PARTITIONS = 100_000
 _MOST_STORES = 1 << 20  # that are looked for, whatever the metadata of hostile operators says
 
 
-class StateFile(NamedTuple):
+class StoredVersion(NamedTuple):
     """A stored version of one store; `id` "" before state checkpoint format 2."""
 
     version: int
     id: str
     form: str
-    entry: Entry
+    entry: FileEntry
 
 
 class OperatorMetadata(NamedTuple):
@@ -54,7 +54,7 @@ class OperatorMetadata(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
+class StateStores:
     """All state stores of a checkpoint.
 
     Attributes
@@ -69,12 +69,12 @@ class Stores:
     """
 
     folder: str
-    files: dict[ChainName, dict[int, list[StateFile]]]
+    files: dict[ChainName, dict[int, list[StoredVersion]]]
     words: tuple[str, str] | None
     provider: str
     names: dict[str, str] = field(default_factory=dict)
-    reads: dict[str, Read[OperatorMetadata] | None] = field(default_factory=dict)
-    by_path: dict[str, Entry] = field(default_factory=dict)
+    reads: dict[str, FileRead[OperatorMetadata] | None] = field(default_factory=dict)
+    by_path: dict[str, FileEntry] = field(default_factory=dict)
 
     def place(self, chain: ChainName) -> str:
         """The folder of a store."""
@@ -89,8 +89,8 @@ class Stores:
 
 
 def list_stores(
-    root: Root, entries: Iterable[Entry], folder: str, conf: Mapping[str, Any], ids: Iterable[str]
-) -> Stores:
+    root: Root, entries: Iterable[FileEntry], folder: str, conf: Mapping[str, Any], ids: Iterable[str]
+) -> StateStores:
     """Every store below `folder`, by one pass over `entries`.
 
     Parameters
@@ -101,7 +101,7 @@ def list_stores(
     lead = folder + "/"
     by_path = {entry.path: entry for entry in entries if entry.path.startswith(lead)}
     provider = str(conf.get("spark.sql.streaming.stateStore.providerClass", ""))
-    found: dict[ChainName, dict[int, list[StateFile]]] = {}
+    found: dict[ChainName, dict[int, list[StoredVersion]]] = {}
     suffixes: set[str] = set()
     for path, entry in by_path.items():
         match = None if path.endswith(".crc") else _FILE.fullmatch(path, len(lead))
@@ -111,7 +111,9 @@ def list_stores(
         suffixes.add(suffix)
         form = "base" if suffix in ("snapshot", "zip") else "delta"
         chain = ChainName(operator, int(partition), store or "")
-        found.setdefault(chain, {}).setdefault(int(version), []).append(StateFile(int(version), id or "", form, entry))
+        found.setdefault(chain, {}).setdefault(int(version), []).append(
+            StoredVersion(int(version), id or "", form, entry)
+        )
     words = _words(provider, suffixes)
     if words is not None:
         found = {chain: _of_provider(versions, words) for chain, versions in found.items()}
@@ -125,7 +127,7 @@ def list_stores(
     for chain in islice(required, _MOST_STORES):
         found.setdefault(chain, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
-    return Stores(folder, dict(sorted(found.items())), words, provider, names, reads, by_path)
+    return StateStores(folder, dict(sorted(found.items())), words, provider, names, reads, by_path)
 
 
 def _words(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
@@ -135,12 +137,12 @@ def _words(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
     return next((words for words in _PROVIDERS.values() if suffixes <= set(words)), None)
 
 
-def _of_provider(versions: dict[int, list[StateFile]], words: tuple[str, str]) -> dict[int, list[StateFile]]:
+def _of_provider(versions: dict[int, list[StoredVersion]], words: tuple[str, str]) -> dict[int, list[StoredVersion]]:
     kept = {v: [f for f in files if f.entry.path.endswith(words)] for v, files in versions.items()}
     return {version: files for version, files in kept.items() if files}
 
 
-def _operators(by_path: Mapping[str, Entry], lead: str, ids: Iterable[str]) -> list[str]:
+def _operators(by_path: Mapping[str, FileEntry], lead: str, ids: Iterable[str]) -> list[str]:
     """Operators are numbered from 0, so that a folder that is gone altogether leaves a hole."""
     seen = {path[len(lead) :].partition("/")[0] for path in by_path}
     numbers = {int(name) for name in {*seen, *ids} if re.fullmatch(r"[0-9]{1,3}", name)}
@@ -148,8 +150,8 @@ def _operators(by_path: Mapping[str, Entry], lead: str, ids: Iterable[str]) -> l
 
 
 def _metadata(
-    root: Root, by_path: Mapping[str, Entry], paths: Iterable[str], folder: str
-) -> Read[OperatorMetadata] | None:
+    root: Root, by_path: Mapping[str, FileEntry], paths: Iterable[str], folder: str
+) -> FileRead[OperatorMetadata] | None:
     """The operator's metadata, among `paths`: version 1, or the newest of version 2."""
     lead = f"{folder}/v2/"
     newer = [path for path in paths if path.startswith(lead) and _BATCH.fullmatch(path, len(lead))]
@@ -177,7 +179,7 @@ def decode_operator(data: bytes) -> OperatorMetadata:
 
 
 def _required(
-    operator: str, metadata: Read[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
+    operator: str, metadata: FileRead[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
 ) -> Iterable[ChainName]:
     """Stores that an operator must have; without metadata, those seen in any partition, in as many as are set."""
     if metadata is not None and metadata.value is not None:

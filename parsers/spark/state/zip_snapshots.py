@@ -26,14 +26,14 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 """What `zipfile` raises for a damaged archive, an encrypted one, and a method that it does not know."""
 
 
-class Part(NamedTuple):
+class SnapshotFile(NamedTuple):
     """A file that a snapshot needs: its path beside the zip, and its size."""
 
     path: str
     size: int
 
 
-def parts_of(data: bytes) -> tuple[Part, ...]:
+def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
     """The files that a snapshot names; its own members are proved by their checksums.
 
     Raises
@@ -69,7 +69,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
         return file.read(READ_LIMIT)
 
 
-def _parts(metadata: bytes) -> tuple[Part, ...]:
+def _parts(metadata: bytes) -> tuple[SnapshotFile, ...]:
     head, _, body = metadata.partition(b"\n")
     if head.strip() != b"v1":
         raise Damaged("unknown-version", None, "its metadata is not of version v1")
@@ -81,8 +81,8 @@ def _parts(metadata: bytes) -> tuple[Part, ...]:
     return tuple(sorted(found))
 
 
-def _part(row: dict[str, Any], name: str, folder: str) -> Part:
+def _part(row: dict[str, Any], name: str, folder: str) -> SnapshotFile:
     stored, size = row.get(name) or row["localFileName"], row["sizeBytes"]
     if not isinstance(stored, str) or "/" in stored or type(size) is not int or size < 0:
         raise ValueError(stored)
-    return Part(f"{folder}/{stored}", size)
+    return SnapshotFile(f"{folder}/{stored}", size)
