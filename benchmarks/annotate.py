@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.engine.spark import SparkEngine, SparkOptions
-from cklog.inputs.annotate import TrustSpan, annotate_results
+from cklog.inputs.annotate import TrustInterval, annotate_results
 from cklog.parsers.results.files import ResultFiles
 
 FILE_ROWS = 8_000_000
@@ -50,7 +50,7 @@ def results(folder: Path, rows: int) -> None:
 def annotated(engine: Engine, source: Path, target: Path, form: str, rows: int) -> None:
     """With a rollback's trust: indefinite from the checkpoint on."""
     checkpoint, crash, back = (PERIOD_MS * (rows * tenths // 10) for tenths in (4, 5, 6))
-    spans = [TrustSpan(checkpoint, back, "indefinite")]
+    spans = [TrustInterval(checkpoint, back, "indefinite")]
     found, findings = annotate_results(
         ResultFiles(str(source)),
         spans,

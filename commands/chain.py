@@ -8,11 +8,11 @@ import typer
 
 from cklog.commands.common import Common, command
 
-OnlyOperator = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
+ChainsOfOperator = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
 StoreOption = Annotated[
     str | None, typer.Option("--store", metavar="NAME", help="Only the chains of this variable or state store.")
 ]
-CheckpointOption = Annotated[
+NewestOption = Annotated[
     int | None, typer.Option("--checkpoint", metavar="K", help="What must be read for this one (the newest).")
 ]
 Rate = Annotated[
@@ -23,9 +23,9 @@ Rate = Annotated[
 @command
 def chain(
     common: Common,
-    operator: OnlyOperator = "",
+    operator: ChainsOfOperator = "",
     store: StoreOption = None,
-    checkpoint: CheckpointOption = None,
+    checkpoint: NewestOption = None,
     read_rate: Rate = None,
 ) -> None:
     """Base and delta checkpoints: which chains are whole, and what must be read to restore one, in order."""

@@ -13,7 +13,7 @@ from cklog.graphs.exports import exports
 from cklog.graphs.selection import GraphQuestion
 
 
-class GraphKind(StrEnum):
+class GraphName(StrEnum):
     """`--kind`."""
 
     checkpoint = "checkpoint"
@@ -24,8 +24,8 @@ class GraphKind(StrEnum):
 def graph(
     common: Common,
     kind: Annotated[
-        GraphKind, typer.Option("--kind", help="The checkpoint graph, or the rollback-dependency graph of intervals.")
-    ] = GraphKind.checkpoint,
+        GraphName, typer.Option("--kind", help="The checkpoint graph, or the rollback-dependency graph of intervals.")
+    ] = GraphName.checkpoint,
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", help="Only the last N checkpoints of every subtask.")
     ] = None,

@@ -30,7 +30,7 @@ Marked = Annotated[
 Stopped = Annotated[
     bool, typer.Option("--jobs-stopped", help="Of Flink: no job below PATH runs, so nothing is in its hands.")
 ]
-JobLogOption = Annotated[
+TimesOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: the job manager's log, for --window.")
 ]
 
@@ -44,7 +44,7 @@ def retention(
     pin: Pin = None,
     marked: Marked = None,
     jobs_stopped: Stopped = False,
-    job_log: JobLogOption = "",
+    job_log: TimesOption = "",
 ) -> None:
     """What may be deleted, what must stay, and why: a plan; nothing is deleted.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.impact.model import Impact, OutputImpact
-from cklog.inputs.annotate import OffersResults, TrustSpan, annotate_results
+from cklog.inputs.annotate import OffersResults, TrustInterval, annotate_results
 from cklog.model import Answer
 from cklog.model.verdict import answer
 
@@ -64,7 +64,7 @@ def annotated_answer(
     output = _chosen(result, asked.output)
     results: TimedResults = read(asked.results or own(output.output))
     column = asked.column or results.time_column()
-    spans = [TrustSpan(s.from_, s.to, s.trust) for s in output.trust if s.trust != "trustworthy"]
+    spans = [TrustInterval(s.from_, s.to, s.trust) for s in output.trust if s.trust != "trustworthy"]
     form = next((form for form in FORMS if asked.target.rstrip("/").endswith(f".{form}")), results.form)
     again = next(((phase.from_, phase.to) for phase in output.phases if phase.phase == "duplicate"), None)
     written, findings = annotate_results(results, spans, column, asked.target, form, again, engine_for, split_bytes)

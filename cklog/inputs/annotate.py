@@ -50,7 +50,7 @@ the highest so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class TrustSpan:
+class TrustInterval:
     """A stretch of time whose results, if they came after the restart, are not to be trusted more than this.
 
     Half-open, in ms; None: no bound.
@@ -74,10 +74,10 @@ class Steps:
         return found
 
 
-def steps_of(spans: Iterable[TrustSpan]) -> Steps:
+def steps_of(spans: Iterable[TrustInterval]) -> Steps:
     """The minimum of the trusts of all spans at each time.
 
-    >>> steps = steps_of([TrustSpan(10, 30, "indefinite"), TrustSpan(20, None, "untrustworthy")])
+    >>> steps = steps_of([TrustInterval(10, 30, "indefinite"), TrustInterval(20, None, "untrustworthy")])
     >>> [TRUSTS[code] for code in steps.at(np.array([9, 10, 20, 99])).tolist()]
     ['trustworthy', 'indefinite', 'untrustworthy', 'untrustworthy']
     """
@@ -167,7 +167,7 @@ class Annotated:
 
 def annotate_results(
     results: OffersResults,
-    spans: Iterable[TrustSpan],
+    spans: Iterable[TrustInterval],
     column: str,
     target: str,
     form: str,

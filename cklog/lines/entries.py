@@ -11,7 +11,7 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.fixpoint import forced
-from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, RollbackStep, ZigzagMessage
+from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, Rollback, ZigzagMessage
 from cklog.zigzag.paths import Hop
 
 
@@ -64,19 +64,19 @@ def _ids(history: History, owner: Ints, mask: Any) -> tuple[CheckpointId, ...]:
     return tuple(CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, label) for i, label in pairs)
 
 
-def steps_of(history: History, start: Ints) -> list[RollbackStep]:
+def steps_of(history: History, start: Ints) -> list[Rollback]:
     """Every rollback with the orphan messages that forced it, by labels."""
     from cklog.lines.rollback_steps import rollback_steps
 
     return [step_of(history, step) for step in rollback_steps(history, start)]
 
 
-def step_of(history: History, step: Any) -> RollbackStep:
+def step_of(history: History, step: Any) -> Rollback:
     """One rollback by labels instead of indices."""
     label = history.label[history.first[step.subtask] :]
     before = int(label[step.from_])
     operator, subtask = history.subtasks[step.subtask]
-    return RollbackStep(
+    return Rollback(
         operator,
         subtask,
         from_=None if before < 0 else before,
@@ -85,10 +85,10 @@ def step_of(history: History, step: Any) -> RollbackStep:
     )
 
 
-def sentence(step: RollbackStep) -> str:
+def sentence(step: Rollback) -> str:
     """A rollback in plain words.
 
-    >>> sentence(RollbackStep("b", 0, 10, 0, Orphans("a/0->b/0", 2, 7)))
+    >>> sentence(Rollback("b", 0, 10, 0, Orphans("a/0->b/0", 2, 7)))
     'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
     """
     sender = step.because.channel.partition("->")[0]

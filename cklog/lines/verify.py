@@ -63,7 +63,7 @@ def _name(entry: Any, path: str) -> str:
 
 
 @dataclass(slots=True)
-class StoredCheckpoints:
+class NumberedCheckpoints:
     """What the records say of one subtask: its checkpoint numbers in order, and which can be restored."""
 
     numbers: list[int] = field(default_factory=lambda: [0])
@@ -98,7 +98,7 @@ def stored_and_marks(
     channels: Iterable[str],
     current: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]],
     gone: Set[int] = frozenset(),
-) -> tuple[dict[str, StoredCheckpoints], Marks]:
+) -> tuple[dict[str, NumberedCheckpoints], Marks]:
     """Checkpoints per subtask and watermarks per channel, record by record.
 
     Parameters
@@ -126,8 +126,8 @@ def stored_and_marks(
     return stored, marks
 
 
-def _stored(records: list[Mapping[str, Any]]) -> StoredCheckpoints:
-    found = StoredCheckpoints()
+def _stored(records: list[Mapping[str, Any]]) -> NumberedCheckpoints:
+    found = NumberedCheckpoints()
     records.sort(key=lambda row: row["checkpoint"])
     whole: dict[tuple[str, int | None], bool] = {}
     before: int | None = None
@@ -168,7 +168,7 @@ def _unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool],
     return why
 
 
-def _marks(records: list[Mapping[str, Any]], stored: StoredCheckpoints, side: str, channel: str) -> list[int]:
+def _marks(records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str) -> list[int]:
     """The watermark at each checkpoint of `stored.numbers`, kept from the one before where not mentioned."""
     said = {row["checkpoint"]: row[side].get(channel) for row in records}
     value, values = 0, []
@@ -181,7 +181,7 @@ def _marks(records: list[Mapping[str, Any]], stored: StoredCheckpoints, side: st
 
 def judge(
     line: Mapping[str, int | None],
-    stored: Mapping[str, StoredCheckpoints],
+    stored: Mapping[str, NumberedCheckpoints],
     marks: Marks,
     survivors: Collection[str],
     maximal: bool,
@@ -225,7 +225,7 @@ def judge(
 
 
 def _indices(
-    line: Mapping[str, int | None], stored: Mapping[str, StoredCheckpoints], survivors: Collection[str]
+    line: Mapping[str, int | None], stored: Mapping[str, NumberedCheckpoints], survivors: Collection[str]
 ) -> dict[str, int]:
     index = {}
     for name, number in line.items():
@@ -245,7 +245,7 @@ def _indices(
 
 def _maximal(
     index: dict[str, int],
-    stored: Mapping[str, StoredCheckpoints],
+    stored: Mapping[str, NumberedCheckpoints],
     marks: Marks,
     survivors: Collection[str],
     findings: list[Finding],

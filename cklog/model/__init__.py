@@ -177,7 +177,7 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True)
-class RollbackStep:
+class Rollback:
     """One rollback and the orphan messages that forced it; checkpoints are labels, None = current state."""
 
     operator: str
@@ -254,7 +254,7 @@ class RecoveryLine:
     sources: tuple[SourceOffset, ...]
     rolled_back: tuple[CheckpointId, ...]
     useless: tuple[CheckpointId, ...]
-    steps: tuple[RollbackStep, ...]
+    steps: tuple[Rollback, ...]
     domino: bool
     rollback: tuple[RollbackDistance, ...] = ()
     notes: tuple[str, ...] = ()

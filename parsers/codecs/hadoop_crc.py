@@ -66,7 +66,7 @@ def check(data: bytes, sidecar: bytes) -> CrcMismatch | None:
 
     >>> check(b"ok", encode(b"ok"))
     >>> check(b"on", encode(b"ok"))
-    Mismatch(offset=0, why='CRC-32 of bytes 0 to 2 is 09b629c8, the side file says 79dcdd47')
+    CrcMismatch(offset=0, why='CRC-32 of bytes 0 to 2 is 09b629c8, the side file says 79dcdd47')
     """
     if not is_readable(sidecar):
         return None

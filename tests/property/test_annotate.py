@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, OutputError, UsageError
-from cklog.inputs.annotate import Annotated, TrustSpan, annotate, annotate_results, steps_of
+from cklog.inputs.annotate import Annotated, TrustInterval, annotate, annotate_results, steps_of
 from cklog.model import Finding
 from cklog.model.trust import TRUSTS
 from cklog.parsers.results.files import ResultFiles
@@ -29,11 +29,11 @@ from cklog.parsers.tables.records import strict_json
 Row = dict[str, Any]
 Again = tuple[int, int | None] | None
 EDGES = st.none() | st.integers(-5, 60)
-SPANS = st.lists(st.builds(TrustSpan, EDGES, EDGES, st.sampled_from(TRUSTS)), max_size=5)
+SPANS = st.lists(st.builds(TrustInterval, EDGES, EDGES, st.sampled_from(TRUSTS)), max_size=5)
 TIMES = st.lists(st.none() | st.integers(-10, 70), max_size=30)
 
 
-def trust_at(time: int | None, spans: list[TrustSpan]) -> str:
+def trust_at(time: int | None, spans: list[TrustInterval]) -> str:
     """What the lowest of the spans around a time says."""
     if time is None:
         return "indefinite"
@@ -52,7 +52,7 @@ def restart(times: list[int | None], again: tuple[int, int | None]) -> int:
 
 @given(TIMES, SPANS, st.integers(0, 5))
 def test_every_row_has_the_lowest_trust_of_its_time(
-    times: list[int | None], spans: list[TrustSpan], before: int
+    times: list[int | None], spans: list[TrustInterval], before: int
 ) -> None:
     batch = pa.RecordBatch.from_pydict({"time": pa.array(times, pa.int64()), "trust": ["old"] * len(times)})
     found = annotate(batch, "time", steps_of(spans), before)
@@ -63,7 +63,7 @@ def test_every_row_has_the_lowest_trust_of_its_time(
 
 def test_timestamps_are_times() -> None:
     batch = pa.RecordBatch.from_pydict({"t": pa.array([9_999, 10_000], pa.timestamp("us", "UTC"))})
-    assert annotate(batch, "t", steps_of([TrustSpan(10, None, "untrustworthy")])).column("trust").to_pylist() == [
+    assert annotate(batch, "t", steps_of([TrustInterval(10, None, "untrustworthy")])).column("trust").to_pylist() == [
         "trustworthy",
         "untrustworthy",
     ]
@@ -107,7 +107,7 @@ def read(folder: Path) -> list[Row]:
 
 def ran(
     source: Path,
-    spans: list[TrustSpan],
+    spans: list[TrustInterval],
     target: Path,
     form: str,
     again: Again,
@@ -127,7 +127,7 @@ FORMS = st.sampled_from(["parquet", "jsonl", "jsonl.gz"])
 @settings(max_examples=80)
 @given(TIMES, SPANS, FORMS, st.sampled_from(["plain", "spaced", "summed"]), AGAIN, st.integers(0, 1 << 30))
 def test_files_keep_their_rows_in_order(
-    times: list[int | None], spans: list[TrustSpan], form: str, style: str, again: Again, seed: int
+    times: list[int | None], spans: list[TrustInterval], form: str, style: str, again: Again, seed: int
 ) -> None:
     rng = random.Random(seed)
     rows: list[Row] = [{"time": time, "n": row} for row, time in enumerate(times)]
@@ -151,7 +151,7 @@ def test_either_form_becomes_the_other(tmp_path: Path, form: str, out: str) -> N
     rows = [{"time": 10 * n, "n": n} for n in range(1000)]
     (tmp_path / "in").mkdir()
     written(tmp_path / "in", rows, form, 2, "plain", random.Random(1))
-    ran(tmp_path / "in", [TrustSpan(500, 700, "indefinite")], tmp_path / "out", out, None, 4000)
+    ran(tmp_path / "in", [TrustInterval(500, 700, "indefinite")], tmp_path / "out", out, None, 4000)
     assert read(tmp_path / "out") == [
         row | {"trust": "indefinite" if 500 <= row["time"] < 700 else "trustworthy"} for row in rows
     ]
@@ -181,7 +181,7 @@ def test_what_is_no_record_is_left_out_and_told(tmp_path: Path) -> None:
     good = b'{"time":1,"n":1}\n'
     (tmp_path / "r.jsonl").write_bytes(good + b"{nonsense\n\n" + good + b'{"time":2,"trust":"old"}\n{"time":3')
     found, findings = ran(
-        tmp_path / "r.jsonl", [TrustSpan(2, None, "untrustworthy")], tmp_path / "out", "jsonl", None, 9
+        tmp_path / "r.jsonl", [TrustInterval(2, None, "untrustworthy")], tmp_path / "out", "jsonl", None, 9
     )
     assert read(tmp_path / "out") == [{"time": 1, "n": 1, "trust": "trustworthy"}] * 2 + [
         {"time": 2, "trust": "untrustworthy"}
@@ -239,7 +239,7 @@ def test_each_folder_has_an_order_of_its_own(tmp_path: Path) -> None:
         (tmp_path / "in" / str(number)).mkdir(parents=True)
         rows: list[Row] = [{"time": time, "n": n} for n, time in enumerate(times)]
         written(tmp_path / "in" / str(number), rows, "jsonl", 1, "plain", random.Random(1))
-    spans = [TrustSpan(40, 80, "indefinite")]
+    spans = [TrustInterval(40, 80, "indefinite")]
     ran(tmp_path / "in", spans, tmp_path / "out", "jsonl", (40, 60), 1 << 20)
     assert [row["trust"] for row in read(tmp_path / "out")] == (
         ["trustworthy"] * 6 + ["indefinite"] * 4 + ["trustworthy"]
@@ -258,7 +258,7 @@ def test_both_engines_write_the_same_bytes(tmp_path: Path, spark: Engine, form: 
     rows: list[Row] = [{"time": time, "n": n} for n, time in enumerate(times)]
     (tmp_path / "in").mkdir()
     written(tmp_path / "in", rows, form, 3, "plain", random.Random(2))
-    spans = [TrustSpan(4000, 8000, "indefinite")]
+    spans = [TrustInterval(4000, 8000, "indefinite")]
     for number, engine in enumerate((LocalEngine(), spark)):
         ran(tmp_path / "in", spans, tmp_path / f"out{number}", form, (4000, 6000), 2000, engine)
     one, other = ({p.name: p.read_bytes() for p in (tmp_path / f"out{n}").iterdir()} for n in range(2))
