@@ -24,7 +24,7 @@ import duckdb  # noqa: E402
 
 from cklog.engine.local import LocalEngine  # noqa: E402
 from cklog.engine.spark import SparkEngine, SparkOptions  # noqa: E402
-from cklog.model import Subtask  # noqa: E402
+from cklog.model.names import Subtask  # noqa: E402
 from cklog.parsers.native.parser import Native  # noqa: E402
 from cklog.queues.forward import scan_of  # noqa: E402
 from cklog.run import SPLIT_BYTES  # noqa: E402

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
 from cklog.inputs.record_batches import BATCHES
-from cklog.model import OUTPUTS
+from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka import headers as kafka_headers
 from cklog.parsers.kafka import table as kafka_table
 from cklog.parsers.kafka.records import read_records

@@ -17,7 +17,7 @@ import numpy as np
 
 from cklog.history.arrays import History
 from cklog.lines.fixpoint import recovery_line
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 from cklog.zigzag.intervals import Staircases, staircases, useless
 from cklog.zigzag.paths import Zigzags
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer
 from cklog.model.question import KafkaLogs, Question
+from cklog.model.verdict import Answer
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {

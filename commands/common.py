@@ -17,7 +17,7 @@ import typer
 
 from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
 from cklog.render.text import visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run

@@ -10,7 +10,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.errors import UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.run import Run
 
 Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]

@@ -18,7 +18,7 @@ import typer
 
 from cklog.commands.options import size
 from cklog.errors import UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it

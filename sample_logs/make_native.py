@@ -19,7 +19,7 @@ import crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cklog.model import CHECKPOINTS, EVENTS, MESSAGES
+from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
 
 HERE = Path(__file__).parent
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z

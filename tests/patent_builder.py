@@ -11,7 +11,7 @@ import crc32c
 import pyarrow as pa
 
 from cklog.chains.restorable import Chains, chains_of
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
 

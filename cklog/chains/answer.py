@@ -17,8 +17,8 @@ from cklog.chains.source import ChainSource, PieceFile
 from cklog.chains.ways import TOO_LARGE
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import UNFINISHED, UNSEEN, subject_of
-from cklog.model import Answer, Finding
-from cklog.model.verdict import answer
+from cklog.model.findings import Finding
+from cklog.model.verdict import Answer, answer
 from cklog.policies.delta_number import RESTORE
 
 Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]

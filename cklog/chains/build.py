@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
 from cklog.chains.flaws import PieceRows, bad_parents, bad_sizes, conflicts
-from cklog.model import Finding
+from cklog.model.findings import Finding
 
 LARGEST = 1 << 53
 """Bytes, or microseconds, above which a piece is not believed."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cklog.inputs.pieces import subject_of
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 
 if TYPE_CHECKING:
     from cklog.chains.answer import BrokenLink, ChainAnswer, ChainRow

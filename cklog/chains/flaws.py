@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.inputs.pieces import subject_of
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 
 _TOLD = 40
 """Findings of one kind: the first ones; the last says how many more chains there are."""

@@ -24,7 +24,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.chains.build import build, ranks
 from cklog.chains.ways import Ways, ways
 from cklog.inputs.pieces import ChainName, Together
-from cklog.model import Finding
+from cklog.model.findings import Finding
 
 _GONE = "is not there"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cklog.inputs.pieces import Together
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cklog.chains.answer import ChainAnswer, ChainRestore, ChainRow, ReadStep
 from cklog.chains.findings import name_of, restorable_up_to, why
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
 _SHOWN = 40

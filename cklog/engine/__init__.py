@@ -42,7 +42,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`count` records of kind `id` that were skipped; `offset` as in `cklog.model.Where`."""
+    """`count` records of kind `id` that were skipped; `offset` as in `cklog.model.findings.Where`."""
 
     path: str
     id: str

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode
 from cklog.graphs.space_time.shapes import IN_FLIGHT, LINE, ORPHAN, PAST, USELESS
 from cklog.graphs.view import headline, messages_word
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.svg import wrapped
 from cklog.render.text import visible
 

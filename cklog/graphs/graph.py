@@ -26,8 +26,10 @@ from cklog.graphs.selection import GraphKind, GraphQuestion, Selection, select, 
 from cklog.history.arrays import History
 from cklog.history.watermarks import UNBOUNDED
 from cklog.lines.entries import useless_checkpoints
-from cklog.model import Answer, CheckpointId, LineEntry, Protocol, RecoveryLine
+from cklog.model.lines import LineEntry, Protocol, RecoveryLine
+from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.zigzag.message_edges import MessageEdges, cut, message_edges
 
 if TYPE_CHECKING:

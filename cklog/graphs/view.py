@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphSubtask
 from cklog.lines import view as line_view
-from cklog.model import Answer, CheckpointId, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.names import CheckpointId
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
 _SHOWN_ROWS = 40
@@ -43,7 +45,7 @@ def headline(answer: Answer) -> str:
 def useless_note(graph: CheckpointGraph) -> str:
     """Which checkpoints are useless, or nothing.
 
-    >>> from cklog.model import CheckpointId
+    >>> from cklog.model.names import CheckpointId
     >>> useless = (CheckpointId("a", 0, 2),)
     >>> useless_note(CheckpointGraph("checkpoint", True, "mixed", False, (), (), useless, (), (), (), ()))
     'Useless (on a Z-cycle: in no consistent line, ever): a/0=2'

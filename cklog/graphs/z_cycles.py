@@ -11,8 +11,10 @@ from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import CheckpointSets, checkpoint_sets, owners
 from cklog.lines.entries import zigzag_message
 from cklog.lines.search import row_named
-from cklog.model import Answer, CheckpointId, UselessCheckpoint, ZCycles, ZigzagMessage
+from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
+from cklog.model.zigzag import UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.evidence import Planned
 from cklog.zigzag.intervals import channels_on_cycles, useless

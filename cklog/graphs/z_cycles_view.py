@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cklog.lines.entries import message_words
-from cklog.model import Answer, UselessCheckpoint, ZCycles, ZigzagMessage
-from cklog.model.verdict import LOSSES
+from cklog.model.verdict import LOSSES, Answer
+from cklog.model.zigzag import UselessCheckpoint, ZCycles, ZigzagMessage
 from cklog.render.view import Section, View
 
 _SENTENCES = 10

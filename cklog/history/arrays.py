@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

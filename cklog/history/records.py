@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import _NONE, codes, entries
 from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints
-from cklog.model import CHECKPOINTS, Channel, Finding, Subtask, Where
-from cklog.model.names import parse_channel
+from cklog.model.findings import Finding, Where
+from cklog.model.names import Channel, Subtask, parse_channel
+from cklog.model.schemas import CHECKPOINTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def records_of(
 
     Parameters
     ----------
-    table : rows of `cklog.model.CHECKPOINTS`, strings plain or dictionary-encoded, in any order
+    table : rows of `cklog.model.schemas.CHECKPOINTS`, strings plain or dictionary-encoded, in any order
     known, channels : subtasks and channels that exist although no record may name them
     as_of : milliseconds; later checkpoints, and those without a time, are left out
     """

@@ -15,7 +15,7 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.history.pieces import RecordPieces, record_pieces
 from cklog.history.records import CheckpointRecords
 from cklog.inputs.pieces import UNFINISHED
-from cklog.model import Finding
+from cklog.model.findings import Finding
 
 _TOLD = 100
 """Checkpoints that are told one by one."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints, Mask
 from cklog.history.records import CheckpointRecords
-from cklog.model import Finding, Where
+from cklog.model.findings import Finding, Where
 
 _TOLD = 40
 """Missing files that are told one by one."""

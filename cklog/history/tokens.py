@@ -1,4 +1,4 @@
-"""Token events of a system log (`cklog.model.system`), over the channels, subtasks and rounds of a history.
+"""Token events of a system log (`cklog.model.schemas`), over the channels, subtasks and rounds of a history.
 
 A token stands in its channel between two messages; one passes each end of a channel once a round (Meteor Shower, ICDE
 2012, section III-A). Of records that tell it twice the earliest counts.
@@ -22,9 +22,9 @@ from cklog.engine import Engine, Kernel
 from cklog.history.arrays import History
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
-from cklog.model import Finding, InputUsed, Subtask
-from cklog.model.names import parse_channel
-from cklog.model.system import OF_SUBTASKS, ON_CHANNELS, SYSTEM
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask, parse_channel
+from cklog.model.schemas import OF_SUBTASKS, ON_CHANNELS, SYSTEM
 
 NEVER = np.iinfo(np.int64).max
 """A time behind all others: not known."""

@@ -25,7 +25,8 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords, Watermarks
 from cklog.history.restorable_records import has_chains, restorable_records
 from cklog.history.state_files import as_flaws
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 
 UNBOUNDED = np.iinfo(np.int64).max
 """A watermark that no sender can have reached: stands for `received` that is not known."""

@@ -10,8 +10,7 @@ from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.impact.model import Impact, OutputImpact
 from cklog.inputs.annotate import OffersResults, TrustInterval, annotate_results
-from cklog.model import Answer
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 
 FORMS = ("parquet", "jsonl")
 

@@ -19,9 +19,9 @@ from cklog.impact.support import RecoveryMeans, supported
 from cklog.impact.system import SystemLog, read_system
 from cklog.impact.tasks import Logbook, logbook, recovery_tasks
 from cklog.inputs.tables import Tables
-from cklog.model import Answer, Finding
+from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 
 UNKNOWN_CHECKPOINT = "unknown"
 

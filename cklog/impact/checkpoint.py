@@ -17,7 +17,7 @@ from cklog.engine import Engine
 from cklog.impact.dataflow import Dataflow
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
 
 _COLUMNS = ("operator", "checkpoint", "round", "time", "sent", "received", "sources", "status", "uri")
@@ -74,7 +74,7 @@ def read_images(
 
 
 def _schema() -> pa.Schema:
-    from cklog.model import CHECKPOINTS
+    from cklog.model.schemas import CHECKPOINTS
 
     return CHECKPOINTS
 

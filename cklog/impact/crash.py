@@ -13,7 +13,7 @@ from typing import Any
 from cklog.errors import NotFound, UsageError
 from cklog.impact.model import BoundedTime
 from cklog.impact.system import Event, SystemLog
-from cklog.model import Finding
+from cklog.model.findings import Finding
 
 
 @dataclass(frozen=True, slots=True)

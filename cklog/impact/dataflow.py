@@ -21,7 +21,7 @@ from typing import Any
 from cklog.errors import NotFound
 from cklog.impact.elements import Elements, Periodic, Unseen
 from cklog.impact.model import CLASSES, Classified, Operator, OperatorClass, Window
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
 
 _DROPS = ("filter", "select", "selection")

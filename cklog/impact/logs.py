@@ -23,7 +23,7 @@ from cklog.impact.elements import Elements
 from cklog.impact.model import Count
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
 
 _COLUMNS = ("channel", "seq", "time")

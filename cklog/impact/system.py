@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from cklog.engine import Engine
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
-from cklog.model import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.verdict import DAMAGE
 
 RARE = (

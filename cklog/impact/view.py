@@ -7,7 +7,7 @@ from typing import Any
 
 from cklog.impact.figure import LEGEND, impact_figure
 from cklog.impact.model import BoundedTime, Count, Impact, OutputImpact, Phase, RecoveryTask
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.model.wording import utc
 from cklog.render.view import View, section
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cklog.arrays.types import Ints
 from cklog.engine import Damage, Engine, Scan, Split
 from cklog.inputs.damage import damage_findings
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS, Trust
 from cklog.storage import Root
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cklog.model import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 
 SourceKind = Literal["file", "rate", "kafka", "other"]
 FoundSize = int | Literal["outside"] | None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cklog.engine import Damage
-from cklog.model import Finding, Where
+from cklog.model.findings import Finding, Where
 
 _SEVERITY: Mapping[str, Any] = {
     "torn-tail": "warning",

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 
 COMMITS = pa.schema(
     [

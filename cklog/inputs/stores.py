@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 
 GLOBAL = "global"
 """The group of the stores that every instance has in full; it is no subtopology."""

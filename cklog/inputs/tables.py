@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan
-from cklog.model import CHECKPOINTS, Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.schemas import CHECKPOINTS
 
 WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field("_offset", pa.int64())])
 """A checkpoint record and where it was read."""

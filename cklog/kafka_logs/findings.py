@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
 from cklog.kafka_logs.state import CUTTING, trusted
-from cklog.model import Finding, Where
+from cklog.model.findings import Finding, Where
 from cklog.model.wording import many, utc
 
 

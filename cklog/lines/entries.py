@@ -11,7 +11,9 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.fixpoint import forced
-from cklog.model import CheckpointId, LineEntry, Orphans, Protocol, Rollback, ZigzagMessage
+from cklog.model.lines import LineEntry, Orphans, Protocol, Rollback
+from cklog.model.names import CheckpointId
+from cklog.model.zigzag import ZigzagMessage
 from cklog.zigzag.paths import Hop
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from cklog.errors import UsageError
 from cklog.lines.resume_offsets import Resume, bounded, committed, planned
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer
 from cklog.render.text import visible
 
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'

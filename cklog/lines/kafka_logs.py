@@ -16,9 +16,10 @@ from cklog.inputs.partitions import Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
-from cklog.model import Answer, Finding, InputUsed, RecoveryLine, ReplayRange, SourceOffset
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import KafkaLogs
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
 from cklog.history.records import CheckpointRecords
-from cklog.model import Finding, ReplayRange, SourceOffset
+from cklog.model.findings import Finding
+from cklog.model.lines import ReplayRange, SourceOffset
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from cklog.errors import UsageError
-from cklog.model import RecoveryLine, SourceOffset
+from cklog.model.lines import RecoveryLine, SourceOffset
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")

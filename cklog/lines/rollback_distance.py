@@ -7,7 +7,7 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.lines.fixpoint import forced
-from cklog.model import RollbackDistance
+from cklog.model.lines import RollbackDistance
 
 
 def rollback_distances(

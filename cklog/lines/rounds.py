@@ -22,7 +22,8 @@ from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import MOST_WATERMARKS, UNBOUNDED, BuiltHistory
 from cklog.lines.checkpoint_sets import owners
 from cklog.lines.fixpoint import NoConsistentLine, sent_limit
-from cklog.model import Finding, Round
+from cklog.model.findings import Finding
+from cklog.model.lines import Round
 from cklog.model.verdict import LOSSES
 
 STRAGGLING = 2

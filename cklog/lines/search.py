@@ -16,7 +16,7 @@ from cklog.lines.entries import message_words, protocol_of, sentence, step_of, z
 from cklog.lines.fixpoint import NoConsistentLine, forced, recovery_line
 from cklog.lines.rounds import round_line, rounds_of
 from cklog.lines.through_checkpoints import earliest_with, forbidding
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.model.names import parse_subtask
 from cklog.model.question import Question
 

@@ -14,9 +14,9 @@ from typing import Any
 from cklog.errors import NotFound, UsageError
 from cklog.history.variables import NoVariables, variables_of
 from cklog.lines.proof import Marks, newer_line, refute
-from cklog.model import Finding, Subtask
 from cklog.model.checks import Check
-from cklog.model.names import parse_channel
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask, parse_channel
 
 
 def read_line(path: str) -> dict[str, int | None]:

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from cklog.lines.entries import sentence
-from cklog.model import Answer, InputUsed, LineEntry, RecoveryLine, ReplayRange
+from cklog.model.findings import InputUsed
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
+from cklog.model.verdict import Answer
 from cklog.model.wording import utc
 from cklog.render.details import detail_sections, rows_section
 from cklog.render.view import Section, View, section

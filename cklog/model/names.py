@@ -1,8 +1,39 @@
-"""Names of subtasks and channels, parsed."""
+"""Subtasks, channels and checkpoints by name: `op/3`, `src/0->join/1#port`."""
 
 from __future__ import annotations
 
-from cklog.model import Channel, Subtask
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Subtask(NamedTuple):
+    """One parallel instance of an operator; written `operator/subtask`."""
+
+    operator: str
+    subtask: int
+
+    def __str__(self) -> str:
+        return f"{self.operator}/{self.subtask}"
+
+
+class Channel(NamedTuple):
+    """One sender subtask → one receiver subtask, `#port` where two run between the same pair."""
+
+    sender: Subtask
+    receiver: Subtask
+    port: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sender}->{self.receiver}" + (f"#{self.port}" if self.port else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointId:
+    """A checkpoint by its label."""
+
+    operator: str
+    subtask: int
+    checkpoint: int
 
 
 def parse_channel(name: str) -> Channel | None:

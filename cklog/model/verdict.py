@@ -1,12 +1,13 @@
-"""From findings to verdict and exit code (design section 5), in one place."""
+"""From what an analysis found to the verdict and the exit code (docs/json.md), in one place and once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from cklog.errors import CorruptInput
-from cklog.model import Answer, Finding, InputUsed, Verdict
+from cklog.model.findings import Finding, InputUsed
 
 DAMAGE = frozenset(
     {
@@ -37,6 +38,21 @@ LOSSES = DAMAGE | {"conflicting-checkpoint", "foreign-channel"}
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
+Verdict = Literal["ok", "findings", "unrecoverable", "indeterminate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command answers: the parts of the envelope, before any rendering."""
+
+    command: str
+    verdict: Verdict
+    exit_code: int
+    inputs: tuple[InputUsed, ...]
+    findings: tuple[Finding, ...]
+    result: Any
+
+
 def answer(
     command: str,
     result: Any,
@@ -61,7 +77,7 @@ def answer(
     return Answer(command, verdict, code, tuple(inputs), ordered, result)
 
 
-def _verdict(findings: tuple[Finding, ...], unrecoverable: bool, indeterminate: bool) -> tuple[Verdict, int]:
+def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bool) -> tuple[Verdict, int]:
     if indeterminate:
         return "indeterminate", 5
     if unrecoverable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cklog.lines.view import metric_rows
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View
 
 

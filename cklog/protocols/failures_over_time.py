@@ -21,8 +21,8 @@ from cklog.lines.checkpoint_sets import owners
 from cklog.lines.entries import protocol_of
 from cklog.lines.rounds import HistoryRounds, completed_at, consistent_rounds, rounds_of
 from cklog.lines.search import no_initial_line
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.runs.records.analyses import EventLog
 from cklog.zigzag.intervals import staircases
 from cklog.zigzag.reach import greatest_reaching

@@ -25,8 +25,11 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import message_words, zigzag_message
-from cklog.model import Answer, AuditResult, CheckpointId, Finding, IndexBreach
+from cklog.model.findings import Finding
+from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
+from cklog.model.zigzag import AuditResult, IndexBreach
 from cklog.runs.records.analyses import EventLog
 from cklog.zigzag.intervals import staircases
 from cklog.zigzag.paths import Hop, Zigzags

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cklog.lines.entries import message_words
-from cklog.model import Answer, AuditResult, CheckpointId, ZigzagMessage
-from cklog.model.verdict import LOSSES
+from cklog.model.names import CheckpointId
+from cklog.model.verdict import LOSSES, Answer
+from cklog.model.zigzag import AuditResult, ZigzagMessage
 from cklog.render.view import Section, View
 
 _RULES = {

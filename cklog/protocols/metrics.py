@@ -21,8 +21,9 @@ from cklog.engine import Reduce
 from cklog.lines.checkpoint_sets import checkpoint_sets
 from cklog.lines.rollback_distance import domino_depths, rollback_distances
 from cklog.lines.rounds import described, rounds_of
-from cklog.model import Answer, Round
+from cklog.model.lines import Round
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.evidence import Planned
 

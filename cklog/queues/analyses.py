@@ -12,9 +12,10 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
-from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent, Finding, InputUsed, Subtask
-from cklog.model.names import parse_subtask
-from cklog.model.verdict import answer
+from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask, parse_subtask
+from cklog.model.verdict import Answer, answer
 from cklog.queues.census import census
 from cklog.queues.findings import findings_of
 from cklog.queues.forward import forward_findings

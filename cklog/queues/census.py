@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cklog.engine import Engine, Reduce, Scan
 from cklog.inputs.damage import damage_findings
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.queues.log import EMIT, TYPES, Queue
 
 COLUMNS = ("type", "ts", "pos")

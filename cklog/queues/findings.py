@@ -9,7 +9,8 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.engine import Damage
 from cklog.inputs.damage import damage_findings
-from cklog.model import Finding, Subtask, Where
+from cklog.model.findings import Finding, Where
+from cklog.model.names import Subtask
 from cklog.queues.judge import QueueHole, QueueJudgement, lost_results
 from cklog.queues.log import CONTROL, UNKNOWN, QueueLog
 

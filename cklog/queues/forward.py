@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
 from cklog.engine import Engine, Reduce, Scan
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import CHECK, OPEN, RESULT, Queue, kinds_of
 

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import codes, entries
 from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Split, reader_of
-from cklog.model import OUTPUTS, Finding, InputUsed, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
+from cklog.model.schemas import OUTPUTS
 
 OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
 """Types of records as numbers. A control record takes a place in a Kafka log and holds nothing."""

@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cklog.model import Channel, EventualReplay, Finding, Subtask, UpstreamOffset
-from cklog.model.names import parse_channel
+from cklog.model.eventual import EventualReplay, UpstreamOffset
+from cklog.model.findings import Finding
+from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import EMIT, RESULT, UNKNOWN, Queue, QueueLog, TailReader
 

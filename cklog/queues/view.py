@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cklog.model import Answer, EventualCheckpoint, EventualReplay, Extent
+from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
 _PROOF = {

@@ -11,7 +11,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from cklog.errors import CklogError
-from cklog.model import Answer, Finding
+from cklog.model.findings import Finding
+from cklog.model.verdict import Answer
 from cklog.render.text import visible
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
@@ -57,7 +58,7 @@ def error_object(error: CklogError) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Dataclasses as dicts; a field `from_` is called `from`; those of `_IF_ANY` are left out if empty.
 
-    >>> from cklog.model import Where
+    >>> from cklog.model.findings import Where
     >>> plain((Where("a.jsonl", 7),))
     [{'path': 'a.jsonl', 'offset': 7}]
     """

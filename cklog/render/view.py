@@ -10,7 +10,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 
 
 @dataclass(frozen=True, slots=True)

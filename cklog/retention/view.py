@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.text import visible
 from cklog.render.view import Section, View, section
 from cklog.retention.plan import RetentionPlan, RetentionRow

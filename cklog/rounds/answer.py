@@ -20,9 +20,11 @@ from cklog.lines.entries import line_entries
 from cklog.lines.replay_ranges import sources_of
 from cklog.lines.rounds import HistoryRounds, last_round, round_numbers, rounds_of, unknown_subtasks
 from cklog.lines.search import no_initial_line
-from cklog.model import Answer, Finding, LineEntry, SourceOffset, Subtask
+from cklog.model.findings import Finding
+from cklog.model.lines import LineEntry, SourceOffset
+from cklog.model.names import Subtask
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, answer
+from cklog.model.verdict import DAMAGE, Answer, answer
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
 from cklog.rounds.tuples import PreservedTuples, RoundCut, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of

@@ -26,7 +26,8 @@ from cklog.errors import NotFound
 from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import TokenLog
 from cklog.history.watermarks import BuiltHistory
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 
 CheckpointPlace = Literal["local disk", "shared storage", "unknown", "initial state"]
 RestartFate = Literal["restarts elsewhere", "restarts", "rolls back"]

@@ -27,7 +27,7 @@ from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import NEVER, TokenLog
 from cklog.history.watermarks import MOST_WATERMARKS
 from cklog.lines.rounds import HistoryRounds, described, round_numbers
-from cklog.model import Round
+from cklog.model.lines import Round
 
 Variant = Literal["MS-src", "MS-src+ap"]
 

@@ -24,7 +24,8 @@ from cklog.history.watermarks import UNBOUNDED
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
 from cklog.lines.replay_ranges import first_retained
-from cklog.model import Finding, InputUsed, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
 from cklog.runs.records import channel_logs as message_log
 
 _OPEN = 1 << 62

@@ -8,8 +8,8 @@ from cklog.errors import NotFound, UsageError
 from cklog.impact.sinks.sources import BoundLogs
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings, bindings_of
-from cklog.model import Answer
 from cklog.model.question import KafkaLogs, Question
+from cklog.model.verdict import Answer
 
 _OTHERS = ("plan", "snapshots", "partitions", "stores")
 """What parsers offer whose runs are no run folders."""

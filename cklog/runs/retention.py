@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.retention.policy import RetentionPolicy
 from cklog.storage import Root
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import MESSAGES
+from cklog.model.schemas import MESSAGES
 from cklog.parsers.checkmate.dump import dump_of
 from cklog.parsers.checkmate.names import ROUND_BELOW
 from cklog.parsers.pickles.restricted import CutShort, Refused, load_from
@@ -67,7 +67,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
 
 
 def _batch(path: str, channel: str, rows: list[tuple[int, LoggedMessage]], columns: tuple[str, ...]) -> pa.RecordBatch:
-    """Rows of `cklog.model.MESSAGES`."""
+    """Rows of `cklog.model.schemas.MESSAGES`."""
     values: dict[str, list[Any]] = {
         "channel": [channel] * len(rows),
         "seq": [number for number, _ in rows],

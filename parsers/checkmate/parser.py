@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
-from cklog.model import CHECKPOINTS, MESSAGES, Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
+from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.parsers.checkmate import log as checkmate_log
 from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, is_dump
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings

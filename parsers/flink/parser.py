@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
 from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, SnapshotFolder, StateFile
-from cklog.model import InputUsed
+from cklog.model.findings import InputUsed
 from cklog.parsers.flink.job_log import job_log
 from cklog.parsers.flink.metadata import READER
 from cklog.parsers.flink.uid import operator_id

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.engine import Damage, Split
-from cklog.model import TABLES
+from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode
 from cklog.parsers.jsonl.mixed_columns import decode_mixed
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.inputs.partitions import BrokerLayout, Folder, ProducerSnapshot, SegmentFile
-from cklog.model import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.kafka import offset_checkpoints as kafka_checkpoints
 from cklog.parsers.kafka import producer_snapshots as kafka_snapshots
 from cklog.parsers.kafka.groups import TOPIC

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import Finding, Where
+from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
 from cklog.parsers.kafka.segment import Cuts, Segment, index_entries, read_index, segments, time_entries, walk
 from cklog.parsers.kafka.table import READER

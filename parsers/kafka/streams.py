@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
-from cklog.model import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.tables.small_tables import batch_of, whole
 from cklog.storage import READ_LIMIT, Root
 

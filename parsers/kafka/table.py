@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import TABLES
+from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, records
 from cklog.parsers.kafka.lines import RawBatch, rows_at_once

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import Finding, InputUsed, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.storage import FileEntry, Root
 

@@ -23,7 +23,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
-from cklog.model import TABLES, Finding, InputUsed, Subtask, Where
+from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.names import Subtask
+from cklog.model.schemas import TABLES
 from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of

@@ -15,7 +15,7 @@ import crc32c
 import pyarrow as pa
 
 from cklog.engine import Damage, Split
-from cklog.model import Where
+from cklog.model.findings import Where
 from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of
 from cklog.parsers.patent.values import StoredValue

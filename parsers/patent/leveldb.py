@@ -16,7 +16,7 @@ from typing import Any
 
 from cklog.engine import Damage
 from cklog.errors import EngineError, UsageError
-from cklog.model import Where
+from cklog.model.findings import Where
 from cklog.parsers.patent.export import stored
 from cklog.parsers.patent.keys import key_of
 from cklog.parsers.patent.values import StoredValue

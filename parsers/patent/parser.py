@@ -34,7 +34,7 @@ from cklog.engine.damage import DamageTally
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.pieces import PIECES
-from cklog.model import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
 from cklog.parsers.patent.pieces import GatheredValues, rows_of

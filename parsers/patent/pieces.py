@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 from cklog.parsers.patent.index import Index, IndexEntry, follow, index_of, lay_out, name_variables
 from cklog.parsers.patent.keys import LARGEST, PARTS
 from cklog.parsers.patent.values import Gathered, StoredValue, Value

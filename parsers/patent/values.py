@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cklog.model import Where
+from cklog.model.findings import Where
 from cklog.parsers.patent.keys import HEAD, HEADER, Key
 
 _ENDLESS = 1 << 127

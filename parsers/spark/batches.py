@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cklog.errors import NotFound
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import BatchOffsets, FileRead, Listing
 from cklog.parsers.spark.plan import kind_of, went_back

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from cklog.inputs.batches import FoundSize, InputFile, SourceRange
-from cklog.model import Finding, Where
+from cklog.model.findings import Finding, Where
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.batches import Fact, flawed, made, unchecked
 from cklog.parsers.spark.metadata_log import (

@@ -21,7 +21,7 @@ from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.errors import NotFound
 from cklog.inputs.batches import Batch, BatchPlan, SourceRange
 from cklog.inputs.sink_files import SinkFiles
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.batches import Fact, MetadataLogs, back_to, cut, judge, judge_fresh, judge_target
 from cklog.parsers.spark.file_logs import SINK_LOG, find_sinks, judge_bare_sinks, judge_sink, judge_source, read_twice

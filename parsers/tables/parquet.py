@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.engine import Damage, Split
-from cklog.model import TABLES
+from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
 

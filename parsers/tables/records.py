@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import map_rows
-from cklog.model import CHOICES
+from cklog.model.schemas import CHOICES
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1
@@ -100,7 +100,7 @@ def _integer(digits: str) -> int:
 def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
     """The fields of `schema` out of a JSON object, each of the right type.
 
-    >>> from cklog.model import MESSAGES
+    >>> from cklog.model.schemas import MESSAGES
     >>> as_record({"channel": "a/0->b/0", "seq": 7, "colour": "red"}, MESSAGES)
     {'channel': 'a/0->b/0', 'seq': 7, 'time': None, 'bytes': None, 'protocol_bytes': None}
 

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reader, Reduce, Scan, Split
-from cklog.model import TABLES, Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
 from cklog.storage import FileEntry, Root, open_file
 
@@ -22,8 +23,8 @@ _BATCH_ROWS = 1 << 14
 Rows = Callable[[bytes, str], Iterable[tuple[int, dict[str, Any] | str]]]
 """(a file's bytes, its table) → (byte offset, the record's fields, or why there is none), in the file's order.
 
-A field has the name and type that `cklog.model.TABLES` gives; fields that it does not know are ignored, and a record
-that breaks its rules becomes damage. `ValueError` where the rest of the file cannot be read.
+A field has the name and type that `cklog.model.schemas.TABLES` gives; fields that it does not know are ignored, and a
+record that breaks its rules becomes damage. `ValueError` where the rest of the file cannot be read.
 """
 
 

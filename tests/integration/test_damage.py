@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cklog.errors import CklogError
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.run import open_run
 from tests.conftest import SAMPLES
 

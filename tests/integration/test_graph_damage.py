@@ -15,8 +15,8 @@ from cklog.errors import CklogError
 from cklog.graphs.exports import exports
 from cklog.graphs.selection import GraphQuestion
 from cklog.graphs.z_cycles import ZCycleQuestion
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.conftest import SAMPLES

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.run import open_run
 from tests.cli import cklog
 from tests.integration.test_graph_damage import AB, hold_up

@@ -11,7 +11,7 @@ import networkx
 import numpy as np
 import pytest
 
-from cklog.model import RecoveryLine
+from cklog.model.lines import RecoveryLine
 from cklog.model.question import Question
 from cklog.protocols.failures_over_time import FailureAt
 from cklog.run import open_run

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.engine import Engine
-from cklog.model import EVENTS
 from cklog.model.question import Question
+from cklog.model.schemas import EVENTS
 from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.conftest import SAMPLES

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from cklog.lines.exports import exports
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer
 from tests.cli import cklog
 from tests.conftest import SAMPLES
 from tests.unit.test_exports import Offsets, group_tool_reads

@@ -42,7 +42,7 @@ def test_spark_connect_gives_the_same_bytes() -> None:
 def test_a_job_that_fails_is_one_line(spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     from cklog.engine import Scan, Split
     from cklog.errors import EngineError
-    from cklog.model import MESSAGES
+    from cklog.model.schemas import MESSAGES
 
     split = Split("x", "x", "cklog.no_such_module:read", 0, 1, 1)
     scan = Scan((split,), "channels", ("channel",), _same, MESSAGES, None)

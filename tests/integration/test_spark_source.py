@@ -18,7 +18,7 @@ from cklog.engine import Engine, Scan
 from cklog.engine.local import LocalEngine
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
 from cklog.inputs.snapshots import SNAPSHOTS
-from cklog.model import TABLES
+from cklog.model.schemas import TABLES
 from cklog.parsers.checkmate.parser import CheckMate
 from cklog.parsers.flink.parser import Flink
 from cklog.parsers.kafka.parser import Kafka

@@ -21,7 +21,7 @@ from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, OutputError, UsageError
 from cklog.inputs.annotate import Annotated, TrustInterval, annotate, annotate_results, steps_of
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS
 from cklog.parsers.results.files import ResultFiles
 from cklog.parsers.tables.records import strict_json

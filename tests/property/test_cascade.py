@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.model import RecoveryLine
+from cklog.model.lines import RecoveryLine
 from cklog.model.question import Question
 from cklog.run import Options, open_run
 

@@ -18,7 +18,8 @@ from cklog.advise.delta.history import Histories, blocks, priced
 from cklog.advise.delta.records import in_order
 from cklog.arrays.types import Floats
 from cklog.history.records import records_of
-from cklog.model import CHECKPOINTS, Subtask
+from cklog.model.names import Subtask
+from cklog.model.schemas import CHECKPOINTS
 from cklog.policies.delta_number import BenefitMeasure, DeltaLimits, Prices, scheduled
 
 sizes = st.integers(0, 40).map(float)

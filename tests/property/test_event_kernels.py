@@ -26,7 +26,8 @@ from cklog.history.events.kernels import (
     survey,
 )
 from cklog.history.events.order import order_of
-from cklog.model import EVENTS, Subtask
+from cklog.model.names import Subtask
+from cklog.model.schemas import EVENTS
 
 Row = dict[str, Any]
 CHANNELS = ["a/0->b/0", "a/0->b/0#1", "b/0->a/0", "a/1->a/1", "c/0->b/0", "nonsense", None]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 from cklog.parsers.native import output_queues
 from cklog.parsers.native.parser import Native
 from cklog.queues import judge as eventual

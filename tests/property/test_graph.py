@@ -20,7 +20,8 @@ from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
 from cklog.history.arrays import History
 from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer
 from cklog.zigzag.intervals import staircases
 from cklog.zigzag.message_edges import cut, message_edges
 from tests.property import oracle

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cklog.engine import Reduce
 from cklog.engine.merge import merge
-from cklog.model import MESSAGES
+from cklog.model.schemas import MESSAGES
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
 
 Row = tuple[str, int, int | None, int | None]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.errors import CorruptInput
-from cklog.model import EVENTS, Answer
 from cklog.model.question import Question
+from cklog.model.schemas import EVENTS
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.property.oracle import (

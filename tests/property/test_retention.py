@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.inputs.pieces import PIECES
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cklog.engine import Engine
-from cklog.model import CHECKPOINTS, EVENTS, MESSAGES, Answer
 from cklog.model.question import Question
+from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.conftest import REPOSITORY

@@ -16,8 +16,8 @@ from cklog.advise.timing.answer import TimingQuestion, advise_timing
 from cklog.advise.timing.choice import choose
 from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
 from cklog.advise.timing.turning_points import dynamic, reported, turning_points
-from cklog.model import Subtask
-from cklog.model.state import STATE
+from cklog.model.names import Subtask
+from cklog.model.schemas import STATE
 from cklog.run import Options, open_run
 
 Series = list[tuple[int, int]]

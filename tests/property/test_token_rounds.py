@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.errors import NotFound
-from cklog.model import Answer
 from cklog.model.question import Question
-from cklog.model.system import OF_SUBTASKS, ON_CHANNELS, SYSTEM
+from cklog.model.schemas import OF_SUBTASKS, ON_CHANNELS, SYSTEM
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
 from cklog.run import Options, open_run

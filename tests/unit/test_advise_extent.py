@@ -13,7 +13,7 @@ from cklog.advise.extent.answer import ExtentAdvice, Outcome
 from cklog.advise.extent.grid import LOAD_RATE, ExtentQuestion, own_u
 from cklog.advise.extent.scan import FirstLook, first_look
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.render.formats import render
 from cklog.run import Options, open_run

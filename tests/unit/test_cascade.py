@@ -6,8 +6,9 @@ import itertools
 import json
 from pathlib import Path
 
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.run import Options, open_run
 from tests.kafka_builder import Log, Row, batch
 from tests.unit.test_native import checkpoint, write

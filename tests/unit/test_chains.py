@@ -19,8 +19,9 @@ from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import PIECES, UNFINISHED
-from cklog.model import Answer, Where
+from cklog.model.findings import Where
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.parsers.native.parser import Native
 from cklog.policies.delta_number import RESTORE
 from cklog.run import Options, open_run

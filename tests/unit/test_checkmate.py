@@ -12,8 +12,8 @@ import pytest
 
 from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.parsers.checkmate.parser import CheckMate
 from cklog.runs.records.analyses import EventLog
 from cklog.storage import Root

@@ -13,7 +13,7 @@ from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion, SubtaskDelta
 from cklog.advise.delta.costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.policies.delta_number import (
     REASONS,
     UNLIMITED,

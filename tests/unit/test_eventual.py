@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.model import Answer, EventualCheckpoint, Extent
+from cklog.model.eventual import EventualCheckpoint, Extent
+from cklog.model.verdict import Answer
 from cklog.run import Options, open_run
 from tests.unit.test_native import line, zstd
 

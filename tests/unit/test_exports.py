@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from cklog.errors import UsageError
 from cklog.lines.exports import exports, steps
-from cklog.model import Answer, RecoveryLine, SourceOffset
+from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.verdict import Answer
 
 Offsets = dict[tuple[str, int], int]
 

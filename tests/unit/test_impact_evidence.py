@@ -16,7 +16,7 @@ from cklog.engine import Engine
 from cklog.errors import NotFound
 from cklog.impact.answer import ImpactQuestion
 from cklog.impact.model import RECOVERIES, Count, Impact
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.run import Options, Run, open_run
 from tests.cli import Ended, cklog
 from tests.conftest import SAMPLES

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.streams import KafkaStreams, _read
 from cklog.render.formats import render

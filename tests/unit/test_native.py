@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.errors import CorruptInput
-from cklog.model import Answer, Finding
+from cklog.model.findings import Finding
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.run import Options, open_run
 

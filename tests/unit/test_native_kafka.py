@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from cklog.engine import Damage, Engine
 from cklog.engine.local import LocalEngine
 from cklog.graphs.selection import GraphQuestion
-from cklog.model import TABLES, Answer
 from cklog.model.question import Question
+from cklog.model.schemas import TABLES
+from cklog.model.verdict import Answer
 from cklog.parsers.kafka import table as kafka_table
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.rows import own_place

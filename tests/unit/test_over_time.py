@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cklog.model import OUTPUTS, Answer
+from cklog.model.schemas import OUTPUTS
+from cklog.model.verdict import Answer
 from cklog.queues.log import COLUMNS, log_of
 from cklog.queues.over_time import timeline as over_time
 from cklog.queues.over_time.pieces import NOTHING, evaluated

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from cklog.errors import CorruptInput, NotFound
-from cklog.model import Answer, Finding
+from cklog.model.findings import Finding
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.run import open_run
 
 AB = "a/0->b/0"

@@ -20,7 +20,8 @@ import pytest
 
 from cklog.commands import simulate as command
 from cklog.errors import OutputError, UsageError
-from cklog.model import OUTPUTS, Answer
+from cklog.model.schemas import OUTPUTS
+from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.simulate.cec.operator import WARM, Statistics, simulate
 from cklog.simulate.cec.tuples import MOST_PRICE, Workload, draw, splitmix64

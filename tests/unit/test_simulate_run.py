@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.errors import OutputError, UsageError
-from cklog.model import CHECKPOINTS, EVENTS, MESSAGES
+from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
 from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK
 from cklog.simulate.dataflow.run import described, simulate, write
 from cklog.simulate.dataflow.setting import DataflowSetting

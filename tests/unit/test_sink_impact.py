@@ -12,7 +12,8 @@ import pytest
 
 from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.impact import GuaranteeEvidence, SinkImpact
-from cklog.model import CheckpointId, LineEntry, RecoveryLine, ReplayRange
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
+from cklog.model.names import CheckpointId
 from cklog.parsers.flink.uid import operator_id
 from cklog.runs.records.impact import Reached, impact_of
 from tests import flink_builder as fb

@@ -17,7 +17,8 @@ from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
 from cklog.advise.timing.turning_points import Threshold, dynamic, threshold, turning_points
 from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.model import Answer, Subtask
+from cklog.model.names import Subtask
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.cli import cklog

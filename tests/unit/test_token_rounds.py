@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.model.system import SYSTEM
+from cklog.model.schemas import SYSTEM
 from cklog.parsers.jsonl.mixed_columns import decode_mixed
 from tests.cli import Ended, cklog
 from tests.unit.test_native import checkpoint, write

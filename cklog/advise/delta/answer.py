@@ -21,8 +21,9 @@ from cklog.advise.delta.history import Histories, blocks, histories
 from cklog.advise.delta.records import NO_RECORDS, read_records, records_of_pieces
 from cklog.arrays.types import Mask
 from cklog.errors import NotFound
-from cklog.model import Answer, Finding, InputUsed, Subtask
-from cklog.model.verdict import answer
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
+from cklog.model.verdict import Answer, answer
 from cklog.policies.delta_number import REASONS, BenefitMeasure, DeltaLimits, Schedule, scheduled
 from cklog.runs.records.analyses import EventLog, subtasks_named
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from cklog.advise.delta.records import DeltaRecords
 from cklog.arrays.types import Floats, Ints, Mask
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 from cklog.policies.delta_number import BenefitMeasure, Prices, averages
 
 _CELLS = 1 << 24

@@ -14,7 +14,9 @@ from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound
 from cklog.history.records import records_of
-from cklog.model import CHECKPOINTS, Finding, InputUsed, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
+from cklog.model.schemas import CHECKPOINTS
 from cklog.runs.records.analyses import EventLog
 
 NO_RECORDS = "no records of base and delta checkpoints here"

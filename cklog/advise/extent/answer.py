@@ -38,9 +38,9 @@ from cklog.advise.extent.tracks import ExtentTally, Spread, Track
 from cklog.engine import reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.model import Answer, Finding, Subtask
-from cklog.model.names import parse_channel
-from cklog.model.verdict import answer
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask, parse_channel
+from cklog.model.verdict import Answer, answer
 from cklog.queues.analyses import EventualLog
 from cklog.queues.log import EMIT, RESULT, Queue, kinds_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cklog.advise.extent.answer import Comparison, ExtentAdvice, Outcome, worst
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View
 
 _MEGABYTE = 1_000_000

@@ -27,8 +27,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.engine import Engine
 from cklog.errors import UsageError
 from cklog.inputs.tables import Tables
-from cklog.model import Answer
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 
 _MOST_PERIODS = 100_000
 _MOST_SIZES = 100_000_000

@@ -19,7 +19,7 @@ import numpy as np
 from cklog.advise.timing.state_sizes import Polyline, Sizes, rounded
 from cklog.advise.timing.turning_points import turning_points
 from cklog.arrays.types import Floats, Ints
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 
 _FIRST_REPORTS = 64
 """Reports looked at before twice as many are: alert mode is short."""

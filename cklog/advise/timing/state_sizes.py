@@ -22,8 +22,9 @@ from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
-from cklog.model import Finding, InputUsed, Subtask
-from cklog.model.state import STATE
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
+from cklog.model.schemas import STATE
 from cklog.model.verdict import DAMAGE
 
 _RADIX = 1 << 16

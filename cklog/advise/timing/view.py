@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cklog.advise.timing.answer import PeriodTiming, TimingAdvice, Way
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.byte_units import ByteUnit, unit_for
 from cklog.render.curve import figure
 from cklog.render.view import Section, View, section

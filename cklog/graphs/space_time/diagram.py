@@ -30,8 +30,9 @@ from cklog.graphs.space_time.shapes import (
     line_stroke,
 )
 from cklog.graphs.view import headline, left_out, line_word, messages_word, useless_note
-from cklog.model import Answer, Finding
+from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
+from cklog.model.verdict import Answer
 from cklog.model.wording import utc
 from cklog.render.svg import GLYPH, Attributes, element, number, shortened, text_of, wrapped
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
-from cklog.model import Subtask
-from cklog.model.names import parse_channel
+from cklog.model.names import Subtask, parse_channel
 
 SIDES = ("send", "receive")
 """The two ends of a channel, in the order of their keys."""
@@ -78,7 +77,7 @@ class Places:
         return self._known[channel]
 
     def columns(self) -> tuple[str, ...]:
-        """Columns of `cklog.model.EVENTS` that the kernels read."""
+        """Columns of `cklog.model.schemas.EVENTS` that the kernels read."""
         time = () if self.as_of is None else ("time",)
         return ("event", "operator", "subtask", "lsn", "channel", "seq", *time, "_path", "_offset")
 

@@ -20,7 +20,7 @@ from cklog.history.events.kernels import check_of
 from cklog.history.events.losses import NEVER, Losses
 from cklog.history.events.order import Order
 from cklog.history.events.records import Ports, port_keys
-from cklog.model import Finding
+from cklog.model.findings import Finding
 
 
 def suspects(order: Order, ports: Ports, intervals: pa.Table, lost: Losses) -> frozenset[str]:

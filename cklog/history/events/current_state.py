@@ -17,7 +17,8 @@ from cklog.engine import Reduce
 from cklog.history.events.losses import in_doubt
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import CurrentState
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 
 COLUMNS = ("event", "operator", "subtask", "channel", "seq", "time", "_path")
 PARTIAL = pa.schema(

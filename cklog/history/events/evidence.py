@@ -20,7 +20,8 @@ from cklog.history.events.losses import losses
 from cklog.history.events.order import Order, order_of, unusable
 from cklog.history.events.records import Ports, checkpoint_table, current_of, ports_of, usable_of, with_records
 from cklog.history.watermarks import CurrentState
-from cklog.model import Finding, InputUsed, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
 
 
 class ScanEvents(Protocol):

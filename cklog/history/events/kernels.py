@@ -24,7 +24,7 @@ from cklog.arrays.types import Ints
 from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
 from cklog.history.events.batch import SCRATCH, SIDES, EventBatch, Owners, Places, encoded
-from cklog.model import Subtask
+from cklog.model.names import Subtask
 
 SURVEY_COLUMNS = ("event", "operator", "subtask", "lsn", "checkpoint", "time", "_path", "_offset")
 _COUNTS = ("events", "numbered", "timely")

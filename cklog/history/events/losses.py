@@ -27,7 +27,8 @@ from cklog.engine import DAMAGE_LISTED
 from cklog.history.events.batch import place
 from cklog.history.events.kernels import check_of
 from cklog.history.events.order import UNUSABLE, Order
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 from cklog.model.verdict import DAMAGE
 
 NEVER = np.iinfo(np.int64).max

@@ -19,7 +19,8 @@ from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints
 from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import FOREIGN, INCOMPLETE
-from cklog.model import Finding, Subtask, Where
+from cklog.model.findings import Finding, Where
+from cklog.model.names import Subtask
 
 _LEAST = np.iinfo(np.int64).min
 

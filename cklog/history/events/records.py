@@ -23,7 +23,8 @@ from cklog.history.events.order import Order
 from cklog.history.records import records_of
 from cklog.history.watermarks import MOST_WATERMARKS, CurrentState
 from cklog.inputs.tables import WITH_PLACES
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 
 _PLACE = ("_path", "_offset")
 _WATERMARKS = WITH_PLACES.field("sent").type

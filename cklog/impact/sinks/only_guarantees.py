@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from cklog.impact.model import Impact, OutputImpact
 from cklog.impact.sinks.impact import Class, GuaranteeEvidence, SinkGuarantee, SinkImpact
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 
 _STRENGTH: tuple[Class, ...] = ("none", "at-most-once", "at-least-once", "exactly-once")
 

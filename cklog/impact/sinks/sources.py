@@ -11,7 +11,7 @@ from cklog.impact.sinks.impact import Again, GuaranteeEvidence
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings
-from cklog.model import SourceOffset
+from cklog.model.lines import SourceOffset
 
 
 @dataclass(frozen=True, slots=True)

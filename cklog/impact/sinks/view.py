@@ -15,7 +15,7 @@ from cklog.impact.sinks.impact import (
     SinkTransaction,
 )
 from cklog.impact.sinks.only_guarantees import Guarantees
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
 WHY: Mapping[str, str] = {

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from cklog.errors import CorruptInput
 from cklog.inputs.damage import damage_findings
-from cklog.model import Finding, Subtask
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask
 from cklog.queues.over_time.timeline import ExtentOverTime, Timeline
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cklog.arrays.types import Ints, Mask
-from cklog.model import Where
+from cklog.model.findings import Where
 from cklog.queues.log import UNKNOWN
 from cklog.queues.over_time.pieces import RecordStretch
 

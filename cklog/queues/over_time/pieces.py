@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
-from cklog.model import Where
+from cklog.model.findings import Where
 from cklog.queues.log import CONTROL, RESULT, QueueLog
 
 _FOREVER = np.iinfo(np.int64).max

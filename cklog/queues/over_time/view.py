@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.queues.over_time.findings import targets_of
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.curve import figure

@@ -17,9 +17,8 @@ from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, 
 from cklog.impact.sinks.sources import BoundLogs, offset_of
 from cklog.inputs.batches import BatchPlan, SourceRange
 from cklog.inputs.sink_files import SinkFiles
-from cklog.model import Answer
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 
 UNNAMED = "query/0"
 """The sink of a query whose checkpoint does not tell what it writes to."""

@@ -16,8 +16,8 @@ import numpy as np
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import Batch, BatchPlan
-from cklog.model import Answer, Finding, InputUsed
-from cklog.model.verdict import answer
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.verdict import Answer, answer
 from cklog.retention.links import without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named

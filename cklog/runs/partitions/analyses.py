@@ -17,10 +17,11 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import GroupCommit, OffersPartitions, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, SourceOffset
 from cklog.model.checks import Check, summary
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.model.wording import many
 from cklog.runs.partitions.inspection import inspection
 

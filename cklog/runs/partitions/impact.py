@@ -19,8 +19,8 @@ from cklog.impact.sinks.impact import (
     SinkImpact,
     SinkTransaction,
 )
-from cklog.model import Answer, RecoveryLine
-from cklog.model.verdict import answer
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer, answer
 
 
 def partition_impact_answer(replayed: Answer, partitions: Mapping[str, Any], strict: bool) -> Answer:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.errors import NotFound
-from cklog.model import Answer, Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.model.wording import many
 
 

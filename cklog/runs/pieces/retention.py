@@ -15,8 +15,8 @@ import numpy as np
 from cklog.arrays.types import Ints, Mask
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer, Finding
-from cklog.model.verdict import answer
+from cklog.model.findings import Finding
+from cklog.model.verdict import Answer, answer
 from cklog.retention.links import floors, links_between, without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named

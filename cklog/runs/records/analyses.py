@@ -39,11 +39,13 @@ from cklog.lines.rollback_distance import domino_depths, rollback_distances
 from cklog.lines.rounds import unknown_subtasks
 from cklog.lines.search import Searched, search_line
 from cklog.lines.verify import distinct_rows, judge, stored_and_marks, untold
-from cklog.model import CHECKPOINTS, Answer, Finding, InputUsed, RecoveryLine, Subtask
 from cklog.model.checks import Check, summary
-from cklog.model.names import parse_channel, parse_subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine
+from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, answer
+from cklog.model.schemas import CHECKPOINTS
+from cklog.model.verdict import DAMAGE, Answer, answer
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Fixed, Planned, TableRead
 from cklog.runs.records.inspection import inspection
 

@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cklog.model import Answer, EventualReplay, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset, Subtask
-from cklog.model.names import parse_channel
+from cklog.model.eventual import EventualReplay
+from cklog.model.findings import InputUsed
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
+from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
 from cklog.runs.records.analyses import EventLog, subtasks_named

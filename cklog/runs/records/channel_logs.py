@@ -75,7 +75,7 @@ class Wanted:
 
 
 def columns(as_of: int | None) -> tuple[str, ...]:
-    """Columns of `cklog.model.MESSAGES` that the kernels read."""
+    """Columns of `cklog.model.schemas.MESSAGES` that the kernels read."""
     return ("channel", "seq", "bytes") if as_of is None else ("channel", "seq", "bytes", "time")
 
 

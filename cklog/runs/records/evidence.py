@@ -16,7 +16,9 @@ from cklog.history.deliveries import Deliveries
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory, CurrentState
 from cklog.inputs.tables import WITH_PLACES
-from cklog.model import Finding, InputUsed, RecoveryLine, Subtask
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine
+from cklog.model.names import Subtask
 
 if TYPE_CHECKING:
     from cklog.history.events.evidence import RawEvents

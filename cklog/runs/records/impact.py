@@ -20,10 +20,11 @@ from cklog.impact.sinks.sources import BoundLogs, input_piece, read_again
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.tables import Tables
 from cklog.lines.replay_ranges import sources_of
-from cklog.model import Answer, Finding, RecoveryLine, ReplayRange, Subtask
-from cklog.model.names import parse_channel
+from cklog.model.findings import Finding
+from cklog.model.lines import RecoveryLine, ReplayRange
+from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.cascade import Cascade
 from cklog.runs.records.evidence import Planned

@@ -13,7 +13,7 @@ from cklog.arrays.columns import entries
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.lines.entries import protocol_of
-from cklog.model import InputUsed
+from cklog.model.findings import InputUsed
 
 
 def inspection(

@@ -11,7 +11,7 @@ from cklog.engine import Engine
 from cklog.history.pieces import record_pieces
 from cklog.history.records import records_of
 from cklog.history.state_files import state_flaws
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import DAMAGE
 from cklog.runs.records.analyses import EventLog
 

@@ -24,9 +24,9 @@ from cklog.history.state_files import state_flaws
 from cklog.lines.checkpoint_sets import needing_failure
 from cklog.lines.entries import protocol_of
 from cklog.lines.search import search_line
-from cklog.model import Answer, Finding, Where
+from cklog.model.findings import Finding, Where
 from cklog.model.question import Question
-from cklog.model.verdict import LOSSES
+from cklog.model.verdict import LOSSES, Answer
 from cklog.retention.files import CheckpointFate, StoredFiles, rows_of
 from cklog.retention.links import CheckpointLinks, floors, links_of
 from cklog.retention.plan import RetentionDoubt, RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of

@@ -16,7 +16,7 @@ from cklog.history.tokens import TokensRead, read_tokens
 from cklog.inputs.tables import Tables
 from cklog.lines.replay_ranges import StoredRange
 from cklog.lines.rounds import round_numbers
-from cklog.model import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
 
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
-from cklog.model import Answer, CheckpointId, Finding, LineEntry, RecoveryLine, SourceOffset
 from cklog.model.checks import Check, summary
+from cklog.model.findings import Finding
+from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
+from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.model.wording import many
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (

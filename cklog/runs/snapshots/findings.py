@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cklog.inputs.damage import damage_findings
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import many
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey

@@ -24,9 +24,9 @@ from cklog.impact.sinks.impact import (
     SinkTransaction,
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
-from cklog.model import Answer, SourceOffset
+from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.runs.snapshots.analyses import SnapshotLog, SnapshotPlan
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.state import operator_labels, source_offsets

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.errors import NotFound
-from cklog.model import Finding
+from cklog.model.findings import Finding
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import name_of
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Snapshots, Survey, rows_of

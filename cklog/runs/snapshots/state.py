@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.model import Finding, SourceOffset, Where
+from cklog.model.findings import Finding, Where
+from cklog.model.lines import SourceOffset
 from cklog.runs.snapshots.verdicts import rows_of
 
 EARLIEST, LATEST, COMMITTED = -2, -1, -3

@@ -20,7 +20,7 @@ from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
 from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder, StateFile
-from cklog.model import InputUsed
+from cklog.model.findings import InputUsed
 
 SnapshotVerdict = Literal[
     "restorable",

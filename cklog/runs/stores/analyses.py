@@ -17,10 +17,11 @@ from cklog.inputs.partitions import Range
 from cklog.inputs.stores import OffersStores, StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model import Answer, Finding, InputUsed, LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.checks import Check, summary
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import answer
+from cklog.model.verdict import Answer, answer
 from cklog.model.wording import many
 from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
 

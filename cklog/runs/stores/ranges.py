@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cklog.inputs.stores import GLOBAL, StoreOffset, StoreRestore, StoreTask
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 
 _CHANGELOG = "-changelog"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cklog.model import Answer
+from cklog.model.verdict import Answer
 from cklog.render.view import Section, View
 
 _FIGURES = ("figure", "value", "unit")

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from cklog.arrays.types import Ints
 from cklog.errors import OutputError, UsageError
-from cklog.model import OUTPUTS, Answer
+from cklog.model.schemas import OUTPUTS
+from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit
 from cklog.simulate.cec.operator import RECORD_BYTES, WARM, OutputRecords, RunStretch, Simulation, Statistics
 from cklog.simulate.cec.tuples import Workload

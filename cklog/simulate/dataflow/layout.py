@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cklog.model import Channel, Subtask
+from cklog.model.names import Channel, Subtask
 from cklog.simulate.dataflow.queries import DataflowQuery
 
 

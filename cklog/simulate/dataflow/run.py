@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from cklog.errors import OutputError
-from cklog.model import CHECKPOINTS, EVENTS, MESSAGES, Answer
+from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
+from cklog.model.verdict import Answer
 from cklog.simulate.dataflow.journal import Figures, Journal, figures_of
 from cklog.simulate.dataflow.layout import InstanceLayout
 from cklog.simulate.dataflow.protocols import carried_bytes

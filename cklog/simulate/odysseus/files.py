@@ -15,8 +15,8 @@ from typing import Any
 
 from cklog.errors import OutputError
 from cklog.impact.model import Operator, Window
-from cklog.model import CHECKPOINTS, MESSAGES, OUTPUTS, Answer
-from cklog.model.system import SYSTEM
+from cklog.model.schemas import CHECKPOINTS, MESSAGES, OUTPUTS, SYSTEM
+from cklog.model.verdict import Answer
 from cklog.simulate.files import PART_BYTES, RunTable, refuse_encoding, require_empty, written_files
 from cklog.simulate.odysseus.crash import Crashed, over_time, tally
 from cklog.simulate.odysseus.query import OdysseusQuery, Result

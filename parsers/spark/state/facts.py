@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cklog.model import Finding, Severity, Where
+from cklog.model.findings import Finding, Severity, Where
 from cklog.parsers.spark.batches import Fact
 from cklog.parsers.spark.metadata_log import FileRead
 from cklog.parsers.spark.state.line import UNSURE, Broken, JudgedState, State

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.pieces import PIECES, ChainName
-from cklog.model import InputUsed
+from cklog.model.findings import InputUsed
 from cklog.parsers.spark.batches import MetadataLogs
 from cklog.parsers.spark.state.files import StateContents
 from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores

@@ -1,0 +1,131 @@
+"""Recovery lines as values: the checkpoint of each subtask, what is replayed, and why subtasks fell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cklog.model.names import CheckpointId
+
+Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eventual", "mixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """Messages received by a checkpoint that its sender's chosen checkpoint has not sent; half-open."""
+
+    channel: str
+    orphans_from: int
+    orphans_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """One rollback and the orphan messages that forced it; checkpoints are labels, None = current state."""
+
+    operator: str
+    subtask: int
+    from_: int | None
+    to: int
+    because: Orphans
+
+
+@dataclass(frozen=True, slots=True)
+class LineEntry:
+    """The checkpoint of one subtask on the line; None where it has no number.
+
+    `state` current: it keeps running; eventual: its eventual checkpoint, as of timestamp `time`.
+    """
+
+    operator: str
+    subtask: int
+    checkpoint: int | None
+    time: int | None
+    uri: str | None
+    rolled_back: bool
+    state: Literal["stored", "initial", "current", "eventual"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRange:
+    """What is in flight on a channel across the line, and what its sender will send again.
+
+    `replay_from`/`replay_to` is the half-open range to replay; `messages` and `bytes` of it that the log
+    holds; `retained` True / False, or None if no log is there to tell. `resent_from`/`resent_to`: sequence
+    numbers that the sender will use again (deduplicate at the receiver, or truncate the log there);
+    None if it sends nothing again as far as the evidence goes.
+    """
+
+    channel: str
+    replay_from: int
+    replay_to: int
+    messages: int | None
+    bytes: int | None
+    retained: bool | None
+    resent_from: int | None = None
+    resent_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """Where a source resumes: the next offset to read (None = from its start). Non-Kafka offsets stay JSON."""
+
+    source: str
+    offset: Any
+    operator: str
+    subtask: int
+    replay_to: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryLine:
+    """The latest consistent line and what follows from it (JSON of design section 5)."""
+
+    consistent: bool
+    protocol: Protocol
+    line: tuple[LineEntry, ...]
+    channels: tuple[ReplayRange, ...]
+    sources: tuple[SourceOffset, ...]
+    rolled_back: tuple[CheckpointId, ...]
+    useless: tuple[CheckpointId, ...]
+    steps: tuple[Rollback, ...]
+    domino: bool
+    rollback: tuple[RollbackDistance, ...] = ()
+    notes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A coordinated round; of its `checkpoints` the last one came `span_ms` after the first.
+
+    `slowest` is the subtask that was last, `slowest_channel` the one whose marker it waited for; None: not known.
+    """
+
+    round: int
+    state: Literal["complete", "straggling", "incomplete"]
+    checkpoints: int
+    missing: str
+    first_time: int | None
+    last_time: int | None
+    span_ms: int | None
+    slowest: str | None
+    slowest_channel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackDistance:
+    """How far a subtask goes back: from its newest stored checkpoint (a survivor: its current state) to the line.
+
+    In checkpoints, in time before the failure (`time_ms`, None: not known), and in messages of which it is known
+    that it had `received` or `sent` them, at least. `depth`: the fewest orphan messages on a chain from a failure
+    to it; None: not asked for.
+    """
+
+    operator: str
+    subtask: int
+    checkpoints: int
+    time_ms: int | None
+    received: int
+    sent: int
+    depth: int | None = None
