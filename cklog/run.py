@@ -1,20 +1,51 @@
-"""The façade: `cklog.open(path)` recognises what lies there and answers questions about it."""
+"""The façade: `open_run(path)` recognises what lies there, and answers questions about it."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
-from cklog.model.question import KafkaLogs, Question
-from cklog.model.verdict import Answer
+from cklog.inputs.offers import Parser, ParserClass
+from cklog.kinds.kind import Kind, Opened
+from cklog.kinds.table import kind_of
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
+
+if TYPE_CHECKING:  # types of questions and answers: only the one that is asked is loaded
+    from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
+    from cklog.advise.extent.answer import ExtentAdvice
+    from cklog.advise.extent.grid import ExtentQuestion
+    from cklog.advise.timing.answer import TimingAdvice, TimingQuestion
+    from cklog.chains.answer import ChainAnswer, ChainQuestion
+    from cklog.graphs.graph import CheckpointGraph
+    from cklog.graphs.selection import GraphQuestion
+    from cklog.graphs.z_cycles import ZCycleQuestion
+    from cklog.impact.annotate import AnnotateQuestion, TimedResults
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.model import Impact
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.only_guarantees import Guarantees
+    from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.model.checks import Verification
+    from cklog.model.eventual import EventualCheckpoint, Extent
+    from cklog.model.lines import RecoveryLine
+    from cklog.model.zigzag import AuditResult, ZCycles
+    from cklog.protocols.failures_over_time import FailuresOverTime
+    from cklog.queues.over_time.timeline import ExtentOverTime
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+    from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+
+R = TypeVar("R")
 
 PARSERS: Mapping[str, str] = {
     "native": "cklog.parsers.native.parser:Native",
@@ -52,7 +83,10 @@ class Options:
 
 
 class Run(AbstractContextManager["Run"]):
-    """One crashed run: its parser, and the engine that scans it. Close it to stop a Spark session."""
+    """One crashed run: its parser, its kind, and the engine that scans it. Close it to stop a Spark session.
+
+    `spoken` are lines for stderr: which engine was taken, how much of a log was read.
+    """
 
     def __init__(self, root: Root, options: Options) -> None:
         self._root = root
@@ -61,16 +95,16 @@ class Run(AbstractContextManager["Run"]):
         self.spoken: list[str] = []
 
     @cached_property
-    def parser(self) -> Any:
+    def parser(self) -> Parser:
         """The parser that recognises the folder, or the one that `--from` names."""
         self._root.require()
         known = {**_registered(), **PARSERS} if self._options.source not in PARSERS else dict(PARSERS)
         if self._options.source:
             if self._options.source not in known:
                 raise UsageError(f"--from {self._options.source}: not one of {', '.join(sorted(known))}")
-            return _load(known[self._options.source])(self._root)
+            return _parser_class(known[self._options.source])(self._root)
         for name in [*PARSERS, *sorted(set(known) - set(PARSERS))]:
-            parser = _load(known[name])
+            parser = _parser_class(known[name])
             if parser.recognises(self._root):
                 return parser(self._root)
         raise NotFound(
@@ -80,254 +114,135 @@ class Run(AbstractContextManager["Run"]):
         )
 
     @cached_property
-    def analyses(self) -> Any:
-        """The analyses for this kind of run: by what its parser offers, an `EventLog` if nothing else."""
-        if hasattr(self.parser, "plan"):
-            from cklog.runs.batches.analyses import BatchLog
-
-            return BatchLog(self.parser, self._options.strict)
-        if hasattr(self.parser, "snapshots"):
-            from cklog.runs.snapshots.analyses import SnapshotLog
-
-            return SnapshotLog(self.parser, self.engine_for, self._options.strict)
-        if hasattr(self.parser, "partitions"):
-            from cklog.runs.partitions.analyses import PartitionLog
-
-            return PartitionLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
-        if hasattr(self.parser, "stores"):
-            return self._restores(KafkaLogs())
-        if not hasattr(self.parser, "bytes_of"):
-            from cklog.runs.pieces.analyses import PieceLog
-
-            return PieceLog(self.parser, self._options.strict)
-        from cklog.runs.records.analyses import EventLog
-
-        return EventLog(self.parser, self.engine_for, self._options.split_bytes, self._options.strict)
-
-    @cached_property
-    def lines(self) -> Any:
-        """The analyses of recovery lines: with output queues, a `Cascade` over both kinds of evidence."""
-        if not (hasattr(self.parser, "queues") and self.parser.has("outputs")):
-            return self.analyses
-        from cklog.runs.records.cascade import Cascade
-
-        return Cascade(self.eventual, self.analyses, self.parser.manifest, self._options.strict)
-
-    def recovery_line(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
-        """The latest consistent line; `question` is a `cklog.model.question.Question`."""
-        if hasattr(self.parser, "stores"):
-            answer: Answer = self._restores(kafka).recovery_line(question)
-            return answer
-        return self._beside_logs(self.lines.recovery_line(question), kafka)
-
-    def failures_over_time(self, question: Any, times: Any) -> Answer:
-        """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
-        from cklog.protocols.failures_over_time import failures_answer
-
-        return failures_answer(self.checkpointed, question, times)
-
-    def replay(self, question: Any, kafka: KafkaLogs = KafkaLogs()) -> Answer:
-        """Offsets and ranges to replay from the latest consistent line."""
-        if hasattr(self.parser, "stores"):
-            answer: Answer = self._restores(kafka).replay(question)
-            return answer
-        return self._beside_logs(self.lines.replay(question), kafka)
-
-    def _restores(self, kafka: KafkaLogs) -> Any:
-        """The analyses of state folders, with the changelogs that `--kafka` or PATH itself holds."""
-        from cklog.runs.stores.analyses import StoreRestores
-
-        if kafka.channels or kafka.group:
-            raise UsageError("--channel and --group: a store is restored from the changelog that its entry names")
-        here = _load(PARSERS["kafka"]).recognises(self._root)
-        logs = self.logs_in(kafka.folder or self._root.path) if kafka.folder or here else None
-        return StoreRestores(self.parser, logs, self._options.strict)
-
-    def _beside_logs(self, answer: Answer, kafka: KafkaLogs) -> Answer:
-        """The answer with what the Kafka logs hold of its ranges, if they were given."""
-        if not kafka.folder:
-            if kafka != KafkaLogs():
-                raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
-            return answer
-        from cklog.lines.kafka_logs import beside_logs, bindings_of
-
-        manifest = self.parser.manifest if hasattr(self.parser, "manifest") else {}
-        return beside_logs(answer, self.logs_in(kafka.folder), bindings_of(kafka, manifest), self._options.strict)
-
-    def logs_in(self, folder: str) -> Any:
-        """The partitions of a folder of Kafka logs: a `cklog.kafka_logs.logs.PartitionLogs`."""
-        from cklog.kafka_logs.logs import PartitionLogs
-
-        root = Root(folder, self._options.maps)
-        root.require()
-        parser = _load(PARSERS["kafka"])
-        if not parser.recognises(root):
-            raise NotFound(f"--kafka {folder}: no segments of a Kafka log below it")
-        return PartitionLogs(parser(root), self.engine_for, self._options.split_bytes)
-
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Any) -> Answer:
-        """Prove or refute `line` from the input."""
-        answer: Answer = self.analyses.verify(line, maximal, question)
-        return answer
-
-    def inspect(self, metrics: bool = False, uid: str = "", job_log: str = "") -> Answer:
-        """What is here, what is damaged, what is missing; with the metrics of the checkpointing protocol, if asked.
-
-        Of Flink's snapshots: which operator has a `uid`, and what a job manager's log says of the checkpoints.
-        """
-        if hasattr(self.parser, "snapshots"):
-            answer: Answer = self.analyses.inspect({"uid": uid, "job_log": job_log})
-            return answer
-        if uid or job_log:
-            raise UsageError("--uid and --job-log are about Flink's snapshots", f"{self._root.path} holds none")
-        if metrics:
-            from cklog.protocols.metrics import with_metrics
-
-            return with_metrics(self.checkpointed, self.checkpointed.inspect())
-        with_queues = hasattr(self.parser, "queues") and self.parser.has("outputs")
-        answer = self.analyses.inspect(self.eventual.inspect()) if with_queues else self.analyses.inspect()
-        return answer
-
-    def retention(self, policy: Any = None) -> Answer:
-        """What may be deleted below PATH, and what must stay."""
-        from cklog.retention.policy import RetentionPolicy
-        from cklog.runs.retention import retention_answer
-
-        return retention_answer(
-            self.parser, self._root, lambda: self.analyses, policy or RetentionPolicy(), self._options.strict
-        )
+    def kind(self) -> Kind:
+        """What answers for this kind of run."""
+        return kind_of(self.parser, Opened(self._root, self._reading, self.logs_in, self._results_in))
 
     @property
-    def checkpointed(self) -> Any:
-        """The `EventLog` of a run whose subtasks checkpoint one by one: what graphs of checkpoints are made from.
+    def _reading(self) -> Reading:
+        return Reading(lambda size: self.engine_for(size), self._options.split_bytes, self._options.strict)
 
-        Raises
-        ------
-        NotFound : a micro-batch query restarts as a whole; operators with output queues have no checkpoints
-        """
-        hint = "cklog recovery-line says where to restart"
-        if hasattr(self.parser, "plan"):
-            message = f"a {self.parser.name} folder has no checkpoint graph: the query restarts as a whole"
-            raise NotFound(f"{self._root.path}: {message}", hint)
-        if not hasattr(self.parser, "has"):
-            told = f"{self._root.path}: a {self.parser.name} folder says nothing of messages"
-            raise NotFound(told, "cklog inspect says what it holds")
-        if self.parser.has("outputs"):
-            message = "operators with output queues restart without checkpoints, and are in no graph of them"
-            raise NotFound(f"{self._root.path}: {message}", hint)
-        return self.analyses
+    def recovery_line(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
+        """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
+        return self._concluded(self.kind.recovery_line(question, kafka))
 
-    def graph(self, question: Any, asked: Any) -> Answer:
-        """The checkpoint graph around the line; `asked` is a `cklog.graphs.selection.GraphQuestion`."""
-        from cklog.graphs.graph import graph_answer
+    def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
+        """Find offsets and ranges to replay from the latest consistent line."""
+        return self._concluded(self.kind.replay(question, kafka))
 
-        return graph_answer(self.checkpointed, question, asked)
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer[Verification]:
+        """Prove or refute `line` from the input."""
+        return self._concluded(self.kind.verify(line, maximal, question))
 
-    def z_cycles(self, question: Any, asked: Any) -> Answer:
-        """Every useless checkpoint, with witnesses; `asked` is a `cklog.graphs.z_cycles.ZCycleQuestion`."""
-        from cklog.graphs.z_cycles import z_cycles_answer
+    def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[dict[str, Any]]:
+        """Say what is here, what is damaged, what is missing."""
+        return self._concluded(self.kind.metrics() if asked.metrics else self.kind.inspect(asked))
 
-        return z_cycles_answer(self.checkpointed, question, asked)
+    def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Answer[FailuresOverTime]:
+        """Say what a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
+        return self._concluded(self.kind.failures_over_time(question, times))
 
-    def audit_cic(self, question: Any, limit: int) -> Answer:
-        """Whether the logged index of a communication-induced protocol rises as it must; `limit` breaches told."""
-        from cklog.protocols.index_audit import audit_answer
+    def retention(self, policy: RetentionPolicy) -> Answer[RetentionPlan]:
+        """Plan what may be deleted below PATH, and what must stay."""
+        return self._concluded(self.kind.retention(policy))
 
-        return audit_answer(self.checkpointed, question, limit)
+    def graph(self, question: Question, asked: GraphQuestion) -> Answer[CheckpointGraph]:
+        """Draw the checkpoint graph around the line."""
+        return self._concluded(self.kind.graph(question, asked))
 
-    @cached_property
-    def eventual(self) -> Any:
-        """The analyses of output queues: `cklog.queues.analyses.EventualLog`."""
-        from cklog.queues.analyses import EventualLog
+    def z_cycles(self, question: Question, asked: ZCycleQuestion) -> Answer[ZCycles]:
+        """Find every useless checkpoint, with witnesses."""
+        return self._concluded(self.kind.z_cycles(question, asked))
 
-        if not hasattr(self.parser, "queues"):
-            raise NotFound(f"{self._root.path}: a {self.parser.name} folder has no output queues", "see cklog inspect")
-        o = self._options
-        return EventualLog(self.parser.queues(), self.parser.manifest, self.engine_for, o.split_bytes, o.strict)
+    def audit_cic(self, question: Question, limit: int) -> Answer[AuditResult]:
+        """Check that the logged index of a communication-induced protocol rises; `limit` breaches are listed."""
+        return self._concluded(self.kind.audit_cic(question, limit))
 
-    def extent(self, operator: str, forward: bool = False, as_of: int | None = None) -> Answer:
-        """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
-        return self._of_queues(self.eventual.extent(operator, forward or self._options.engine == "spark", as_of))
+    def extent(self, operator: str, forward: bool = False, as_of: int | None = None) -> Answer[Extent]:
+        """Measure how far back the eventual checkpoint of an operator reaches, and who makes it long."""
+        return self._concluded(self.kind.extent(operator, forward or self._options.engine == "spark", as_of))
 
-    def extent_over_time(self, operator: str, max_extent: int | None = None, max_replay: int | None = None) -> Answer:
-        """How extent (records) and replay (tuples) went along the whole log, and where a target was broken."""
+    def extent_over_time(
+        self, operator: str, max_extent: int | None = None, max_replay: int | None = None
+    ) -> Answer[ExtentOverTime]:
+        """Follow extent (records) and replay (tuples) along the whole log, and where a target was broken."""
         if self._options.engine == "spark":
             self.spoken.append("extents over time go from record to record: read in this process, not on Spark")
-        return self._of_queues(self.eventual.over_time(operator, max_extent, max_replay))
+        return self._concluded(self.kind.extent_over_time(operator, max_extent, max_replay))
 
-    def eventual_checkpoint(self, operator: str, forward: bool = False, as_of: int | None = None) -> Answer:
-        """The eventual checkpoint of an operator, ready to load, with the replay filter."""
+    def eventual_checkpoint(
+        self, operator: str, forward: bool = False, as_of: int | None = None
+    ) -> Answer[EventualCheckpoint]:
+        """Reconstruct the eventual checkpoint of an operator, ready to load, with the replay filter."""
         whole = forward or self._options.engine == "spark"
-        return self._of_queues(self.eventual.eventual_checkpoint(operator, whole, as_of))
+        return self._concluded(self.kind.eventual_checkpoint(operator, whole, as_of))
 
-    def advise_extent(self, operator: str, asked: Any) -> Answer:
-        """What Q, U, CI and CP would have given on this log; `asked` is a `cklog.advise.extent.grid.ExtentQuestion`."""
-        from cklog.advise.extent.answer import extent_advice
+    def advise_extent(self, operator: str, asked: ExtentQuestion) -> Answer[ExtentAdvice]:
+        """Say what Q, U, CI and CP would have given on this log."""
+        return self._concluded(self.kind.advise_extent(operator, asked))
 
-        return self._of_queues(extent_advice(self.eventual, operator, asked))
+    def advise_delta(self, asked: DeltaQuestion) -> Answer[DeltaAdvice]:
+        """Say what D, the Delta Checkpoint Number, would have given."""
+        return self._concluded(self.kind.advise_delta(asked))
 
-    def advise_delta(self, asked: Any) -> Answer:
-        """What D, the Delta Checkpoint Number, would have given; `asked`: `cklog.advise.delta.answer.DeltaQuestion`."""
-        from cklog.advise.delta.answer import delta_answer
+    def advise_timing(self, asked: TimingQuestion) -> Answer[TimingAdvice]:
+        """Say when to checkpoint, by the sizes of state."""
+        return self._concluded(self.kind.advise_timing(asked))
 
-        return delta_answer(self.analyses, self.parser, asked, self._options.strict)
+    def rounds(self, asked: RoundsQuestion) -> Answer[RoundsAnswer]:
+        """List coordinated rounds, and what a restart takes."""
+        return self._concluded(self.kind.rounds(asked))
 
-    def advise_timing(self, asked: Any) -> Answer:
-        """When to checkpoint, by the state sizes; `asked` is a `cklog.advise.timing.answer.TimingQuestion`."""
-        from cklog.advise.timing.answer import timing_answer
-
-        if not hasattr(self.parser, "has"):
-            raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no state-size samples")
-        return timing_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
-
-    def rounds(self, asked: Any) -> Answer:
-        """Coordinated rounds, and what a restart takes; `asked` is a `cklog.rounds.answer.RoundsQuestion`."""
-        from cklog.rounds.answer import rounds_answer
-
-        others = ("plan", "snapshots", "partitions", "stores")
-        if not hasattr(self.parser, "has") or any(hasattr(self.parser, other) for other in others):
-            raise NotFound(f"{self._root.path}: a {self.parser.name} folder holds no rounds of checkpoints")
-        return rounds_answer(self.parser, self.engine_for, self._options.split_bytes, self._options.strict, asked)
-
-    def chain(self, asked: Any) -> Answer:
-        """What of base and delta checkpoints can be restored; `asked` is a `cklog.chains.answer.ChainQuestion`."""
+    def chain(self, asked: ChainQuestion) -> Answer[ChainAnswer]:
+        """Say what of base and delta checkpoints can be restored, and what must be read for it."""
         from cklog.chains.answer import chain_answer
-        from cklog.runs.chains import chain_source
 
-        source = chain_source(self.parser, self.analyses, self.engine_for)
-        return chain_answer(source, asked, self._options.strict)
+        return self._concluded(chain_answer(self.kind.chain_source(), asked))
 
-    def impact(self, asked: Any, question: Any = None, kafka: KafkaLogs = KafkaLogs()) -> Answer:
-        """What a crash and its recovery do to the results: by a system log, or of the sinks of a distributed run.
+    def impact(
+        self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
+    ) -> Answer[Impact | SinkImpact | None]:
+        """Say what a crash and its recovery do to results: by a system log, or sink by sink of a distributed run."""
+        return self._concluded(self.kind.impact(asked, question, kafka))
 
-        `asked` is a `cklog.impact.answer.ImpactQuestion`, `question` a `cklog.model.question.Question`.
-        """
-        from cklog.runs.impact import is_distributed, sink_impact_answer
+    def guarantees(
+        self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
+    ) -> Answer[Guarantees]:
+        """Say the same of guarantees alone: what can be kept, and what the next one would need."""
+        from cklog.impact.sinks.only_guarantees import guarantees_only
 
-        o = self._options
-        if is_distributed(self, asked, question, kafka, o.split_bytes):
-            return sink_impact_answer(self, question or Question(), kafka, o.strict, o.split_bytes)
-        from cklog.impact.answer import impact_answer
+        return self._concluded(guarantees_only(self.kind.impact(asked, question, kafka)))
 
-        return impact_answer(self.parser, self.engine_for, o.split_bytes, o.strict, asked)
+    def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Answer[Impact | None]:
+        """Find the impact by a system log, and write the results with their trust to a new folder."""
+        return self._concluded(self.kind.annotate(asked, to_write))
 
-    def annotate(self, asked: Any, to_write: Any) -> Answer:
-        """The same by a system log, and the results with their trust, written to a new folder.
+    def compare(self, name: str, others: Mapping[str, Run]) -> Answer[dict[str, Any]]:
+        """Put the metrics of this run, called `name`, and of others side by side."""
+        from cklog.protocols.metrics import compared
 
-        `to_write` is a `cklog.impact.annotate.AnnotateQuestion`.
-        """
-        from cklog.impact.annotate import annotated_answer
+        runs = {name: self, **others}
+        return self._concluded(compared({name: run.kind.checkpoint_records for name, run in runs.items()}))
 
-        o, own = self._options, lambda output: self._root.uri(f"outputs/{output}")
-        found = self.impact(asked)
-        if found.command != "impact":
-            raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
-        read = _load("cklog.parsers.results.files:ResultFiles")
-        return annotated_answer(found, to_write, own, read, self.engine_for, o.split_bytes, o.strict)
+    def logs_in(self, folder: str) -> PartitionLogs | None:
+        """Open the partitions of a folder of Kafka logs; None: it holds none."""
+        from cklog.kafka_logs.logs import PartitionLogs
+        from cklog.kinds.table import partitions_of
 
-    def _of_queues(self, answer: Answer) -> Answer:
-        self.spoken += self.eventual.spoken
-        return answer
+        root = self._root if folder == self._root.path else Root(folder, self._options.maps)
+        root.require()
+        parser = _parser_class(PARSERS["kafka"])
+        return PartitionLogs(partitions_of(parser(root)), self._reading) if parser.recognises(root) else None
+
+    def _results_in(self, path: str) -> TimedResults:
+        """The parser of result files."""
+        found: TimedResults = _load("cklog.parsers.results.files:ResultFiles")(path)
+        return found
+
+    def _concluded(self, draft: Draft[R]) -> Answer[R]:
+        """Conclude from what a kind found, once, and keep what there is to say on stderr."""
+        self.spoken += draft.spoken
+        return conclude(draft, self._options.strict)
 
     def engine_for(self, size: int) -> Engine:
         """The engine for a scan of `size` bytes: as asked, or by size."""
@@ -378,6 +293,12 @@ def _registered() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group="cklog.parsers")}
 
 
+def _parser_class(value: str) -> ParserClass:
+    found: ParserClass = _load(value)
+    return found
+
+
 def _load(value: str) -> Any:
+    """What module:name names."""
     module, _, name = value.partition(":")
     return getattr(importlib.import_module(module), name)

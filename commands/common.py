@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -22,6 +22,8 @@ from cklog.render.formats import FORMATS, render
 from cklog.render.text import visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
+
+R = TypeVar("R")
 
 
 class EngineName(StrEnum):
@@ -93,8 +95,8 @@ class Common:
 
     def answer(
         self,
-        ask: Callable[[Run], Answer],
-        exports: Mapping[str, Callable[[Answer], str]] | None = None,
+        ask: Callable[[Run], Answer[R]],
+        exports: Mapping[str, Callable[[Answer[R]], str]] | None = None,
         steps: Callable[[str], tuple[str, ...]] = lambda form: (),
     ) -> None:
         """Ask the run, print the answer, and leave with its exit code.
@@ -118,7 +120,7 @@ class Common:
                 print(f"{number}. {step}", file=sys.stderr)
         raise typer.Exit(found.exit_code)
 
-    def _rendered(self, answer: Answer, form: str) -> str:
+    def _rendered(self, answer: Answer[object], form: str) -> str:
         terminal = not self.output and sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
         return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,17 +19,15 @@ Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The
 @command
 def compare(common: Common, others: Others = None) -> None:
     """Several histories side by side, by the metrics of their checkpointing protocols."""
-    from cklog.protocols.metrics import compared
-
     if not others:
         raise UsageError("compare what with what? Give two run folders or more")
     paths = [common.path, *others]
     if len(set(paths)) < len(paths):
         raise UsageError("a run folder is named twice")
 
-    def ask(run: Run) -> Answer:
+    def ask(run: Run) -> Answer[dict[str, Any]]:
         with ExitStack() as opened:
-            runs = [run, *(opened.enter_context(replace(common, path=path).run()) for path in others)]
-            return compared({path: run.checkpointed for path, run in zip(paths, runs, strict=True)})
+            runs = {path: opened.enter_context(replace(common, path=path).run()) for path in others}
+            return run.compare(common.path, runs)
 
     common.answer(ask)

@@ -89,7 +89,6 @@ def impact(
     """
     from cklog.impact.annotate import AnnotateQuestion
     from cklog.impact.answer import UNKNOWN_CHECKPOINT, ImpactQuestion
-    from cklog.impact.sinks.only_guarantees import guarantees_only
 
     asked = ImpactQuestion(
         moment(crash),
@@ -104,5 +103,6 @@ def impact(
         raise UsageError("--results, --time and --operator: what to annotate", "say where to with --annotate NEW")
     line = question(failed, as_of, at, against=against, check_files=not no_check_files)
     logs = kafka_logs(kafka, channel, group)
-    only = guarantees_only if guarantee else lambda found: found
-    common.answer(lambda run: only(run.impact(asked, line, logs)))
+    if guarantee:
+        common.answer(lambda run: run.guarantees(asked, line, logs))
+    common.answer(lambda run: run.impact(asked, line, logs))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
+from cklog.model.question import InspectQuestion
 
 Metrics = Annotated[
     bool,
@@ -23,4 +24,4 @@ JobLogOption = Annotated[
 @command
 def inspect(common: Common, metrics: Metrics = False, uid: Uid = "", job_log: JobLogOption = "") -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
-    common.answer(lambda run: run.inspect(metrics, uid, job_log))
+    common.answer(lambda run: run.inspect(InspectQuestion(metrics, uid, job_log)))

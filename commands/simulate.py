@@ -200,7 +200,7 @@ class PrintOptions:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
         return form
 
-    def show(self, answer: Answer) -> None:
+    def show(self, answer: Answer[dict[str, Any]]) -> None:
         """To stdout."""
         terminal = sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")

@@ -18,7 +18,7 @@ from cklog.chains.ways import TOO_LARGE
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import UNFINISHED, UNSEEN, subject_of
 from cklog.model.findings import Finding
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.policies.delta_number import RESTORE
 
 Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]
@@ -126,7 +126,7 @@ class ChainAnswer:
     notes: tuple[str, ...] = ()
 
 
-def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False) -> Answer:
+def chain_answer(source: ChainSource, asked: ChainQuestion) -> Draft[ChainAnswer]:
     """Answer from the pieces of a run.
 
     Raises
@@ -156,7 +156,7 @@ def chain_answer(source: ChainSource, asked: ChainQuestion, strict: bool = False
     nothing = all(row.checkpoint is None for row in together)
     unseen = any(row.status == "unchecked chain" for row in rows)
     lost = nothing or bool(unreachable)
-    return answer("chain", found, findings, source.inputs, strict=strict, unrecoverable=lost, indeterminate=unseen)
+    return Draft("chain", found, findings, source.inputs, unrecoverable=lost, indeterminate=unseen)
 
 
 def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cklog.inputs.offers import OffersPieces
 from cklog.inputs.pieces import Together
 from cklog.model.findings import Finding, InputUsed
 
@@ -36,3 +37,9 @@ class ChainSource:
     notes: tuple[str, ...] = ()
     parts: Callable[[int], list[PieceFile]] | None = None
     unit: str = ""
+
+
+def source_of_pieces(parser: OffersPieces) -> ChainSource:
+    """Take the pieces that a parser hands over as they are."""
+    read = parser.pieces()
+    return ChainSource(read.table, read.findings, read.inputs, parser.restored_together, read.notes)

@@ -16,9 +16,9 @@ _SHOWN = 40
 _WORST_FIRST = ("orphaned deltas", "broken chain", "unchecked chain", "intact chain")
 
 
-def chain_view(answer: Answer) -> View:
+def chain_view(answer: Answer[ChainAnswer]) -> View:
     """How many chains are whole, each chain with what restoring it reads, the worst first, and the pieces in order."""
-    found: ChainAnswer = answer.result
+    found = answer.result
     rows = sorted(found.chains, key=lambda row: _WORST_FIRST.index(row.status))
     columns = ("chain", "status", "stored", "newest", "restorable", "pieces", "back to", "bytes", "about s")
     sections = [

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TITLE_COLUMNS = 90
 
 
-def exports() -> dict[str, Callable[[Answer], str]]:
+def exports() -> dict[str, Callable[[Answer[CheckpointGraph]], str]]:
     """Each format by name."""
     return {"dot": _dot, "graphml": _graphml, "node-link": _node_link, "mermaid": _mermaid, "svg": _svg}
 
@@ -45,13 +45,13 @@ def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
     return found
 
 
-def _svg(answer: Answer) -> str:
+def _svg(answer: Answer[CheckpointGraph]) -> str:
     from cklog.graphs.space_time.diagram import space_time
 
     return space_time(answer)
 
 
-def _node_link(answer: Answer) -> str:
+def _node_link(answer: Answer[CheckpointGraph]) -> str:
     """What `networkx.node_link_graph(…, edges="edges")` reads; d3 calls it nodes and links."""
     import networkx
 
@@ -70,7 +70,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _graphml(answer: Answer) -> str:
+def _graphml(answer: Answer[CheckpointGraph]) -> str:
     """GraphML by networkx; XML has no control characters, so that they are written as in `visible`."""
     import networkx
 
@@ -84,9 +84,9 @@ def _graphml(answer: Answer) -> str:
     return out.getvalue().decode() + "\n"
 
 
-def _dot(answer: Answer) -> str:
+def _dot(answer: Answer[CheckpointGraph]) -> str:
     """DOT for Graphviz: one row of nodes per subtask, in time from left to right."""
-    graph: CheckpointGraph = answer.result
+    graph = answer.result
     title = "\n".join(wrapped(visible(headline(answer)), _TITLE_COLUMNS))
     lines = [
         "digraph cklog {",
@@ -151,9 +151,9 @@ def _shown(name: str) -> str:
     return visible(name).replace("&", "&amp;")
 
 
-def _mermaid(answer: Answer) -> str:
+def _mermaid(answer: Answer[CheckpointGraph]) -> str:
     """A Mermaid flowchart, as Markdown of GitHub and wikis shows it."""
-    graph: CheckpointGraph = answer.result
+    graph = answer.result
     number = {node.id: f"n{i}" for i, node in enumerate(graph.nodes)}
     lines = ["---", f"title: {_json(visible(headline(answer)))}", "---", "flowchart LR"]
     for i, (name, nodes) in enumerate(_by_subtask(graph)):

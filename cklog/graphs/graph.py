@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,11 +29,10 @@ from cklog.lines.entries import useless_checkpoints
 from cklog.model.lines import LineEntry, Protocol, RecoveryLine
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Draft
+from cklog.runs.records.plan import plan_line
+from cklog.runs.records.reading import RecordReader
 from cklog.zigzag.message_edges import MessageEdges, cut, message_edges
-
-if TYPE_CHECKING:
-    from cklog.runs.records.analyses import EventLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +126,11 @@ class CheckpointGraph:
     unreceived: tuple[Unreceived, ...]
 
 
-def graph_answer(log: EventLog, question: Question, asked: GraphQuestion) -> Answer:
-    """The graph of a run and the line that `question` asks for."""
-    planned = log.plan(question)
-    history, result = planned.evidence.history, planned.result
-    return log.answer("graph", graph_of(history, planned.line if result.consistent else None, result, asked), planned)
+def graph_answer(reader: RecordReader, question: Question, asked: GraphQuestion) -> Draft[CheckpointGraph]:
+    """Draw the graph of a run around the line that `question` asks for."""
+    planned = plan_line(reader, question)
+    line = planned.line if planned.result.consistent else None
+    return planned.draft("graph", graph_of(planned.evidence.history, line, planned.result, asked))
 
 
 def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: GraphQuestion) -> CheckpointGraph:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphSubtask
 from cklog.lines import view as line_view
@@ -16,18 +15,18 @@ _SHOWN_ROWS = 40
 _NAMED = 12
 
 
-def graph_view(answer: Answer) -> View:
+def graph_view(answer: Answer[CheckpointGraph]) -> View:
     """The subtasks, then the messages between checkpoints; CSV and JSON lines hold every edge."""
-    graph: CheckpointGraph = answer.result
+    graph = answer.result
     sections = [_subtasks(graph), _messages(graph), _unreceived(graph)]
     notes = [useless_note(graph), *left_out(graph)]
     shown = tuple(s for s in sections if s.rows)
     return View(headline(answer), shown, tuple(n for n in notes if n), data=_edges(graph))
 
 
-def headline(answer: Answer) -> str:
+def headline(answer: Answer[CheckpointGraph]) -> str:
     """What `recovery-line` says of the same line."""
-    graph: CheckpointGraph = answer.result
+    graph = answer.result
     line = RecoveryLine(
         consistent=graph.consistent,
         protocol=graph.protocol,
@@ -39,7 +38,7 @@ def headline(answer: Answer) -> str:
         steps=(),
         domino=graph.domino,
     )
-    return line_view.headline(replace(answer, result=line))
+    return line_view.headline(line, answer.verdict)
 
 
 def useless_note(graph: CheckpointGraph) -> str:

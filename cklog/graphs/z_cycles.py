@@ -13,10 +13,11 @@ from cklog.lines.entries import zigzag_message
 from cklog.lines.search import row_named
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Draft
 from cklog.model.zigzag import UselessCheckpoint, ZCycles, ZigzagMessage
-from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.evidence import Planned
+from cklog.runs.records.plan import plan_line
+from cklog.runs.records.reading import RecordReader
 from cklog.zigzag.intervals import channels_on_cycles, useless
 from cklog.zigzag.paths import Zigzags
 
@@ -37,15 +38,15 @@ class ZCycleQuestion:
     only: tuple[str, int] | None = None
 
 
-def z_cycles_answer(log: EventLog, question: Question, asked: ZCycleQuestion) -> Answer:
+def z_cycles_answer(reader: RecordReader, question: Question, asked: ZCycleQuestion) -> Draft[ZCycles]:
     """Find the useless checkpoints of a run, and why each is.
 
     Raises
     ------
     NotFound : there is no such checkpoint as asked for
     """
-    planned = log.plan(question)
-    return log.answer("z-cycles", z_cycles(planned, asked), planned)
+    planned = plan_line(reader, question)
+    return planned.draft("z-cycles", z_cycles(planned, asked))
 
 
 def z_cycles(planned: Planned, asked: ZCycleQuestion) -> ZCycles:

@@ -18,9 +18,9 @@ _LOST = (
 )
 
 
-def z_cycles_view(answer: Answer) -> View:
+def z_cycles_view(answer: Answer[ZCycles]) -> View:
     """How many, then each with its cycle, then the other kinds by operator."""
-    found: ZCycles = answer.result
+    found = answer.result
     names = ("subtask", "checkpoint", "messages", "cycle")
     rows = tuple((_name(u), u.checkpoint, _length(u), _cycle(u)) for u in found.useless)
     shown = rows[:_SENTENCES] if len(found.useless) > 2 * _SENTENCES else rows

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints, Mask
 from cklog.history.records import CheckpointRecords
+from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding, Where
 
 _TOLD = 40
@@ -18,27 +16,23 @@ _TOLD = 40
 
 _GONE = "its state file is not there"
 
-Looked = Callable[[str], bool | None]
-"""Whether a file is there; None: its place is not below PATH, so nobody looked."""
 
-
-def is_gone(parser: Any, uri: str | None) -> bool:
+def is_gone(parser: OffersRecords, uri: str | None) -> bool:
     """Whether the state file that a record names is known not to be there."""
-    return uri is not None and hasattr(parser, "is_stored") and parser.is_stored(uri) is False
+    return uri is not None and parser.is_stored(uri) is False
 
 
-def gone_states(records: CheckpointRecords, parser: Any) -> tuple[Mask, Mask]:
+def gone_states(records: CheckpointRecords, parser: OffersRecords) -> tuple[Mask, Mask]:
     """Records whose state file is gone, and those whose file lies where nobody looked; shape (rows,) each.
 
-    A parser that can look has a method `is_stored`, of a URI; it is asked once for each.
+    The parser is asked once for each URI.
     """
     uris = records.table["uri"]
     none = np.zeros(len(uris), np.bool_)
-    if uris.null_count == len(uris) or not hasattr(parser, "is_stored"):
+    if uris.null_count == len(uris):
         return none, none
     plain = uris.cast(pa.string()).combine_chunks().dictionary_encode()
-    looked: Looked = parser.is_stored
-    there = pa.array([looked(uri) for uri in plain.dictionary.to_pylist()], pa.bool_()).take(plain.indices)
+    there = pa.array([parser.is_stored(uri) for uri in plain.dictionary.to_pylist()], pa.bool_()).take(plain.indices)
     gone = pc.fill_null(pc.invert(there), False)
     unseen = pc.and_(pc.is_valid(uris), pc.is_null(there))
     return np.asarray(gone), np.asarray(unseen)
@@ -49,7 +43,7 @@ def as_flaws(gone: Mask) -> pa.Array | None:
     return pc.if_else(pa.array(gone), _GONE, pa.nulls(len(gone), pa.string())) if gone.any() else None
 
 
-def state_flaws(records: CheckpointRecords, parser: Any) -> tuple[pa.Array | None, list[Finding]]:
+def state_flaws(records: CheckpointRecords, parser: OffersRecords) -> tuple[pa.Array | None, list[Finding]]:
     """A flaw for each record whose state file is gone (`as_flaws`), with findings on each, and on what was not seen."""
     gone, unseen = gone_states(records, parser)
     findings = _missing(records, np.flatnonzero(gone))

@@ -7,7 +7,6 @@ A token stands in its channel between two messages; one passes each end of a cha
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import codes
 from cklog.arrays.spans import Spans, joined_spans
 from cklog.arrays.types import Ints
-from cklog.engine import Engine, Kernel
+from cklog.engine import Kernel
+from cklog.engine.reading import Reading
 from cklog.history.arrays import History
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.schemas import OF_SUBTASKS, ON_CHANNELS, SYSTEM
@@ -61,21 +61,16 @@ class TokensRead:
         return np.array(sorted(some), np.int64)
 
 
-def read_tokens(
-    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, as_of: int | None = None
-) -> TokensRead:
+def read_tokens(tables: OffersRecords, reading: Reading, as_of: int | None = None) -> TokensRead:
     """Scan the system log; events after `as_of` (ms), or without a time then, do not count."""
-    findings = list(tables.findings("system"))
     if not tables.has("system"):
-        return TokensRead(SYSTEM.empty_table(), SYSTEM.empty_table(), findings, [])
-    scan = tables.scan("system", tuple(SYSTEM.names), _kernel(as_of), SYSTEM, None, split_bytes)
-    scanned = engine_for(tables.bytes_of("system")).run(scan)
-    on_channels, of_subtasks, unusable = _usable(scanned.table)
-    findings += damage_findings(scanned.damage)
+        return TokensRead(SYSTEM.empty_table(), SYSTEM.empty_table(), list(tables.findings("system")), [])
+    table, findings, inputs = read_table(tables, reading, "system", tuple(SYSTEM.names), _kernel(as_of), SYSTEM)
+    on_channels, of_subtasks, unusable = _usable(table)
     if unusable:
         message = f"{unusable} token events name no round, no such channel or no subtask; they are not used"
-        findings.append(Finding("bad-token", "warning", "system/", message))
-    return TokensRead(on_channels, of_subtasks, findings, list(tables.inputs("system", dict(scanned.records))))
+        findings = [*findings, Finding("bad-token", "warning", "system/", message)]
+    return TokensRead(on_channels, of_subtasks, findings, inputs)
 
 
 def _kernel(as_of: int | None) -> Kernel:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
 from cklog.impact.model import Impact, OutputImpact
 from cklog.inputs.annotate import OffersResults, TrustInterval, annotate_results
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft, refuse_damage
 
 FORMS = ("parquet", "jsonl")
 
@@ -35,19 +35,17 @@ class TimedResults(OffersResults, Protocol):
 
 
 def annotated_answer(
-    found: Answer,
+    found: Draft[Impact | None],
     asked: AnnotateQuestion,
     own: Callable[[str], str],
-    read: Callable[[str], Any],
-    engine_for: Callable[[int], Engine],
-    split_bytes: int,
-    strict: bool,
-) -> Answer:
+    read: Callable[[str], TimedResults],
+    reading: Reading,
+) -> Draft[Impact | None]:
     """Write the results of one output with their trust, and say so in the answer.
 
     Parameters
     ----------
-    found : what `cklog impact` answers
+    found : the impact by time
     own : the folder of an output's own results
     read : the parser of results, for a path
 
@@ -59,26 +57,21 @@ def annotated_answer(
     """
     if found.result is None:
         raise NotFound("--annotate: it is not known when the system crashed", "say so with --crash TIME")
-    result: Impact = found.result
+    if reading.strict:
+        refuse_damage(found.findings)  # before anything is written
+    result = found.result
     output = _chosen(result, asked.output)
-    results: TimedResults = read(asked.results or own(output.output))
+    results = read(asked.results or own(output.output))
     column = asked.column or results.time_column()
     spans = [TrustInterval(s.from_, s.to, s.trust) for s in output.trust if s.trust != "trustworthy"]
     form = next((form for form in FORMS if asked.target.rstrip("/").endswith(f".{form}")), results.form)
     again = next(((phase.from_, phase.to) for phase in output.phases if phase.phase == "duplicate"), None)
-    written, findings = annotate_results(results, spans, column, asked.target, form, again, engine_for, split_bytes)
+    written, findings = annotate_results(results, spans, column, asked.target, form, again, reading)
     told = ", ".join(f"{count:,} {trust}" for trust, count in written.trust.items())
     note = f"{written.rows:,} results of {output.output} with their trust are in {asked.target}: {told}"
     details = result.details | {"annotated": written}
-    return answer(
-        found.command,
-        replace(result, notes=(*result.notes, note), details=details),
-        [*found.findings, *findings],
-        found.inputs,
-        strict=strict,
-        unrecoverable=found.verdict == "unrecoverable",
-        indeterminate=found.verdict == "indeterminate",
-    )
+    annotated = replace(result, notes=(*result.notes, note), details=details)
+    return replace(found, result=annotated, findings=[*found.findings, *findings])
 
 
 def _chosen(result: Impact, name: str) -> OutputImpact:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import UsageError
 from cklog.impact.checkpoint import Image, StoredCheckpoints, read_images
 from cklog.impact.crash import Outage, outage
@@ -16,12 +16,12 @@ from cklog.impact.logs import AskedElements, ChannelLogs, LoggedElements, settle
 from cklog.impact.model import RECOVERIES, BoundedTime, ClassSupport, Impact, OutputImpact, RecoveryClass
 from cklog.impact.output import CrashRecovery, converged, output_impact
 from cklog.impact.support import RecoveryMeans, supported
-from cklog.impact.system import SystemLog, read_system
+from cklog.impact.system import SystemLog
 from cklog.impact.tasks import Logbook, logbook, recovery_tasks
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 
 UNKNOWN_CHECKPOINT = "unknown"
 
@@ -62,9 +62,9 @@ class _Evidence:
 
 
 def impact_answer(
-    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: ImpactQuestion
-) -> Answer:
-    """Phases, trust and guarantees of every output, and the recovery tasks.
+    tables: OffersRecords, reading: Reading, log: SystemLog, asked: ImpactQuestion
+) -> Draft[Impact | None]:
+    """Find phases, trust and guarantees of every output, and the recovery tasks.
 
     Raises
     ------
@@ -74,26 +74,19 @@ def impact_answer(
     if asked.recovery and asked.recovery not in RECOVERIES:
         raise UsageError(f"--recovery {asked.recovery}: not one of {', '.join(RECOVERIES)}")
     flow, findings = dataflow(tables.manifest)
-    log = read_system(tables, engine_for, split_bytes)
-    images = read_images(tables, engine_for, split_bytes, flow)
+    images = read_images(tables, reading, flow)
     findings += [*log.findings, *images.findings]
     inputs = [*images.inputs, *log.inputs]
     found = outage(log, tables.manifest, asked.crash, asked.restart, images.times)
     if found is None:
-        return answer("impact", None, findings, inputs, strict=strict, indeterminate=True)
+        return Draft("impact", None, findings, inputs, indeterminate=True)
     book = logbook(found.before)
     evidence = _Evidence(aligned(flow, book.starts), found, book, images, tables.manifest, asked)
-    logs = ChannelLogs(tables, engine_for, split_bytes, _taken(images))
+    logs = ChannelLogs(tables, reading, _taken(images))
     result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
     findings += [*found.findings, *logs.findings, *_unsupported(result, asked), *_unknown(result)]
-    return answer(
-        "impact",
-        result,
-        findings,
-        [*inputs, *logs.inputs],
-        strict=strict,
-        indeterminate=_indeterminate(result, log),
-    )
+    inputs = [*inputs, *logs.inputs]
+    return Draft("impact", result, findings, inputs, indeterminate=_indeterminate(result, log))
 
 
 def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:

@@ -7,16 +7,16 @@ the processing image; without one, the newest of any operator still says where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.impact.dataflow import Dataflow
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import as_it_is, read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
 
@@ -57,19 +57,13 @@ class StoredCheckpoints:
         return max(whole or before, key=lambda image: (image.time or 0, image.number), default=None)
 
 
-def read_images(
-    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, flow: Dataflow
-) -> StoredCheckpoints:
+def read_images(tables: OffersRecords, reading: Reading, flow: Dataflow) -> StoredCheckpoints:
     """Scan the checkpoint records."""
-    findings = list(tables.findings("checkpoints"))
     if not tables.has("checkpoints"):
-        return StoredCheckpoints((), tuple(findings))
+        return StoredCheckpoints((), tables.findings("checkpoints"))
     schema = pa.schema([f for f in _schema() if f.name in _COLUMNS])
-    scan = tables.scan("checkpoints", tuple(schema.names), _identity, schema, None, split_bytes)
-    scanned = engine_for(tables.bytes_of("checkpoints")).run(scan)
-    findings += damage_findings(scanned.damage)
-    rows = [row for row in scanned.table.to_pylist() if row["status"] != "incomplete"]
-    inputs = tables.inputs("checkpoints", dict(scanned.records))
+    table, findings, inputs = read_table(tables, reading, "checkpoints", tuple(schema.names), as_it_is, schema)
+    rows = [row for row in table.to_pylist() if row["status"] != "incomplete"]
     return StoredCheckpoints(tuple(_images(rows, flow)), tuple(findings), tuple(inputs))
 
 
@@ -77,11 +71,6 @@ def _schema() -> pa.Schema:
     from cklog.model.schemas import CHECKPOINTS
 
     return CHECKPOINTS
-
-
-def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Checkpoints of a single system are few: every record goes to the driver."""
-    return batch
 
 
 def _images(rows: list[dict[str, Any]], flow: Dataflow) -> Iterable[Image]:

@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Engine, Reduce
+from cklog.engine import Reduce
 from cklog.engine.merge import merge
+from cklog.engine.reading import Reading
 from cklog.impact.elements import Elements
 from cklog.impact.model import Count
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
 
@@ -193,9 +194,8 @@ class ChannelLogs:
     `taken` : what checkpoints have of each source, see `LoggedElements`
     """
 
-    tables: Tables
-    engine_for: Callable[[int], Engine]
-    split_bytes: int
+    tables: OffersRecords
+    reading: Reading
     taken: Mapping[str, tuple[tuple[int, int], ...]]
     findings: list[Finding] = field(default_factory=list)
     inputs: list[InputUsed] = field(default_factory=list)
@@ -207,11 +207,9 @@ class ChannelLogs:
             return dict(periods)
         moments, numbers = tuple(sorted(asked.moments)), tuple(sorted(asked.numbers))
         kernel = functools.partial(_parts, moments, numbers)
-        scan = self.tables.scan("channels", _COLUMNS, kernel, _PARTIAL, _REDUCE, self.split_bytes)
-        scanned = self.engine_for(self.tables.bytes_of("channels")).run(scan)
-        self.findings = [*self.tables.findings("channels"), *damage_findings(scanned.damage)]
-        self.inputs = list(self.tables.inputs("channels", dict(scanned.records)))
-        rows = sorted(scanned.table.to_pylist(), key=lambda r: (r["channel"], r["part"]))
+        read = read_table(self.tables, self.reading, "channels", _COLUMNS, kernel, _PARTIAL, _REDUCE)
+        self.findings, self.inputs = list(read.findings), list(read.inputs)
+        rows = sorted(read.table.to_pylist(), key=lambda r: (r["channel"], r["part"]))
         return {name: self._of_source(name, rows, moments, numbers, asked, given) for name, given in periods.items()}
 
     def _of_source(

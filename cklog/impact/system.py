@@ -12,16 +12,16 @@ The paper's system log (section 3.2) with the watermark of precise recovery (sec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Engine
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.engine.reading import Reading
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.verdict import DAMAGE
 
@@ -84,17 +84,14 @@ class SystemLog:
         return self.events[start:end]
 
 
-def read_system(tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int) -> SystemLog:
+def read_system(tables: OffersRecords, reading: Reading) -> SystemLog:
     """Scan the system log for what a recovery starts from."""
-    findings = list(tables.findings("system"))
     if not tables.has("system"):
-        return SystemLog((), False, tuple(findings), ())
-    scan = tables.scan("system", _COLUMNS, _kernel, _KEPT, None, split_bytes)
-    scanned = engine_for(tables.bytes_of("system")).run(scan)
-    findings += damage_findings(scanned.damage)
+        return SystemLog((), False, tables.findings("system"), ())
+    table, findings, inputs = read_table(tables, reading, "system", _COLUMNS, _kernel, _KEPT)
     damaged = any(f.id in DAMAGE and f.severity == "error" for f in findings)
-    events, backwards = _ordered([_event(row) for row in scanned.table.to_pylist()])
-    return SystemLog(events, damaged, (*findings, *backwards), tuple(tables.inputs("system", dict(scanned.records))))
+    events, backwards = _ordered([_event(row) for row in table.to_pylist()])
+    return SystemLog(events, damaged, (*findings, *backwards), tuple(inputs))
 
 
 def _kernel(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -24,9 +24,9 @@ _KINDS = {
 }
 
 
-def impact_view(answer: Answer) -> View:
+def impact_view(answer: Answer[Impact | None]) -> View:
     """A headline with the worst, the phases and the trust of each output, guarantees, and the recovery tasks."""
-    found: Impact | None = answer.result
+    found = answer.result
     if found is None:
         return View("Nothing can be said: the times of crash and restart contradict each other or are not there.", ())
     phases = [row for output in found.outputs for row in _phases(output)]

@@ -11,7 +11,7 @@ import functools
 import importlib
 import itertools
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.engine import Damage, Engine, Scan, Split
+from cklog.engine.reading import Reading
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS, Trust
@@ -172,8 +173,7 @@ def annotate_results(
     target: str,
     form: str,
     again: tuple[int, int | None] | None,
-    engine_for: Callable[[int], Engine],
-    split_bytes: int,
+    reading: Reading,
 ) -> tuple[Annotated, list[Finding]]:
     """Write results with their trust as part files into a new folder, on either engine.
 
@@ -193,9 +193,9 @@ def annotate_results(
     prepare(target)
     splits = [
         Split(s.uri, s.path, "cklog.inputs.annotate:places", s.start, s.end, s.size)
-        for s in results.splits(split_bytes)
+        for s in results.splits(reading.split_bytes)
     ]
-    engine = engine_for(results.bytes)
+    engine = reading.engine_for(results.bytes)
     keys = [(split.path, split.start) for split in splits]
     parts = {key: f"part-{number:05}.{form}" for number, key in enumerate(keys)}
     writer = "cklog.parsers.results.files:write_part"

@@ -7,13 +7,12 @@ log at the first batch that is not whole: `restart_end` is where the log will en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine import Damage
 from cklog.model.findings import Finding, InputUsed
 
 COMMITS = pa.schema(
@@ -121,26 +120,6 @@ class BrokerLayout:
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
     commit_folders: tuple[Folder, ...] = ()
-
-
-class OffersPartitions(Protocol):
-    """A parser of partitions."""
-
-    name: str
-
-    def partitions(self) -> BrokerLayout: ...
-
-    def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
-        """Splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
-
-    def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
-        """Splits whose table is `COMMITS`."""
-
-    def coordinator(self, group: str, partitions: int) -> int:
-        """The partition of the log of commits that a group's commits belong into."""
-
-    def offsets(self, path: str, at: int) -> list[int] | None:
-        """The offsets of the records of the batch at byte `at`; None if it does not decode."""
 
 
 @dataclass(frozen=True, slots=True)

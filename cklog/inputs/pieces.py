@@ -6,7 +6,21 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
+from cklog.model.findings import Finding, InputUsed
+
 Together = Literal["run", "subtask"]
+
+
+class PiecesRead(NamedTuple):
+    """The pieces of a run as a table of `PIECES`, what is wrong with them, and the files that they were read from.
+
+    `notes` are what else a reader of the chains must know: what a version is, for instance.
+    """
+
+    table: pa.Table
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+    notes: tuple[str, ...] = ()
 
 
 PIECES = pa.schema(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from cklog.model.findings import Finding, InputUsed
 
@@ -77,14 +77,6 @@ class StoreLayout:
     tasks: tuple[StoreTask, ...]
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
-
-
-class OffersStores(Protocol):
-    """A parser of state folders."""
-
-    name: str
-
-    def stores(self) -> StoreLayout: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
-"""What a parser of event-log tables offers."""
+"""Tables of records, read: one scan with what is wrong with the files, and which they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce, Scan
+from cklog.engine import Kernel, Reduce
+from cklog.engine.reading import Reading
+from cklog.inputs.damage import damage_findings
+from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.schemas import CHECKPOINTS
 
@@ -15,22 +18,31 @@ WITH_PLACES = pa.schema([*CHECKPOINTS, pa.field("_path", pa.string()), pa.field(
 """A checkpoint record and where it was read."""
 
 
-class Tables(Protocol):
-    """What a parser of event-log tables offers (`cklog.parsers.native.parser` is one)."""
+class TableRead(NamedTuple):
+    """A table as a scan folded it, what is wrong with its files, and which they are."""
 
-    manifest: Mapping[str, Any]
+    table: pa.Table
+    findings: list[Finding]
+    inputs: list[InputUsed]
 
-    def has(self, table: str) -> bool: ...
-    def bytes_of(self, table: str) -> int: ...
-    def findings(self, table: str) -> tuple[Finding, ...]: ...
-    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]: ...
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan: ...
+
+def read_table(
+    parser: OffersRecords,
+    reading: Reading,
+    table: str,
+    columns: tuple[str, ...],
+    kernel: Kernel,
+    partial: pa.Schema,
+    reduce: Reduce | None = None,
+    wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+) -> TableRead:
+    """Fold all records of a table by `kernel` and `reduce`; `wanted` may refuse row groups of Parquet files."""
+    engine = reading.engine_for(parser.bytes_of(table))
+    scanned = engine.run(parser.scan(table, columns, kernel, partial, reduce, reading.split_bytes, wanted))
+    findings = [*parser.findings(table), *damage_findings(scanned.damage)]
+    return TableRead(scanned.table, findings, list(parser.inputs(table, dict(scanned.records))))
+
+
+def as_it_is(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch: the kernel for records that are few, such as metadata, and all go to the driver."""
+    return batch

@@ -7,23 +7,16 @@ This is the channel log of a run whose channels are partitions: a recovery line 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Engine, Scan, Scanned
+from cklog.engine import Damage, Scan, Scanned
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound
-from cklog.inputs.partitions import (
-    BrokerLayout,
-    Folder,
-    GroupCommit,
-    OffersPartitions,
-    Partition,
-    Range,
-    RangeCount,
-    SegmentFile,
-)
+from cklog.inputs.offers import OffersPartitions
+from cklog.inputs.partitions import BrokerLayout, Folder, GroupCommit, Partition, Range, RangeCount, SegmentFile
 from cklog.kafka_logs import commits as partition_groups
 from cklog.kafka_logs import counts as partition_counts
 from cklog.kafka_logs import kernel as partition_runs
@@ -33,10 +26,9 @@ from cklog.kafka_logs.state import partition_of
 class PartitionLogs:
     """Partitions below a folder, as `logs` (a parser) finds them. Nothing is read before it is asked for."""
 
-    def __init__(self, logs: OffersPartitions, engine: Callable[[int], Engine], split_bytes: int) -> None:
+    def __init__(self, logs: OffersPartitions, reading: Reading) -> None:
         self._logs = logs
-        self._engine_for = engine
-        self._split_bytes = split_bytes
+        self._reading = reading
         self._read: dict[str, Partition] = {}
 
     @functools.cached_property
@@ -89,7 +81,7 @@ class PartitionLogs:
         """Committed offsets of every group, by group, topic and partition; and what is damaged in their log."""
         logs = self.partitions([folder.name for folder in self.layout.commit_folders])
         segments = [segment for log in logs.values() for segment in log.folder.segments]
-        splits = tuple(self._logs.commit_splits(segments, self._split_bytes))
+        splits = tuple(self._logs.commit_splits(segments, self._reading.split_bytes))
         schema, kernel = partition_groups.LAST, partition_groups.last_by_key(logs.values())
         scan = Scan(splits, "commits", partition_groups.COLUMNS, kernel, schema, None, partition_groups.trimmed)
         scanned = self._run(scan)
@@ -120,11 +112,11 @@ class PartitionLogs:
     def _scan(
         self, segments: Sequence[SegmentFile], columns: tuple[str, ...], kernel: Any, schema: pa.Schema, reduce: Any
     ) -> Scanned:
-        splits = tuple(self._logs.splits(segments, self._split_bytes))
+        splits = tuple(self._logs.splits(segments, self._reading.split_bytes))
         return self._run(Scan(splits, "batches", columns, kernel, schema, reduce))
 
     def _run(self, scan: Scan) -> Scanned:
-        return self._engine_for(sum(split.end - split.start for split in scan.splits)).run(scan)
+        return self._reading.engine_for(sum(split.end - split.start for split in scan.splits)).run(scan)
 
 
 def _touched(partition: Partition, ranges: Sequence[Range]) -> list[SegmentFile]:

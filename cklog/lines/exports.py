@@ -22,7 +22,9 @@ from cklog.render.text import visible
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
 
 
-def exports(operator: str = "", topic: str = "", rollback: bool = False) -> dict[str, Callable[[Answer], str]]:
+def exports(
+    operator: str = "", topic: str = "", rollback: bool = False
+) -> dict[str, Callable[[Answer[RecoveryLine]], str]]:
     """Each format by name: a function from an answer of `replay` to text.
 
     Parameters
@@ -35,7 +37,7 @@ def exports(operator: str = "", topic: str = "", rollback: bool = False) -> dict
     UsageError : (the functions) an offset that the tool would misread, or readers that disagree; says which
     """
 
-    def bound(form: Callable[[list[Resume]], str]) -> Callable[[Answer], str]:
+    def bound(form: Callable[[list[Resume]], str]) -> Callable[[Answer[RecoveryLine]], str]:
         rows = committed if rollback else planned
         return lambda answer: form(rows(answer.result, operator, topic))
 
@@ -124,7 +126,7 @@ def _delete_records(rows: list[Resume]) -> str:
     return json.dumps({"partitions": partitions, "version": 1}) + "\n"
 
 
-def _not_undone(_: Answer) -> str:
+def _not_undone(_: Answer[RecoveryLine]) -> str:
     raise UsageError(
         "kafka-delete-records: records that are deleted do not come back, so there is nothing to roll back"
     )

@@ -19,7 +19,7 @@ from cklog.lines.replay_ranges import unlogged_channels
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import KafkaLogs
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class _Asked:
     channel: int | None
 
 
-def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: bool) -> Answer:
-    """The same answer with what the logs hold of its ranges, and what groups have committed.
+def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindings) -> Draft[RecoveryLine]:
+    """Add to a line what the logs hold of its ranges, and what groups have committed.
 
     Raises
     ------
     NotFound : a partition that `--channel` names, or the group, is not there
     """
-    line: RecoveryLine = found.result
+    line = found.result
     known = {folder.name for folder in logs.layout.folders}
     asked = [*_of_channels(line, bindings, known), *_of_sources(line, bindings, known)]
     missing = sorted(set(bindings.asked.values()) - known)
@@ -78,14 +78,12 @@ def beside_logs(found: Answer, logs: PartitionLogs, bindings: Bindings, strict: 
     kept = [f for f in found.findings if f.id != "no-channel-log"]
     if any(f.id == "no-channel-log" for f in found.findings):
         kept += unlogged_channels(channels)
-    return answer(
-        found.command,
-        replace(line, channels=channels, details=details),
-        [*kept, *findings, *logs.layout.findings, *_unread(logs, asked), *_elsewhere(line, bindings, known)],
-        [*found.inputs, *_inputs(logs, asked)],
-        strict=strict,
-        unrecoverable=found.verdict == "unrecoverable",
-        indeterminate=found.verdict == "indeterminate",
+    unread, elsewhere = _unread(logs, asked), _elsewhere(line, bindings, known)
+    return replace(
+        found,
+        result=replace(line, channels=channels, details=details),
+        findings=[*kept, *findings, *logs.layout.findings, *unread, *elsewhere],
+        inputs=[*found.inputs, *_inputs(logs, asked)],
     )
 
 

@@ -6,16 +6,17 @@ import json
 from typing import Any
 
 from cklog.lines.entries import sentence
+from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import utc
 from cklog.render.details import detail_sections, rows_section
 from cklog.render.view import Section, View, section
 
 
-def recovery_line_view(answer: Answer) -> View:
-    line: RecoveryLine = answer.result
+def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
+    line = answer.result
     sections = [_line_section(line)]
     busy = [c for c in line.channels if c.replay_to > c.replay_from]
     if busy:
@@ -31,12 +32,11 @@ def recovery_line_view(answer: Answer) -> View:
     notes = [sentence(step) for step in line.steps] + list(line.notes)
     commands = tuple(row["command"] for row in line.details.get("restore", ()))
     figures = ("\n".join(commands),) if commands else ()
-    return View(headline(answer), tuple(s for s in sections if s.rows), tuple(notes), figures)
+    return View(headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
 
 
-def headline(answer: Answer) -> str:
-    """Where to restart, in one or two sentences."""
-    line: RecoveryLine = answer.result
+def headline(line: RecoveryLine, verdict: Verdict) -> str:
+    """Say where to restart, in one or two sentences."""
     if line.details.get("headline"):
         return str(line.details["headline"])
     if not line.line:
@@ -47,7 +47,7 @@ def headline(answer: Answer) -> str:
     lead = {
         "indeterminate": "Indeterminate. What can be proven: this line is consistent.",
         "unrecoverable": "No recovery point but the initial state: everything is processed again from the start.",
-    }.get(answer.verdict, "Restart from this line.")
+    }.get(verdict, "Restart from this line.")
     parts = [
         f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
         + (f", {eventual} at the end of their output queue" if eventual else "")
@@ -136,13 +136,13 @@ def _count(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
-def verify_view(answer: Answer) -> View:
+def verify_view(answer: Answer[Verification]) -> View:
     words = {True: "holds", False: "FAILS", None: "cannot tell"}
-    rows = [(check.check, words[check.holds], check.because) for check in answer.result["checks"]]
-    return View(answer.result["summary"], (section("Checks", ("check", "result", "because"), rows),))
+    rows = [(check.check, words[check.holds], check.because) for check in answer.result.checks]
+    return View(answer.result.summary, (section("Checks", ("check", "result", "because"), rows),))
 
 
-def inspect_view(answer: Answer) -> View:
+def inspect_view(answer: Answer[dict[str, Any]]) -> View:
     """Every list of rows in the result is a section; metrics, one row per metric."""
     result = answer.result
     sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]

@@ -24,3 +24,22 @@ def summary(checks: Sequence[Check]) -> str:
     if unknown:
         return f"Neither proved nor refuted: {', '.join(unknown)} cannot be told."
     return f"Proved: the line is {', '.join(check.check for check in checks)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `verify` answers: the checks of a given line, and all of them in one sentence."""
+
+    summary: str
+    checks: tuple[Check, ...]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether something cannot be told, and nothing is refuted."""
+        holds = {check.holds for check in self.checks}
+        return None in holds and False not in holds
+
+
+def verification(checks: Sequence[Check]) -> Verification:
+    """Put checks together."""
+    return Verification(summary(checks), tuple(checks))

@@ -33,3 +33,13 @@ class Question:
     everything: bool = False
     against: str = ""
     check_files: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InspectQuestion:
+    """What `inspect` is asked beside what is here; of Flink's snapshots which operator has the uid `uid`, and what a
+    job manager's log (the file `job_log`) says of checkpoints. `metrics`: those of the checkpointing protocol, too."""
+
+    metrics: bool = False
+    uid: str = ""
+    job_log: str = ""

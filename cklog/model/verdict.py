@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Generic, Literal, TypeVar
 
 from cklog.errors import CorruptInput
 from cklog.model.findings import Finding, InputUsed
@@ -40,41 +40,65 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 Verdict = Literal["ok", "findings", "unrecoverable", "indeterminate"]
 
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a command answers: the parts of the envelope, before any rendering."""
+class Answer(Generic[R_co]):
+    """What a command answers, with a result of type `R_co`: the parts of the envelope, before any rendering."""
 
     command: str
     verdict: Verdict
     exit_code: int
     inputs: tuple[InputUsed, ...]
     findings: tuple[Finding, ...]
-    result: Any
+    result: R_co
 
 
-def answer(
-    command: str,
-    result: Any,
-    findings: Iterable[Finding],
-    inputs: Iterable[InputUsed],
-    *,
-    strict: bool = False,
-    unrecoverable: bool = False,
-    indeterminate: bool = False,
-) -> Answer:
-    """Put an answer together; the exit code follows from what it holds.
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[R_co]):
+    """What an analysis found, before anything is concluded from it; steps hand drafts on, `conclude` ends them.
+
+    `command` names the answer's schema and view. `unrecoverable`: there is no recovery point but the initial state, or
+    not the one asked for. `indeterminate`: evidence is missing, so that the result is a bound. `spoken` goes to stderr.
+    """
+
+    command: str
+    result: R_co
+    findings: Sequence[Finding]
+    inputs: Sequence[InputUsed]
+    unrecoverable: bool = False
+    indeterminate: bool = False
+    spoken: tuple[str, ...] = ()
+
+
+def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
+    """Make an answer of a draft: findings in order and each once, the verdict, and the exit code that follows.
 
     Raises
     ------
     CorruptInput : under `strict`, if any byte of the input is damaged
     """
-    ordered = tuple(sorted(set(findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message)))
-    damaged = [f for f in ordered if f.id in DAMAGE]
-    if strict and damaged:
-        raise CorruptInput(damaged[0].message, "--strict refuses any damage; without it the intact part is read")
-    verdict, code = _verdict(ordered, unrecoverable, indeterminate)
-    return Answer(command, verdict, code, tuple(inputs), ordered, result)
+    found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
+    if strict:
+        refuse_damage(found)
+    verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate)
+    return Answer(
+        command=draft.command,
+        verdict=verdict,
+        exit_code=code,
+        inputs=tuple(draft.inputs),
+        findings=tuple(found),
+        result=draft.result,
+    )
+
+
+def refuse_damage(findings: Sequence[Finding]) -> None:
+    """Raise `CorruptInput` for the first finding that speaks of damaged bytes: what `--strict` asks for."""
+    damaged = next((f for f in findings if f.id in DAMAGE), None)
+    if damaged is not None:
+        raise CorruptInput(damaged.message, "--strict refuses any damage; without it the intact part is read")
 
 
 def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bool) -> tuple[Verdict, int]:

@@ -22,8 +22,8 @@ from cklog.lines.entries import protocol_of
 from cklog.lines.rounds import HistoryRounds, completed_at, consistent_rounds, rounds_of
 from cklog.lines.search import no_initial_line
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
-from cklog.runs.records.analyses import EventLog
+from cklog.model.verdict import Draft
+from cklog.runs.records.reading import RecordReader
 from cklog.zigzag.intervals import staircases
 from cklog.zigzag.reach import greatest_reaching
 
@@ -64,22 +64,22 @@ class FailuresOverTime:
     moments: tuple[FailureAt, ...]
 
 
-def failures_answer(log: EventLog, question: Question, times: Sequence[int] | None) -> Answer:
+def failures_answer(reader: RecordReader, question: Question, times: Sequence[int] | None) -> Draft[FailuresOverTime]:
     """What a failure of everything would have cost at `times` (ms), or at every checkpoint time of the history.
 
     Raises
     ------
     NotFound : no checkpoint has a time
     """
-    evidence = log.evidence_of(replace(question, everything=True))
+    evidence = reader.evidence_of(replace(question, everything=True))
     coordinated = protocol_of(evidence.records) == "coordinated"
     rounds = rounds_of(evidence.records, evidence.built) if coordinated else None
     found = failures_over_time(evidence.history, rounds, times)
     if not found.moments:
         raise NotFound("no checkpoint record has a time: nothing can be said about moments", "see cklog recovery-line")
     if any(moment.rolled_past == moment.stored for moment in found.moments):
-        evidence.findings += no_initial_line(evidence.history)
-    return log.answer_from("failures-over-time", found, evidence)
+        evidence = evidence.joined(no_initial_line(evidence.history))
+    return evidence.draft("failures-over-time", found)
 
 
 def failures_over_time(

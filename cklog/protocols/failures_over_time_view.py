@@ -14,9 +14,9 @@ _SHOWN = 10
 """Moments in a table: of a longer history those that would have cost most."""
 
 
-def failures_view(answer: Answer) -> View:
+def failures_view(answer: Answer[FailuresOverTime]) -> View:
     """The worst moments in order of time; as rows, all of the answer's."""
-    found: FailuresOverTime = answer.result
+    found = answer.result
     names = ("time", "stored", "rolled_past", "subtasks_back", "farthest", "distance", "lost_s", "at_initial")
     costly = sorted(found.moments, key=lambda m: (-m.rolled_past, m.time))[:_SHOWN]
     rows = tuple(_row(m) for m in sorted(costly, key=lambda m: m.time))

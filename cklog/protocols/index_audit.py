@@ -28,9 +28,9 @@ from cklog.lines.entries import message_words, zigzag_message
 from cklog.model.findings import Finding
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Draft
 from cklog.model.zigzag import AuditResult, IndexBreach
-from cklog.runs.records.analyses import EventLog
+from cklog.runs.records.reading import RecordReader
 from cklog.zigzag.intervals import staircases
 from cklog.zigzag.paths import Hop, Zigzags
 from cklog.zigzag.reach import greatest_reaching
@@ -64,14 +64,14 @@ class IndexAudit:
     breaches: tuple[Breach, ...]
 
 
-def audit_answer(log: EventLog, question: Question, most: int) -> Answer:
+def audit_answer(reader: RecordReader, question: Question, most: int) -> Draft[AuditResult]:
     """Audit the logged indices of a run: a finding for each checkpoint whose index does not rise, up to `most`.
 
     Raises
     ------
     NotFound : no checkpoint record has an index
     """
-    evidence = log.evidence_of(question)
+    evidence = reader.evidence_of(question)
     index, known = logged_index(evidence.records, evidence.built)
     if not known.any():
         raise NotFound("no checkpoint record has an index: there is nothing to audit", "see cklog z-cycles")
@@ -87,8 +87,7 @@ def audit_answer(log: EventLog, question: Question, most: int) -> Answer:
         broken=audit.broken,
         breaches=tuple(_told(history, index, breach) for breach in audit.breaches),
     )
-    evidence.findings += [_finding(breach) for breach in result.breaches]
-    return log.answer_from("audit-cic", result, evidence)
+    return evidence.joined(map(_finding, result.breaches)).draft("audit-cic", result)
 
 
 def logged_index(records: CheckpointRecords, built: BuiltHistory) -> tuple[Ints, Mask]:

@@ -19,9 +19,9 @@ _LOST = (
 )
 
 
-def audit_view(answer: Answer) -> View:
+def audit_view(answer: Answer[AuditResult]) -> View:
     """The verdict, then every breach."""
-    found: AuditResult = answer.result
+    found = answer.result
     broken = f"The index does not rise at {found.broken} of {found.indexed} checkpoints: the protocol was broken."
     rows = tuple(
         (_name(b.end), b.end_index, _name(b.start), b.start_index, len(b.path), _path(b.path)) for b in found.breaches

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,13 @@ from cklog.engine import Reduce
 from cklog.lines.checkpoint_sets import checkpoint_sets
 from cklog.lines.rollback_distance import domino_depths, rollback_distances
 from cklog.lines.rounds import described, rounds_of
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import Round
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
-from cklog.runs.records.analyses import EventLog
+from cklog.model.verdict import Draft
 from cklog.runs.records.evidence import Planned
+from cklog.runs.records.plan import plan_line
+from cklog.runs.records.reading import RecordReader
 
 SIZES = pa.schema(
     [pa.field("all", pa.int64()), pa.field("messages", pa.int64()), pa.field("sized", pa.int64())]
@@ -51,37 +53,52 @@ def sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([n], pa.int64()) for n in counts], schema=SIZES)
 
 
-def with_metrics(log: EventLog, inspected: Answer) -> Answer:
-    """The answer of `inspect` with the metrics of the protocol, and the rounds that were not as they should be."""
-    found, planned = protocol_metrics(log, Question())
-    planned.evidence.findings += inspected.findings
-    planned.evidence.inputs[:] = inspected.inputs
-    slow = [asdict(r) for r in found.pop("slow_rounds")]
-    return log.answer_from("inspect", {**inspected.result, "protocol_metrics": found, "rounds": slow}, planned.evidence)
+class Metrics(NamedTuple):
+    """The metrics of a run by name, the line that they rest on, and rounds that were not as they should be."""
+
+    found: dict[str, Any]
+    planned: Planned
+    slow_rounds: list[Round]
 
 
-def compared(runs: Mapping[str, EventLog]) -> Answer:
-    """The metrics of several runs, by the name of their folders, side by side."""
-    rows, findings, inputs, unproven = [], [], [], False
-    log = next(iter(runs.values()))
-    for name, log in runs.items():
-        found, planned = protocol_metrics(log, Question())
-        found.pop("slow_rounds")
-        rows.append({"run": name} | found)
-        evidence = planned.evidence
+def with_metrics(reader: RecordReader, inspected: Draft[dict[str, Any]]) -> Draft[dict[str, Any]]:
+    """Add the metrics of the protocol to what `inspect` answers, and the rounds that were not as they should be."""
+    metrics = protocol_metrics(reader, Question())
+    slow = [asdict(r) for r in metrics.slow_rounds]
+    return replace(
+        inspected,
+        result={**inspected.result, "protocol_metrics": metrics.found, "rounds": slow},
+        findings=[*metrics.planned.evidence.findings, *inspected.findings],
+        indeterminate=metrics.planned.evidence.indeterminate,
+    )
+
+
+def compared(runs: Mapping[str, RecordReader]) -> Draft[dict[str, Any]]:
+    """Put the metrics of several runs side by side, by the name of their folders."""
+    rows: list[dict[str, Any]] = []
+    findings: list[Finding] = []
+    inputs: list[InputUsed] = []
+    indeterminate = False
+    for name, reader in runs.items():
+        metrics = protocol_metrics(reader, Question())
+        evidence = metrics.planned.evidence
+        rows.append({"run": name} | metrics.found)
         findings += [
             replace(f, subject=f"{name}: {f.subject}", message=f"{name}: {f.message}") for f in evidence.findings
         ]
         inputs += [replace(used, path=f"{name}/{used.path}") for used in evidence.inputs]
-        unproven |= evidence.indeterminate
-    together = replace(evidence, findings=findings, inputs=inputs, unproven=unproven)
-    return log.answer_from("compare", {"runs": rows}, together)
+        indeterminate |= evidence.indeterminate
+    return Draft("compare", {"runs": rows}, findings, inputs, indeterminate=indeterminate)
 
 
-def protocol_metrics(log: EventLog, question: Question) -> tuple[dict[str, Any], Planned]:
-    """The metrics of a run, and the line that they rest on."""
-    planned = log.plan(question)
-    evidence, line = planned.evidence, planned.line
+def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
+    """Measure a run by the metrics of checkpointing protocols (CheckMate, section VI)."""
+    planned = plan_line(reader, question)
+    overhead, findings, inputs = _overhead(reader)
+    known = planned.evidence.inputs
+    evidence = planned.evidence.joined(findings, [used for used in inputs if used not in known])
+    planned = replace(planned, evidence=evidence)
+    line = planned.line
     history = evidence.history
     rounds = described(history, rounds_of(evidence.records, evidence.built))
     found: dict[str, Any] = {
@@ -92,12 +109,12 @@ def protocol_metrics(log: EventLog, question: Question) -> tuple[dict[str, Any],
         "checkpointing_time_ms": _checkpointing_time(evidence.records.table["duration_ms"], rounds),
         "invalid": None,
         "rollback": None,
-        "message_overhead": _overhead(log, planned),
+        "message_overhead": overhead,
         "restart": None,
     }
     if planned.result.consistent:
         found |= {"invalid": _invalid(planned), "rollback": _rollback(planned), "restart": _restart(planned, line)}
-    return found | {"slow_rounds": [r for r in rounds if r.state != "complete"]}, planned
+    return Metrics(found, planned, [r for r in rounds if r.state != "complete"])
 
 
 def _forced(kinds: pa.ChunkedArray) -> int:
@@ -205,14 +222,16 @@ def _base(
     return place.get((int(subtask[row]), parent), -1) if parent < number[row] else -1
 
 
-def _overhead(log: EventLog, planned: Planned) -> dict[str, Any] | None:
-    """Bytes of all logged messages with and without the protocol's; None where they are not logged apart."""
-    scanned = log.scan_messages(("bytes", "protocol_bytes"), sizes, SIZES, SIZES_REDUCE)
+def _overhead(reader: RecordReader) -> tuple[dict[str, Any] | None, list[Finding], list[InputUsed]]:
+    """Bytes of all logged messages with and without the protocol's; None where there are no logs."""
+    scanned = reader.scan_messages(("bytes", "protocol_bytes"), sizes, SIZES, SIZES_REDUCE)
     if scanned is None:
-        return None
-    table, findings, inputs = scanned
-    planned.evidence.findings += findings
-    planned.evidence.inputs += [used for used in inputs if used not in planned.evidence.inputs]
+        return None, [], []
+    return _ratio(scanned.table), scanned.findings, scanned.inputs
+
+
+def _ratio(table: pa.Table) -> dict[str, Any]:
+    """All bytes by the payload's; None where they are not logged apart."""
     row = {name: sum(table[name].to_pylist()) for name in SIZES.names[1:]}
     if not row["split"]:
         return {"messages": row["messages"], "bytes": None, "protocol_bytes": None, "ratio": None}

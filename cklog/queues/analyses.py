@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
+from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_subtask
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.queues.census import census
 from cklog.queues.findings import findings_of
 from cklog.queues.forward import forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
-from cklog.queues.log import EMIT, TYPES, UNKNOWN, Queue, QueueLog, TailReader
+from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
 from cklog.queues.over_time.findings import over_time_findings
-from cklog.queues.over_time.timeline import over_time
+from cklog.queues.over_time.timeline import ExtentOverTime, over_time
 from cklog.queues.upstream import Upstream
 
 _OLDEST = 10
@@ -40,6 +41,25 @@ class Reconstruction:
     proof: Proof
 
 
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReplay:
+    """A reconstruction, what its upstream must send again, all findings, and what to say on stderr."""
+
+    found: Reconstruction
+    replay: EventualReplay
+    findings: tuple[Finding, ...]
+    spoken: tuple[str, ...]
+
+    def draft(self, command: str, result: R) -> Draft[R]:
+        """Make a draft of a result; where state is lost it is a bound."""
+        lost = self.found.proof == "lost"
+        inputs = self.found.queue.inputs()
+        return Draft(command, result, self.findings, inputs, indeterminate=lost, spoken=self.spoken)
+
+
 class EventualLog:
     """The analyses of a run's output queues."""
 
@@ -47,39 +67,39 @@ class EventualLog:
         self,
         queues: Mapping[Subtask, Queue],
         manifest: Mapping[str, Any],
-        engine: Callable[[int], Engine],
-        split_bytes: int,
-        strict: bool,
+        reading: Reading,
     ) -> None:
         self._queues = queues
         self.manifest = manifest
-        self._engine_for = engine
-        self.split_bytes = split_bytes
-        self.strict = strict
-        self.spoken: list[str] = []
+        self.reading = reading
 
-    def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
-        """How far back the eventual checkpoint reaches, and who makes it long."""
-        found, replay, findings = self._planned(operator, forward, as_of, with_state=False)
-        return self._answer("extent", found, extent_of(found, replay), findings)
+    def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Draft[Extent]:
+        """Return how far back the eventual checkpoint reaches, and who makes it long."""
+        planned = self._planned(operator, forward, as_of, with_state=False)
+        return planned.draft("extent", extent_of(planned.found, planned.replay))
 
-    def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Answer:
+    def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
         """How extent and replay went along the whole log; the targets are in records and in tuples."""
         for option, target in (("--max-extent", max_extent), ("--max-replay", max_replay)):
             if target is not None and target < 0:
                 raise UsageError(f"{option} {target}: less than 0")
         queue = self.queue_of(operator)
-        timeline = over_time(queue, self.split_bytes, max_extent, max_replay)
-        self.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, forward")
+        timeline = over_time(queue, self.reading.split_bytes, max_extent, max_replay)
         findings = (*queue.findings(), *over_time_findings(queue.subtask, timeline))
         unknown = timeline.replay_unknown and not timeline.result.breached["records"]
-        inputs = queue.inputs()
-        return answer("extent-over-time", timeline.result, findings, inputs, strict=self.strict, indeterminate=unknown)
+        return Draft(
+            "extent-over-time",
+            timeline.result,
+            findings,
+            queue.inputs(),
+            indeterminate=unknown,
+            spoken=(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, forward",),
+        )
 
-    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Answer:
-        """The eventual checkpoint itself, with the replay filter."""
-        found, replay, findings = self._planned(operator, forward, as_of, with_state=True)
-        return self._answer("eventual-checkpoint", found, checkpoint_of(found, replay), findings)
+    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Draft[EventualCheckpoint]:
+        """Return the eventual checkpoint itself, with the replay filter."""
+        planned = self._planned(operator, forward, as_of, with_state=True)
+        return planned.draft("eventual-checkpoint", checkpoint_of(planned.found, planned.replay))
 
     def reconstruct(
         self,
@@ -131,22 +151,20 @@ class EventualLog:
             raise UsageError(f"which queue? {len(found)} match", f"--operator takes one of {names}")
         return self._queues[found[0]]
 
-    def _planned(
-        self, operator: str, forward: bool, as_of: int | None, with_state: bool
-    ) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
+    def _planned(self, operator: str, forward: bool, as_of: int | None, with_state: bool) -> PlannedReplay:
         queue = self.queue_of(operator)
         found = self.reconstruct(queue, with_state, as_of=as_of)
-        self.spoken.append(
+        spoken = [
             f"read {found.bytes_read:,} of {queue.bytes:,} bytes of {queue.subtask}'s queue, from its end "
             f"({100 * found.bytes_read / max(queue.bytes, 1):.3f}%)"
-        )
+        ]
         findings: list[Finding] = []
         if forward and as_of is None:  # the whole log knows only how it ended
-            engine = self._engine_for(queue.bytes)
-            findings += forward_findings(queue, found.judged, engine, self.split_bytes)
-            self.spoken.append(f"and all of it forward, on the {engine.name} engine")
+            engine = self.reading.engine_for(queue.bytes)
+            findings += forward_findings(queue, found.judged, engine, self.reading.split_bytes)
+            spoken.append(f"and all of it forward, on the {engine.name} engine")
         found, replay, told = self.with_replay(found)
-        return found, replay, [*found.findings, *findings, *told]
+        return PlannedReplay(found, replay, (*found.findings, *findings, *told), tuple(spoken))
 
     def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
         """What the upstream must send again; where it cannot, the state is lost."""
@@ -166,7 +184,7 @@ class EventualLog:
         findings: list[Finding] = []
         inputs: list[InputUsed] = []
         for queue in self._queues.values():
-            row, told, used = census(queue, self._engine_for(queue.bytes), self.split_bytes)
+            row, told, used = census(queue, self.reading.engine_for(queue.bytes), self.reading.split_bytes)
             rows.append(row)
             findings += told
             inputs += used
@@ -176,10 +194,6 @@ class EventualLog:
     def queues(self) -> Mapping[Subtask, Queue]:
         """The output queues of the run."""
         return self._queues
-
-    def _answer(self, command: str, found: Reconstruction, result: Any, findings: list[Finding]) -> Answer:
-        lost = result.proof == "lost"
-        return answer(command, result, findings, found.queue.inputs(), strict=self.strict, indeterminate=lost)
 
 
 def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:

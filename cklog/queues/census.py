@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from cklog.engine import Engine, Reduce, Scan
 from cklog.inputs.damage import damage_findings
+from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, InputUsed
-from cklog.queues.log import EMIT, TYPES, Queue
+from cklog.queues.log import EMIT, TYPES
 
 COLUMNS = ("type", "ts", "pos")
 COUNTED = pa.schema(

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
 from cklog.engine import Engine, Reduce, Scan
+from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding
 from cklog.queues.judge import QueueJudgement
-from cklog.queues.log import CHECK, OPEN, RESULT, Queue, kinds_of
+from cklog.queues.log import CHECK, OPEN, RESULT, kinds_of
 
 BY_PLACE = ("type", "window", "_path", "_offset")
 BY_POS = ("type", "window", "pos")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,7 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import codes, entries
 from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Split, reader_of
-from cklog.model.findings import Finding, InputUsed
-from cklog.model.names import Subtask
+from cklog.inputs.queues import Queue
 from cklog.model.schemas import OUTPUTS
 
 OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
@@ -31,24 +29,6 @@ DELTA = np.array([1, 0, -1, 0, 0])
 
 COLUMNS = ("type", "window", "ts", "open_windows", "input", "inputs", "pos", "bytes", "_path", "_offset")
 UNKNOWN = -1
-
-
-class Queue(Protocol):
-    """One subtask's output queue (`cklog.parsers.native.output_queues` has one)."""
-
-    @property
-    def subtask(self) -> Subtask: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def paths(self) -> tuple[str, ...]: ...
-    @property
-    def by_pos(self) -> bool: ...
-    def findings(self) -> tuple[Finding, ...]: ...
-    def inputs(self) -> tuple[InputUsed, ...]: ...
-    def splits(self, step: int) -> Iterator[Split]: ...
-    def tail(self) -> Iterator[Split]: ...
-    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

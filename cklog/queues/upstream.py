@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualReplay, UpstreamOffset
 from cklog.model.findings import Finding
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.queues.judge import QueueJudgement
-from cklog.queues.log import EMIT, RESULT, UNKNOWN, Queue, QueueLog, TailReader
+from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader
 
 
 @dataclass(frozen=True, slots=True)

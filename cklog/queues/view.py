@@ -16,9 +16,9 @@ _PROOF = {
 }
 
 
-def extent_view(answer: Answer) -> View:
+def extent_view(answer: Answer[Extent]) -> View:
     """How long the extent is, what it is made of, and which windows hold T back."""
-    found: Extent = answer.result
+    found = answer.result
     size = f" ({found.bytes:,} bytes)" if found.bytes is not None else ""
     where = f", records {found.from_} to {found.to}" if found.from_ is not None else ""
     lead = (
@@ -37,9 +37,9 @@ def extent_view(answer: Answer) -> View:
     )
 
 
-def eventual_checkpoint_view(answer: Answer) -> View:
+def eventual_checkpoint_view(answer: Answer[EventualCheckpoint]) -> View:
     """What to load, what to replay, what to ignore."""
-    found: EventualCheckpoint = answer.result
+    found = answer.result
     lead = (
         f"{_name(found)} as of t_c = {_cell(found.t_c)}: load {len(found.windows):,} windows, then replay from "
         f"T = {_or_start(found.T)} inclusive. {_PROOF[found.proof]}"

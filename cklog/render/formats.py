@@ -20,7 +20,7 @@ from cklog.version import __version__
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 
 
-def render(answer: Answer, form: str, width: int | None = None, color: bool = False) -> str:
+def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False) -> str:
     """The answer as text, ending in a newline.
 
     `width` is the terminal's number of columns, None when the output is no terminal: then nothing wraps.
@@ -37,7 +37,7 @@ def render(answer: Answer, form: str, width: int | None = None, color: bool = Fa
     return _table(shown, answer.findings, width, color)
 
 
-def envelope(answer: Answer) -> dict[str, Any]:
+def envelope(answer: Answer[object]) -> dict[str, Any]:
     """The JSON envelope of design section 5; additive once released."""
     return {
         "schema": f"cklog.{answer.command}/1",

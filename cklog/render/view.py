@@ -45,7 +45,7 @@ def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], n
     return Section(title, tuple(columns[i] for i in keep), cut, note)
 
 
-def view(answer: Answer) -> View:
+def view(answer: Answer[object]) -> View:
     """The view of any command's answer; its module is loaded when it is needed."""
     module, _, name = _VIEWS[answer.command].partition(":")
     found: View = getattr(importlib.import_module(module), name)(answer)

@@ -12,8 +12,8 @@ from cklog.render.view import Section, View, section
 from cklog.retention.plan import RetentionPlan, RetentionRow
 
 
-def retention_view(answer: Answer) -> View:
-    plan: RetentionPlan = answer.result
+def retention_view(answer: Answer[RetentionPlan]) -> View:
+    plan = answer.result
     columns = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
     data = section("All", columns, [_cells(row) for row in plan.rows])
     shown = [row for row in plan.rows if not _is_sum(row.path)]
@@ -112,18 +112,18 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def as_paths(answer: Answer) -> str:
+def as_paths(answer: Answer[RetentionPlan]) -> str:
     """What may go, one path below PATH a line; where there is none, the checkpoint's name."""
-    plan: RetentionPlan = answer.result
+    plan = answer.result
     return "".join(f"{row.path}\n" for row in plan.rows if row.fate == "OBSOLETE")
 
 
-def as_script(answer: Answer) -> str:
+def as_script(answer: Answer[RetentionPlan]) -> str:
     """A script for `sh`, to be read and then run by a person in PATH: one `rm` a line, each with its reason.
 
     What is no file below PATH is named in a comment.
     """
-    plan: RetentionPlan = answer.result
+    plan = answer.result
     lines = [
         "#!/bin/sh",
         f"# {_headline(plan)}",

@@ -6,16 +6,15 @@ name the same line. After a burst failure a checkpoint of which every copy went 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.history.arrays import History
 from cklog.history.tokens import TokenLog, TokensRead, read_tokens, token_log
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
 from cklog.lines.entries import line_entries
 from cklog.lines.replay_ranges import sources_of
 from cklog.lines.rounds import HistoryRounds, last_round, round_numbers, rounds_of, unknown_subtasks
@@ -24,12 +23,12 @@ from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, SourceOffset
 from cklog.model.names import Subtask
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, Answer, answer
+from cklog.model.verdict import DAMAGE, Draft
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
 from cklog.rounds.tuples import PreservedTuples, RoundCut, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of
-from cklog.runs.records.analyses import EventLog, subtasks_named
 from cklog.runs.records.evidence import Evidence
+from cklog.runs.records.reading import RecordReader, subtasks_named
 
 _NAMED = 5
 """So many of a list are named in a message."""
@@ -74,13 +73,11 @@ class RoundsAnswer:
     notes: tuple[str, ...] = ()
 
 
-class _WithTokens(EventLog):
-    """An event log that knows of the subtasks and channels that only token events name, too."""
+class _WithTokens(RecordReader):
+    """A reader that knows of the subtasks and channels that only token events name, too."""
 
-    def __init__(
-        self, tables: Tables, engine: Callable[[int], Engine], split_bytes: int, strict: bool, tokens: TokensRead
-    ) -> None:
-        super().__init__(tables, engine, split_bytes, strict)
+    def __init__(self, tables: OffersRecords, reading: Reading, tokens: TokensRead) -> None:
+        super().__init__(tables, reading)
         self._tokens = tokens
 
     def named(self) -> tuple[list[Subtask], list[str]]:
@@ -88,29 +85,25 @@ class _WithTokens(EventLog):
         return [*known, *self._tokens.subtasks()], [*channels, *self._tokens.channels()]
 
 
-def rounds_answer(
-    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: RoundsQuestion
-) -> Answer:
+def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
     """Answer `cklog rounds`.
 
     Raises
     ------
     NotFound : no round at all, not the one asked for, or no such node
     """
-    read = read_tokens(tables, engine_for, split_bytes, asked.as_of)
-    log = _WithTokens(tables, engine_for, split_bytes, strict, read)
-    evidence = log.evidence_of(Question(as_of=asked.as_of, everything=True))
+    read = read_tokens(tables, reading, asked.as_of)
+    evidence = _WithTokens(tables, reading, read).evidence_of(Question(as_of=asked.as_of, everything=True))
     found = _Found(evidence, read, tables, asked)
-    tuples = found.tuples(engine_for, split_bytes)
+    tuples = found.tuples(reading)
     result = found.result(tuples)
     findings = [*evidence.findings, *read.findings, *found.findings, *tuples.findings]
     unproven = unknown_subtasks(findings, tables.manifest)
-    return answer(
+    return Draft(
         "rounds",
         result,
         [*findings, *unproven],
         [*evidence.inputs, *read.inputs, *tuples.inputs],
-        strict=strict,
         unrecoverable=found.place < 0,
         indeterminate=bool(unproven) or found.in_doubt,
     )
@@ -119,7 +112,7 @@ def rounds_answer(
 class _Found:
     """What the records say, step by step; `place` is the round to restart from, -1 for none."""
 
-    def __init__(self, evidence: Evidence, read: TokensRead, tables: Tables, asked: RoundsQuestion) -> None:
+    def __init__(self, evidence: Evidence, read: TokensRead, tables: OffersRecords, asked: RoundsQuestion) -> None:
         self._evidence, self._read, self._tables, self._asked = evidence, read, tables, asked
         records, history = evidence.records, evidence.history
         rounds = with_tokens(rounds_of(records, evidence.built), read.rounds(), len(history.subtasks))
@@ -210,7 +203,7 @@ class _Found:
         )
         return [Finding("misplaced-token", "warning", history.channels[k], message)]
 
-    def tuples(self, engine_for: Callable[[int], Engine], split_bytes: int) -> Tuples:
+    def tuples(self, reading: Reading) -> Tuples:
         """The tuples that go with the round, from the channel logs."""
         history, built = self._evidence.history, self._evidence.built
         sources = sources_of_job(history, self._tables.manifest)
@@ -218,7 +211,7 @@ class _Found:
         cut = RoundCut(self.place, self._line, sources, known, self._asked.as_of)
         own = {Subtask(s.operator, s.subtask) for s in self._sources()}
         offsets = frozenset(i for i, subtask in enumerate(history.subtasks) if subtask in own)
-        return tuples_of(self._tables, engine_for, split_bytes, history, cut, self._log, offsets)
+        return tuples_of(self._tables, reading, history, cut, self._log, offsets)
 
     def _sources(self) -> list[SourceOffset]:
         return sources_of(self._evidence.records, self._evidence.history, self._line)

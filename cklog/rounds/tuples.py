@@ -8,7 +8,7 @@ it has preserved before sending, and sends again (section III-A).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from cklog.arrays.spans import Spans, joined_spans, without
 from cklog.arrays.types import Ints
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.history.arrays import History
 from cklog.history.tokens import TokenLog
 from cklog.history.watermarks import UNBOUNDED
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import read_table
 from cklog.lines.replay_ranges import first_retained
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
@@ -117,9 +117,8 @@ def known_sent(history: History, newest_sent: Ints, log: TokenLog) -> Ints:
 
 
 def tuples_of(
-    tables: Tables,
-    engine_for: Callable[[int], Engine],
-    split_bytes: int,
+    tables: OffersRecords,
+    reading: Reading,
     history: History,
     cut: RoundCut,
     log: TokenLog,
@@ -130,7 +129,7 @@ def tuples_of(
     start = np.minimum(start, end)
     from_source = np.isin(history.src, sorted(cut.sources)) & (history.src != history.dst)
     until = np.where(from_source, _OPEN, end)
-    islands, findings, inputs = _logged(tables, engine_for, split_bytes, history.channels, start, until, cut.as_of)
+    islands, findings, inputs = _logged(tables, reading, message_log.Wanted(history.channels, start, until, cut.as_of))
     held = _by_channel(islands, first_retained(tables.manifest))
     told = any(place == cut.place for place, _ in log.tuples)
     saved, preserved = [], []
@@ -191,31 +190,16 @@ def _length(spans: Spans) -> int:
 
 
 def _logged(
-    tables: Tables,
-    engine_for: Callable[[int], Engine],
-    split_bytes: int,
-    channels: tuple[str, ...],
-    start: Ints,
-    end: Ints,
-    as_of: int | None,
+    tables: OffersRecords,
+    reading: Reading,
+    wanted: message_log.Wanted,
 ) -> tuple[pa.Table | None, list[Finding], list[InputUsed]]:
     """What the channel logs hold of the ranges; None if there are no logs."""
-    findings = list(tables.findings("channels"))
     if not tables.has("channels"):
-        return None, findings, []
-    wanted = message_log.Wanted(channels, start, end, as_of)
-    scan = tables.scan(
-        "channels",
-        message_log.columns(as_of),
-        message_log.in_ranges(wanted),
-        message_log.RANGED,
-        message_log.RANGED_REDUCE,
-        split_bytes,
-        wanted.row_group,
-    )
-    scanned = engine_for(tables.bytes_of("channels")).run(scan)
-    findings += damage_findings(scanned.damage)
-    return scanned.table, findings, list(tables.inputs("channels", dict(scanned.records)))
+        return None, list(tables.findings("channels")), []
+    kernel, columns = message_log.in_ranges(wanted), message_log.columns(wanted.as_of)
+    partial, reduce = message_log.RANGED, message_log.RANGED_REDUCE
+    return read_table(tables, reading, "channels", columns, kernel, partial, reduce, wanted.row_group)
 
 
 def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[TupleRange]]:

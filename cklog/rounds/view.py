@@ -26,9 +26,9 @@ _VARIANT = {
 }
 
 
-def rounds_view(answer: Answer) -> View:
+def rounds_view(answer: Answer[RoundsAnswer]) -> View:
     """The rounds first, as rows of CSV too."""
-    found: RoundsAnswer = answer.result
+    found = answer.result
     sections = [
         _rounds(found.rounds),
         _hangs(found.hangs),
@@ -42,8 +42,8 @@ def rounds_view(answer: Answer) -> View:
     return View(_headline(answer), tuple(s for s in sections if s.rows), (*_causes(found), *found.notes))
 
 
-def _headline(answer: Answer) -> str:
-    found: RoundsAnswer = answer.result
+def _headline(answer: Answer[RoundsAnswer]) -> str:
+    found = answer.result
     newest = found.rounds[-1]
     lead = "Indeterminate. " if answer.verdict == "indeterminate" else ""
     if found.round is None:

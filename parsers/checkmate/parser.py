@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
@@ -41,6 +42,7 @@ class CheckMate:
     """A dump of the testbed; see the module's head for its layout."""
 
     name = "checkmate"
+    kind: KindName = "records"
     tables: ClassVar = {"checkpoints": CHECKPOINTS, "channels": MESSAGES}
 
     @staticmethod
@@ -62,6 +64,10 @@ class CheckMate:
     def bytes_of(self, table: str) -> int:
         """Size of the table's objects."""
         return sum(size for _, size in self._places(table))
+
+    def is_stored(self, uri: str) -> bool | None:
+        """Return None: a snapshot holds its state itself, and names no file."""
+        return None
 
     def _places(self, table: str) -> list[tuple[str, int]]:
         """(path, size) of what a split counts: units of snapshots, or logs."""

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, SnapshotFolder, StateFile
 from cklog.model.findings import InputUsed
 from cklog.parsers.flink.job_log import job_log
@@ -58,6 +59,7 @@ class Flink:
     """
 
     name = "flink"
+    kind: KindName = "snapshots"
     tables: ClassVar = {"snapshots": SNAPSHOTS}
 
     @staticmethod

@@ -14,6 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import (
@@ -38,6 +39,7 @@ class Kafka:
     """Partitions below a root; a parser as `cklog.inputs.partitions.OffersPartitions` says."""
 
     name = "kafka"
+    kind: KindName = "partitions"
     tables: ClassVar = {"batches": BATCHES, "commits": COMMITS}
 
     @staticmethod

@@ -27,6 +27,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.tables.small_tables import batch_of, whole
@@ -56,6 +57,7 @@ class KafkaStreams:
     """A state folder; see the module's head for its layout."""
 
     name = "kafka-streams"
+    kind: KindName = "stores"
     tables: ClassVar = {"entries": ENTRIES}
 
     @staticmethod

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
@@ -42,7 +43,11 @@ class Native:
 
     name = "native"
     tables: ClassVar = TABLES
-    restored_together = "subtask"
+
+    @property
+    def kind(self) -> KindName:
+        """Records, and output queues where there are any."""
+        return "queues" if self.has("outputs") else "records"
 
     @staticmethod
     def recognises(root: Root) -> bool:

@@ -33,7 +33,8 @@ from cklog.engine import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
 from cklog.engine.damage import DamageTally
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.pieces import PIECES
+from cklog.inputs.offers import KindName
+from cklog.inputs.pieces import PIECES, PiecesRead, Together
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
@@ -45,7 +46,6 @@ from cklog.storage import FileEntry, Root
 
 READER = "cklog.parsers.patent.parser:read"
 NAMES = "variables.json"
-StoreRead = tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,9 @@ class PatentStore:
     """A folder of checkpoint stores; see the module's head for the layout."""
 
     name = "patent-store"
+    kind: KindName = "pieces"
     tables: ClassVar = {"pieces": PIECES}
-    restored_together = "subtask"
+    restored_together: Together = "subtask"
     """Each operator numbers its checkpoints by itself, and its variables come and go."""
 
     @staticmethod
@@ -84,7 +85,7 @@ class PatentStore:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def pieces(self) -> StoreRead:
+    def pieces(self) -> PiecesRead:
         """Every variable of every checkpoint, and each checkpoint's NON and INDEX as the piece "".
 
         Raises
@@ -110,7 +111,7 @@ class PatentStore:
         return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
 
     @cached_property
-    def _read(self) -> StoreRead:
+    def _read(self) -> PiecesRead:
         stores = _stores(self._root)
         names, findings = self._names()
         rows: list[dict[str, Any]] = []
@@ -128,7 +129,7 @@ class PatentStore:
             raise CorruptInput(
                 f"{self._root.path}: no checkpoint can be read: {why}", hint if any(s.leveldb for s in stores) else ""
             )
-        return pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used)
+        return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used))
 
     def _gathered(self, store: _Store) -> tuple[GatheredValues, list[Finding], int]:
         """The values of a store by checkpoint, what is damaged in it, and how many pairs were read."""

@@ -20,6 +20,8 @@ import pyarrow as pa
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.errors import NotFound
 from cklog.inputs.batches import Batch, BatchPlan, SourceRange
+from cklog.inputs.offers import KindName
+from cklog.inputs.pieces import PiecesRead, Together
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.codecs import hadoop_crc
@@ -63,7 +65,10 @@ class SparkCheckpoint:
     """One checkpoint folder, listed once; `plan` reads it."""
 
     name = "spark-checkpoint"
+    kind: KindName = "batches"
     tables: ClassVar = {"batches": BATCHES}
+    restored_together: Together = "run"
+    """State stores of one query go back to one batch."""
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -81,7 +86,6 @@ class SparkCheckpoint:
         if len(prefixes) != 1:
             raise NotFound(f"{root.path}: {len(prefixes)} Spark checkpoints in it, expected one")
         self._prefix = prefixes[0]
-        self.chain_notes: tuple[str, ...] = ()  # what `pieces` found out about batches
         state = f"{self._prefix}state/"
         self._state_files = [entry for entry in entries if entry.path.startswith(state)]
         self._entries = [entry for entry in entries if not entry.path.startswith(state)]
@@ -147,18 +151,14 @@ class SparkCheckpoint:
             found = back_to(found, at) if at < found.c else found
         return found, top if at is not None and max(found.o, found.c) < top else None, facts
 
-    restored_together: ClassVar = "run"
-    """State stores of one query go back to one batch."""
-
-    def pieces(self) -> tuple[pa.Table, tuple[Finding, ...], tuple[InputUsed, ...]]:
+    def pieces(self) -> PiecesRead:
         """Every state file up to the newest commit's version, each read, as rows of `cklog.inputs.pieces.PIECES`."""
         found = self._read()
         state = State(self._root, self._state_files, found)
         state.read_all()
         judged = state.judge()
         facts = [*judge_fresh(found, self._state_files), *state_facts(state, judged)]
-        self.chain_notes = (chain_note(judged),)
-        return state.table(), _sorted(facts), state.inputs(self.name)
+        return PiecesRead(state.table(), _sorted(facts), state.inputs(self.name), (chain_note(judged),))
 
     def _later(self, everything: MetadataLogs, batch: int, state: State) -> tuple[str, ...]:
         """What goes when the query goes back to `batch`: newer plans, commits and versions, with their checksums."""

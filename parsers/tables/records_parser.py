@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine import Damage, Kernel, Reader, Reduce, Scan, Split
+from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
@@ -32,6 +33,7 @@ class RecordsParser:
     """A parser over files of records. A plug-in gives the class variables and `table_of`."""
 
     name: ClassVar[str]
+    kind: ClassVar[KindName] = "records"
     tables: ClassVar[Mapping[str, pa.Schema]]
     reader: ClassVar[str]
     """`module:name` of what `reader` made of the plug-in's rows."""
@@ -72,6 +74,10 @@ class RecordsParser:
         """One row a file, with the intact records that a scan counted."""
         files = self._files(table)
         return tuple(InputUsed(e.path, self.name, e.size, records_read.get(e.path, 0)) for e in files)
+
+    def is_stored(self, uri: str) -> bool | None:
+        """Whether a state file that a record names is there: None, nobody looks; to be overridden by who can."""
+        return None
 
     def scan(
         self,

@@ -9,23 +9,22 @@ counted.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cklog.advise.delta.costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, savings, summed
 from cklog.advise.delta.hindsight import best_fixed
 from cklog.advise.delta.history import Histories, blocks, histories
-from cklog.advise.delta.records import NO_RECORDS, read_records, records_of_pieces
+from cklog.advise.delta.records import read_records, records_of_pieces
 from cklog.arrays.types import Mask
-from cklog.errors import NotFound
+from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.policies.delta_number import REASONS, BenefitMeasure, DeltaLimits, Schedule, scheduled
-from cklog.runs.records.analyses import EventLog, subtasks_named
+from cklog.runs.records.reading import RecordReader, subtasks_named
 
 LISTED = 100
 """Changes of D that are listed per subtask: the newest; all of them are counted."""
@@ -99,32 +98,38 @@ class DeltaAdvice:
     subtasks: tuple[SubtaskDelta, ...]
 
 
-def delta_answer(log: object, parser: Any, asked: DeltaQuestion, strict: bool = False) -> Answer:
-    """Give the advice for a run, or a store of checkpoints, whose subtasks checkpoint one by one.
+def delta_of_records(reader: RecordReader, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
+    """Give the advice for a run whose subtasks checkpoint one by one; the records, which may be many, are given up.
 
     Raises
     ------
     NotFound : there are no checkpoint records, or not the operator
     """
-    found, findings, inputs = _read(log, parser)
+    records, findings, inputs = read_records(reader)
+    return _advice(histories(records), asked, findings, inputs)
+
+
+def delta_of_pieces(pieces: PiecesRead, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
+    """Give the advice for a store of checkpoints, each operator's by its own number.
+
+    Raises
+    ------
+    NotFound : there is no such operator
+    """
+    return _advice(histories(records_of_pieces(pieces.table)), asked, pieces.findings, pieces.inputs)
+
+
+def _advice(
+    found: Histories, asked: DeltaQuestion, findings: Iterable[Finding], inputs: Iterable[InputUsed]
+) -> Draft[DeltaAdvice]:
+    """The answer for all histories, or those of the operator asked for."""
     wanted = np.ones(len(found.subtasks), np.bool_)
     if asked.operator:
         named = set(subtasks_named(asked.operator, found.subtasks))
         wanted = np.array([subtask in named for subtask in found.subtasks])
     advice, told = advise_delta(found, wanted, asked)
     unanswered = not advice.total.subtasks
-    return answer("advise-delta", advice, [*findings, *told], inputs, strict=strict, indeterminate=unanswered)
-
-
-def _read(log: object, parser: Any) -> tuple[Histories, list[Finding], list[InputUsed]]:
-    """The histories of a run; the records themselves, which may be many, are given up."""
-    if isinstance(log, EventLog):
-        records, findings, inputs = read_records(log)
-        return histories(records), findings, inputs
-    if getattr(parser, "restored_together", "run") != "subtask":
-        raise NotFound(NO_RECORDS, "D is advised from the records of checkpoints/, or from a store by key")
-    pieces, told, read = parser.pieces()
-    return histories(records_of_pieces(pieces)), list(told), list(read)
+    return Draft("advise-delta", advice, [*findings, *told], tuple(inputs), indeterminate=unanswered)
 
 
 def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[DeltaAdvice, list[Finding]]:

@@ -14,10 +14,11 @@ from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound
 from cklog.history.records import records_of
+from cklog.inputs.tables import as_it_is
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.schemas import CHECKPOINTS
-from cklog.runs.records.analyses import EventLog
+from cklog.runs.records.reading import RecordReader
 
 NO_RECORDS = "no records of base and delta checkpoints here"
 
@@ -35,7 +36,7 @@ class DeltaRecords:
     number: Ints
 
 
-def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[InputUsed]]:
+def read_records(reader: RecordReader) -> tuple[DeltaRecords, list[Finding], list[InputUsed]]:
     """The checkpoint records of a run.
 
     Where records of one checkpoint occur twice they are read as every other command reads them: whole, to see whether
@@ -45,15 +46,15 @@ def read_records(log: EventLog) -> tuple[DeltaRecords, list[Finding], list[Input
     ------
     NotFound : there are none; CorruptInput : none can be read
     """
-    tables = log.tables
+    tables = reader.tables
     if not tables.has("checkpoints") and not tables.findings("checkpoints"):
         raise NotFound(NO_RECORDS, "D is advised from the records of checkpoints/")
-    table, findings, inputs = log.scan_all("checkpoints", _COLUMNS, _identity, _READ, None)
-    found = in_order(table, log.named()[0]) if len(table) else None
+    table, findings, inputs = reader.scan_all("checkpoints", _COLUMNS, as_it_is, _READ, None)
+    found = in_order(table, reader.named()[0]) if len(table) else None
     if found is not None:
         return found, findings, inputs
-    whole = log.checkpoints()
-    records = records_of(whole.table, *log.named())
+    whole = reader.checkpoints()
+    records = records_of(whole.table, *reader.named())
     found = DeltaRecords(records.table, records.subtasks, records.subtask, records.number)
     return found, [*whole.findings, *records.findings], whole.inputs
 
@@ -84,11 +85,6 @@ def records_of_pieces(pieces: pa.Table) -> DeltaRecords:
     ordered = in_order(pa.table(every, names=_READ.names), ())
     assert ordered is not None  # each checkpoint is one group
     return ordered
-
-
-def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Checkpoints are metadata: every record goes to the driver."""
-    return batch
 
 
 def in_order(table: pa.Table, known: Sequence[Subtask]) -> DeltaRecords | None:

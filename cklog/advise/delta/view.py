@@ -19,9 +19,9 @@ _TAKEN = {RECORDED: "recorded", METHOD: "method", ALWAYS_BASE: "base", BEST: "be
 """Schedules as parts of column names."""
 
 
-def advise_delta_view(answer: Answer) -> View:
+def advise_delta_view(answer: Answer[DeltaAdvice]) -> View:
     """What the method would have saved in all, its D for every subtask, and D over time where there is one subtask."""
-    found: DeltaAdvice = answer.result
+    found = answer.result
     unit = unit_for(max((outcome.bytes or 0 for outcome in found.total.outcomes), default=0))
     rows = tuple(_subtask_row(row, unit) for row in found.subtasks)
     columns = ("subtask", "checkpoints", "D now", f"saved {unit.name}", "saved s", "best D", "restore s")

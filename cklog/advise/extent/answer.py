@@ -38,11 +38,12 @@ from cklog.advise.extent.tracks import ExtentTally, Spread, Track
 from cklog.engine import reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
+from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.queues.analyses import EventualLog
-from cklog.queues.log import EMIT, RESULT, Queue, kinds_of
+from cklog.queues.log import EMIT, RESULT, kinds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,12 @@ _LONGEST_MS = 1 << 50
 """35,000 years."""
 
 
-def extent_advice(log: EventualLog, operator: str, asked: ExtentQuestion) -> Answer:
+def extent_advice(log: EventualLog, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
     """What other policies would have made of an operator's log: extent, replay, and the time that checks take."""
     queue = log.queue_of(operator)
-    advice, findings = advise_extent(queue, log.queues, log.manifest, asked, log.split_bytes)
-    log.spoken.append(f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward")
-    return answer("advise-extent", advice, findings, queue.inputs(), strict=log.strict)
+    advice, findings = advise_extent(queue, log.queues, log.manifest, asked, log.reading.split_bytes)
+    spoken = (f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward",)
+    return Draft("advise-extent", advice, findings, queue.inputs(), spoken=spoken)
 
 
 def advise_extent(

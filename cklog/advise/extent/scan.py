@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from cklog.arrays.columns import entries
 from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, reader_of
-from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, Queue, kinds_of
+from cklog.inputs.queues import Queue
+from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, kinds_of
 
 _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
 _EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")

@@ -9,9 +9,9 @@ from cklog.render.view import Section, View
 _MEGABYTE = 1_000_000
 
 
-def advise_extent_view(answer: Answer) -> View:
+def advise_extent_view(answer: Answer[ExtentAdvice]) -> View:
     """The setting to take, or the trade-off; every setting; the cost-benefit policy against Q and U."""
-    found: ExtentAdvice = answer.result
+    found = answer.result
     rows = tuple(_row(found, outcome) for outcome in found.settings)
     columns = ("setting", "checks/s", "extent", "MB", "% time", "mean s", "worst s", "mark")
     note = f"means over {found.seconds:,.1f} s of the log, the worst recovery too; " + (

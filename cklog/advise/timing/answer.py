@@ -14,7 +14,6 @@ Bytes are those of all subtasks, the dynamic HAUs and the others, by straight li
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +23,10 @@ from cklog.advise.timing.choice import Choice, Report, choose
 from cklog.advise.timing.state_sizes import Polyline, Sizes, blocks_of, read_sizes, totals
 from cklog.advise.timing.turning_points import Profile, averages, profile, turning_points
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import UsageError
-from cklog.inputs.tables import Tables
-from cklog.model.verdict import Answer, answer
+from cklog.inputs.offers import OffersRecords
+from cklog.model.verdict import Draft
 
 _MOST_PERIODS = 100_000
 _MOST_SIZES = 100_000_000
@@ -126,9 +125,7 @@ class TimingAdvice:
     notes: tuple[str, ...] = ()
 
 
-def timing_answer(
-    tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int, strict: bool, asked: TimingQuestion
-) -> Answer:
+def timing_answer(tables: OffersRecords, reading: Reading, asked: TimingQuestion) -> Draft[TimingAdvice]:
     """Read the samples of a run, and choose.
 
     Raises
@@ -136,9 +133,9 @@ def timing_answer(
     NotFound, CorruptInput : as `cklog.advise.timing.state_sizes.read_sizes`
     UsageError : the trace is shorter than a period, or the question makes no sense
     """
-    read = read_sizes(tables, engine_for, split_bytes)
+    read = read_sizes(tables, reading)
     advice = advise_timing(read.sizes, asked)
-    return answer("advise-timing", advice, read.findings, read.inputs, strict=strict)
+    return Draft("advise-timing", advice, read.findings, read.inputs)
 
 
 def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:

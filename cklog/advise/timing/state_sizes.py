@@ -7,7 +7,7 @@ line (section III-C2); before the first and after the last it is theirs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import codes
 from cklog.arrays.order import stable_order
 from cklog.arrays.types import Floats, Ints, Mask
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import CorruptInput, NotFound
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import as_it_is, read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.schemas import STATE
@@ -218,7 +218,7 @@ class SamplesRead:
     inputs: tuple[InputUsed, ...]
 
 
-def read_sizes(tables: Tables, engine_for: Callable[[int], Engine], split_bytes: int) -> SamplesRead:
+def read_sizes(tables: OffersRecords, reading: Reading) -> SamplesRead:
     """Scan the samples of a run.
 
     Raises
@@ -228,19 +228,12 @@ def read_sizes(tables: Tables, engine_for: Callable[[int], Engine], split_bytes:
     """
     if not tables.has("state"):
         raise NotFound("no state-size samples here", "a run folder has them in state/: operator, subtask, time, bytes")
-    scan = tables.scan("state", tuple(STATE.names), _identity, STATE, None, split_bytes)
-    scanned = engine_for(tables.bytes_of("state")).run(scan)
-    findings = [*tables.findings("state"), *damage_findings(scanned.damage)]
-    if not len(scanned.table):
+    table, findings, inputs = read_table(tables, reading, "state", tuple(STATE.names), as_it_is, STATE)
+    if not len(table):
         first = next((f": {f.message}" for f in findings if f.id in DAMAGE), "")
         raise CorruptInput(f"no state-size sample can be read{first}", "look for another copy of state/")
-    sizes, twice = sizes_of(scanned.table)
-    return SamplesRead(sizes, findings + twice, tables.inputs("state", dict(scanned.records)))
-
-
-def _identity(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Whether a sample is a turning point depends on its neighbours, which may lie in any file."""
-    return batch
+    sizes, twice = sizes_of(table)  # whether a sample is a turning point depends on neighbours, in any file
+    return SamplesRead(sizes, findings + twice, tuple(inputs))
 
 
 def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:

@@ -21,9 +21,9 @@ _MEANING = {
 }
 
 
-def timing_view(answer: Answer) -> View:
+def timing_view(answer: Answer[TimingAdvice]) -> View:
     """The curve, then what each way of choosing costs, the moments, and the dynamic HAUs; as rows, the periods."""
-    found: TimingAdvice = answer.result
+    found = answer.result
     unit = _unit(found)
     sections = [_ways(found, unit), _moments(found, unit)]
     if found.s_max is not None:

@@ -46,7 +46,7 @@ _LANE_HEIGHTS = ((12, 84.0), (40, 60.0))  # up to so many lanes; more have 44
 _LABEL_PLACES = (0.5, 0.38, 0.62, 0.26, 0.74)  # along an arrow, in the order in which they are tried
 
 
-def space_time(answer: Answer) -> str:
+def space_time(answer: Answer[CheckpointGraph]) -> str:
     """The diagram of a `graph` answer whose nodes are checkpoints."""
     return _Diagram(answer).text()
 
@@ -91,9 +91,9 @@ class _Drawn:
 class _Diagram:
     """Places first, then the parts from back to front."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer[CheckpointGraph]) -> None:
         self._answer = answer
-        self._graph: CheckpointGraph = answer.result
+        self._graph = answer.result
         self._notes = left_out(self._graph)
         subtasks, nodes = self._in_order()
         self._box = max([28.0, *(len(_number(n)) * SMALL * GLYPH + 10 for row in nodes for n in row)])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cklog.impact.model import Impact, OutputImpact
 from cklog.impact.sinks.impact import Class, GuaranteeEvidence, SinkGuarantee, SinkImpact
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Draft
 
 _STRENGTH: tuple[Class, ...] = ("none", "at-most-once", "at-least-once", "exactly-once")
 
@@ -18,14 +18,25 @@ class Guarantees:
     guarantees: tuple[SinkGuarantee, ...]
 
 
-def guarantees_only(found: Answer) -> Answer:
-    """The guarantees of what `cklog impact` answers, and nothing else of it."""
-    result = found.result
+def guarantees_only(found: Draft[Impact | SinkImpact | None]) -> Draft[Guarantees]:
+    """Keep the guarantees of what `cklog impact` answers, and nothing else of it."""
+    rows = _guarantees(found.result)
+    return Draft(
+        "impact-guarantee",
+        Guarantees(rows),
+        found.findings,
+        found.inputs,
+        unrecoverable=found.unrecoverable,
+        indeterminate=found.indeterminate,
+        spoken=found.spoken,
+    )
+
+
+def _guarantees(result: Impact | SinkImpact | None) -> tuple[SinkGuarantee, ...]:
+    """One for each sink, or output, and kind of reader; none where no crash is known of."""
     if isinstance(result, SinkImpact):
-        rows = result.guarantees
-    else:
-        rows = tuple(_of_output(output) for output in result.outputs) if isinstance(result, Impact) else ()
-    return replace(found, command="impact-guarantee", result=Guarantees(rows))
+        return result.guarantees
+    return () if result is None else tuple(_of_output(output) for output in result.outputs)
 
 
 def _of_output(output: OutputImpact) -> SinkGuarantee:

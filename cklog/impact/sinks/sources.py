@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import all_hold
 from cklog.impact.sinks.impact import Again, GuaranteeEvidence
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.lines.kafka_logs import Bindings
+from cklog.lines.kafka_logs import Bindings, bindings_of
 from cklog.model.lines import SourceOffset
+from cklog.model.question import KafkaLogs
+
+
+def bound_logs(logs: PartitionLogs, kafka: KafkaLogs, manifest: Mapping[str, Any]) -> BoundLogs:
+    """Bind the sources of a run to the partitions of Kafka logs.
+
+    Raises
+    ------
+    NotFound : a partition that `--channel` names, or the group, is not there
+    """
+    bindings = bindings_of(kafka, manifest)
+    missing = sorted(set(bindings.asked.values()) - {folder.name for folder in logs.layout.folders})
+    if missing:
+        raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
+    if kafka.group and kafka.group not in {commit.group for commit in logs.commits[0]}:
+        raise NotFound(f"--group {kafka.group}: it has committed nothing here")
+    return BoundLogs(logs, bindings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,9 +108,9 @@ _FATES: Mapping[str, str] = {
 _NAMED = 3
 
 
-def sink_impact_view(answer: Answer) -> View:
+def sink_impact_view(answer: Answer[SinkImpact]) -> View:
     """Interval by interval, then what can be kept."""
-    found: SinkImpact = answer.result
+    found = answer.result
     sections = [
         _cut("Results", [_interval(row) for row in found.intervals], _INTERVAL),
         _cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),
@@ -122,9 +122,9 @@ def sink_impact_view(answer: Answer) -> View:
     return View(_headline(answer), tuple(s for s in sections if s.rows), notes)
 
 
-def guarantee_view(answer: Answer) -> View:
+def guarantee_view(answer: Answer[Guarantees]) -> View:
     """What can be kept, sink by sink."""
-    found: Guarantees = answer.result
+    found = answer.result
     told = dict.fromkeys(
         f"{row.sink}{f' ({row.readers})' if row.readers else ''}: {_kept(row)}" for row in found.guarantees
     )
@@ -149,8 +149,8 @@ def _cut(title: str, rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> S
     return section(title, columns, rows[:_MOST], note)
 
 
-def _headline(answer: Answer) -> str:
-    found: SinkImpact = answer.result
+def _headline(answer: Answer[SinkImpact]) -> str:
+    found = answer.result
     lead = "As the files are now, a restart fails; once they are repaired: " if found.fails else ""
     if not found.line:
         return "There is nothing that a restart could begin from, so nothing can be said of its results."

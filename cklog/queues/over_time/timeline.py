@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, reader_of
 from cklog.engine.damage import DamageTally
+from cklog.inputs.queues import Queue
 from cklog.model.findings import Where
-from cklog.queues.log import COLUMNS, CONTROL, Queue, log_of
+from cklog.queues.log import COLUMNS, CONTROL, log_of
 from cklog.queues.over_time.folds import Breaches, Counts, Mean, Samples, Slow, WindowCountMismatch
 from cklog.queues.over_time.pieces import NOTHING, RecordStretch, evaluated
 

@@ -15,9 +15,9 @@ _SHOWN = 10
 """Stretches over a target in a table; JSON has more of them."""
 
 
-def over_time_view(answer: Answer) -> View:
+def over_time_view(answer: Answer[ExtentOverTime]) -> View:
     """The curves, then stretches over a target, then the footprints that held T back; as rows, the samples."""
-    found: ExtentOverTime = answer.result
+    found = answer.result
     sections = (_breaches(found), _slow(found))
     names = ("record", "pos", "ts", "extent", "replay", "replay_ms", "open_windows", "oldest")
     samples = Section("Samples", names, tuple(tuple(row[name] for name in names) for row in found.samples))

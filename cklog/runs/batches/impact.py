@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Protocol
 
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
 from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, offset_of
 from cklog.inputs.batches import BatchPlan, SourceRange
+from cklog.inputs.offers import OffersBatches
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 
 UNNAMED = "query/0"
 """The sink of a query whose checkpoint does not tell what it writes to."""
@@ -29,16 +29,9 @@ _REPEATABLE = ("rate",)
 _BATCH_FILE = re.compile(r"(?:^|/)(?:offsets|commits)/([0-9]+)$")
 
 
-class SinkBatches(Protocol):
-    """A parser of micro-batches that can look at the folder of a file sink."""
-
-    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
-    def sink_files(self, folder: str) -> SinkFiles: ...
-
-
-def batch_impact_answer(
-    parser: SinkBatches, plan: BatchPlan, question: Question, logs: BoundLogs | None, strict: bool
-) -> Answer:
+def batch_impact(
+    parser: OffersBatches, plan: BatchPlan, question: Question, logs: BoundLogs | None
+) -> Draft[SinkImpact]:
     """What the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
 
     Parameters
@@ -56,12 +49,11 @@ def batch_impact_answer(
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
-    return answer(
+    return Draft(
         "impact-sinks",
         result,
         plan.findings,
         plan.inputs,
-        strict=strict,
         unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
         indeterminate=bool(plan.unjudged),
     )

@@ -16,12 +16,13 @@ import numpy as np
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import Batch, BatchPlan
+from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, InputUsed
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.retention.links import without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named
-from cklog.runs.batches.analyses import QUERY as OPERATOR
+from cklog.runs.batches.line import QUERY as OPERATOR
 from cklog.storage import Root
 
 RULES: Mapping[str, str] = {
@@ -59,7 +60,7 @@ class _Targets:
     line: int | None
 
 
-def batch_retention(parser: Any, root: Root, policy: RetentionPolicy, strict: bool) -> Answer:
+def batch_retention(parser: OffersBatches, root: Root, policy: RetentionPolicy) -> Draft[RetentionPlan]:
     """Plan what may be deleted of a checkpoint folder.
 
     Raises
@@ -69,13 +70,13 @@ def batch_retention(parser: Any, root: Root, policy: RetentionPolicy, strict: bo
     """
     if policy.marked:
         raise UsageError("--marked: Spark marks nothing as deleted", "leave it out")
-    plan: BatchPlan = parser.plan()
+    plan = parser.plan()
     findings: tuple[Finding, ...] = plan.findings
     inputs: tuple[InputUsed, ...] = plan.inputs
     chains: Chains | None = None
     prefix = next(used.path for used in plan.inputs if used.path.endswith("offsets")).removesuffix("offsets")
     if plan.stores and not plan.unjudged:
-        table, more, used = parser.pieces()
+        table, more, used, _ = parser.pieces()
         chains = chains_of(table)
         findings, inputs = (*findings, *more, *chains.findings), tuple(dict.fromkeys([*inputs, *used]))
     targets = _targets(plan, chains, policy)
@@ -90,7 +91,7 @@ def batch_retention(parser: Any, root: Root, policy: RetentionPolicy, strict: bo
         jobs_stopped=False,
         doubt="" if targets.line is not None else "no-line",
     )
-    return answer("retention", made, findings, inputs, strict=strict, indeterminate=bool(plan.unjudged))
+    return Draft("retention", made, findings, inputs, indeterminate=bool(plan.unjudged))
 
 
 def _targets(plan: BatchPlan, chains: Chains | None, policy: RetentionPolicy) -> _Targets:

@@ -19,19 +19,20 @@ from cklog.impact.sinks.impact import (
     SinkImpact,
     SinkTransaction,
 )
+from cklog.inputs.partitions import Partition
 from cklog.model.lines import RecoveryLine
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 
 
-def partition_impact_answer(replayed: Answer, partitions: Mapping[str, Any], strict: bool) -> Answer:
+def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Partition]) -> Draft[SinkImpact]:
     """The whole answer of `cklog impact` for a broker's logs.
 
     Parameters
     ----------
     replayed : what `replay` answers of them
-    partitions : `cklog.inputs.partitions.Partition` by name
+    partitions : by name
     """
-    line: RecoveryLine = replayed.result
+    line = replayed.result
     ranges = {(row["group"], row["log"]): row for row in line.details["ranges"]}
     groups: list[dict[str, Any]] = line.details["groups"]
     intervals = [row for group in groups for row in _intervals(group, ranges, partitions)]
@@ -44,10 +45,10 @@ def partition_impact_answer(replayed: Answer, partitions: Mapping[str, Any], str
         transactions=tuple(_transactions(partitions)),
         notes=() if groups else ("no-groups",),
     )
-    return answer("impact-sinks", result, replayed.findings, replayed.inputs, strict=strict)
+    return Draft("impact-sinks", result, replayed.findings, replayed.inputs)
 
 
-def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Any]) -> Iterable[Again]:
+def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Partition]) -> Iterable[Again]:
     for row in groups:
         log = partitions.get(row["partition"])
         kept = None if log is None else log.log_start <= row["committed"] <= log.restart_end and not log.gaps
@@ -55,7 +56,7 @@ def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Any]) -
 
 
 def _intervals(
-    group: Mapping[str, Any], ranges: Mapping[tuple[str, str], Mapping[str, Any]], partitions: Mapping[str, Any]
+    group: Mapping[str, Any], ranges: Mapping[tuple[str, str], Mapping[str, Any]], partitions: Mapping[str, Partition]
 ) -> Iterable[OutputInterval]:
     """Of one group and partition."""
     name, log = group["partition"], partitions.get(group["partition"])
@@ -78,7 +79,7 @@ def _intervals(
 
 
 def _guarantees(
-    groups: Iterable[Mapping[str, Any]], intervals: Iterable[OutputInterval], partitions: Mapping[str, Any]
+    groups: Iterable[Mapping[str, Any]], intervals: Iterable[OutputInterval], partitions: Mapping[str, Partition]
 ) -> Iterable[SinkGuarantee]:
     names: dict[str, list[str]] = {}
     for row in groups:
@@ -100,7 +101,7 @@ def _guarantees(
         )
 
 
-def _transactions(partitions: Mapping[str, Any]) -> Iterable[SinkTransaction]:
+def _transactions(partitions: Mapping[str, Partition]) -> Iterable[SinkTransaction]:
     """Open transactions: they end in an abort, unless their producer comes back."""
     for log in partitions.values():
         for one in log.transactions.open:

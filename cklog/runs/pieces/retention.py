@@ -8,15 +8,16 @@ one that is a delta on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cklog.arrays.types import Ints, Mask
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import OffersPieces
 from cklog.model.findings import Finding
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.retention.links import floors, links_between, without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named
@@ -50,7 +51,7 @@ class _Checkpoints(NamedTuple):
     of: Ints
 
 
-def version_retention(parser: Any, policy: RetentionPolicy, strict: bool) -> Answer:
+def version_retention(parser: OffersPieces, policy: RetentionPolicy) -> Draft[RetentionPlan]:
     """Plan what may be deleted of a checkpoint store.
 
     Raises
@@ -60,7 +61,7 @@ def version_retention(parser: Any, policy: RetentionPolicy, strict: bool) -> Ans
     """
     if policy.since is not None:
         raise UsageError("--window: such a store does not tell when a checkpoint was taken", "--keep N counts them")
-    table, findings, inputs = parser.pieces()
+    table, findings, inputs, _ = parser.pieces()
     chains = chains_of(table)
     found = _checkpoints(chains, parser.restored_together)
     marked = _named(found, "--marked", policy.marked)
@@ -68,7 +69,7 @@ def version_retention(parser: Any, policy: RetentionPolicy, strict: bool) -> Ans
     rows, warnings = _rows(found, masks, marked, links_between(without_flaws(chains), found.of).kept_by(_any(masks)))
     totals = totals_of(rows, "checkpoints")
     plan = RetentionPlan("versions", "checkpoints", tuple(rows), totals, (), rules_of(rows, RULES), False)
-    return answer("retention", plan, [*findings, *chains.findings, *warnings], inputs, strict=strict)
+    return Draft("retention", plan, [*findings, *chains.findings, *warnings], inputs)
 
 
 def _checkpoints(chains: Chains, together: str) -> _Checkpoints:

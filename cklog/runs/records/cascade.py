@@ -20,11 +20,12 @@ from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
-from cklog.runs.records.analyses import EventLog, subtasks_named
 from cklog.runs.records.evidence import Fixed, Planned
+from cklog.runs.records.plan import plan_line
+from cklog.runs.records.reading import RecordReader, subtasks_named
 
 ENDLESS = 1 << 62
 """A watermark beyond all others: a queue without record numbers holds all that anybody has received from it."""
@@ -42,32 +43,24 @@ class QueueRestart:
 class Cascade:
     """The analyses of a run whose operators persist their output queues, some or all of them."""
 
-    def __init__(self, eventual: EventualLog, events: EventLog, manifest: Mapping[str, Any], strict: bool) -> None:
+    def __init__(self, eventual: EventualLog, records: RecordReader) -> None:
         self._eventual = eventual
-        self._events = events
-        self._manifest = manifest
-        self._strict = strict
+        self._records = records
+        self._manifest = records.tables.manifest
 
-    def recovery_line(self, question: Question) -> Answer:
-        """The latest line of eventual checkpoints and of those that others took."""
-        return self._answer("recovery-line", question)
-
-    def replay(self, question: Question) -> Answer:
-        """The same line, for the tools that will replay from it."""
-        return self._answer("replay", question)
-
-    def _answer(self, command: str, question: Question) -> Answer:
+    def line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        """Find the latest line of eventual checkpoints and of those that others took."""
         lost = self._lost(question)
-        if not self._events.has_checkpoints():
-            return self._told(command, {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost})
+        if not self._records.has_checkpoints():
+            return self._draft(command, {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost})
         cuts: dict[Subtask, dict[str, int]] = {subtask: {} for subtask in self._order()}
         while True:
             restarts = {s: self._restart(s, cuts[s], question.as_of) for s in cuts}
-            lower = self._lower(restarts, self._events.plan(question, self._fixed(restarts, final=False)))
+            lower = self._lower(restarts, plan_line(self._records, question, self._fixed(restarts, final=False)))
             if lower == cuts:
-                planned = self._events.plan(question, self._fixed(restarts, final=True))
+                planned = plan_line(self._records, question, self._fixed(restarts, final=True))
                 moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
-                return self._told(command, moved, planned)
+                return self._draft(command, moved, planned)
             cuts = lower
 
     def _lost(self, question: Question) -> set[Subtask]:
@@ -75,7 +68,7 @@ class Cascade:
         queues = tuple(self._operators())
         names = question.failed or tuple(self._manifest.get("failed", []))
         everyone = (*queues, *(s for c in self._channels() for s in (c.sender, c.receiver)))
-        everyone = (*everyone, *self._events.subtasks_with_checkpoints())
+        everyone = (*everyone, *self._records.subtasks_with_checkpoints())
         return {s for name in names for s in subtasks_named(name, everyone)} if names else set(queues)
 
     def _order(self) -> list[Subtask]:
@@ -118,7 +111,7 @@ class Cascade:
         What they have taken is weighed by `_lower`; in the `final` line they have received what is not replayed.
         """
         sent, received = {}, {}
-        stored = self._events.subtasks_with_checkpoints()
+        stored = self._records.subtasks_with_checkpoints()
         names = set()
         for subtask, restart in restarts.items():
             log = restart.found.judged.log
@@ -149,7 +142,10 @@ class Cascade:
             found[subtask] = cut
         return found
 
-    def _told(self, command: str, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None = None) -> Answer:
+    def _draft(
+        self, command: str, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None = None
+    ) -> Draft[RecoveryLine]:
+        """The whole answer, before its verdict."""
         findings = [f for restart in restarts.values() for f in restart.found.findings]
         inputs: list[InputUsed] = []
         if planned is not None:
@@ -159,12 +155,11 @@ class Cascade:
         result = self._line(restarts, planned)
         lost = any(restart.found.proof == "lost" for restart in restarts.values())
         nothing = planned is not None and all(e.state == "initial" for e in result.line)
-        return answer(
+        return Draft(
             command,
             result,
             findings,
             inputs,
-            strict=self._strict,
             unrecoverable=nothing or not result.consistent,
             indeterminate=lost or (planned is not None and planned.evidence.indeterminate),
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,13 @@ from cklog.inputs.tables import WITH_PLACES
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine
 from cklog.model.names import Subtask
+from cklog.model.verdict import Draft
 
 if TYPE_CHECKING:
     from cklog.history.events.evidence import RawEvents
 
 
-TableRead = tuple[pa.Table, list[Finding], list[InputUsed]]
-"""A table as it was read, what is wrong with its files, and which they are."""
+R = TypeVar("R")
 
 
 class CheckpointsRead(NamedTuple):
@@ -37,9 +37,9 @@ class CheckpointsRead(NamedTuple):
     raw: RawEvents | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was read for one question: records, history, and the findings and inputs so far.
+    """What was read for one question: records, history, and the findings and inputs that it rests on.
 
     `bound` are survivors of whose current state nothing is known: they are treated as failed, which bounds the
     line from below. `gone`: records whose state file is not there, shape (rows,). `unproven`: a coordinated round may
@@ -50,8 +50,8 @@ class Evidence:
     built: BuiltHistory
     current: CurrentState
     bound: tuple[Subtask, ...]
-    findings: list[Finding]
-    inputs: list[InputUsed]
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
     deliveries: Deliveries
     gone: NDArray[np.bool_]
     unproven: bool = False
@@ -65,6 +65,14 @@ class Evidence:
     def history(self) -> History:
         """The arrays that the algorithms see."""
         return self.built.history
+
+    def joined(self, findings: Iterable[Finding], inputs: Iterable[InputUsed] = ()) -> Evidence:
+        """Return the same evidence with what a step after it has found and read."""
+        return replace(self, findings=(*self.findings, *findings), inputs=(*self.inputs, *inputs))
+
+    def draft(self, command: str, result: R) -> Draft[R]:
+        """Make a draft of a result about the history, which rests on no line."""
+        return Draft(command, result, self.findings, self.inputs, indeterminate=self.indeterminate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +107,8 @@ class Planned:
     evidence: Evidence
     line: Ints
     result: RecoveryLine
+
+    def draft(self, command: str, result: R) -> Draft[R]:
+        """Make a draft of a result that rests on the line."""
+        nothing = all(entry.state == "initial" for entry in self.result.line)
+        return replace(self.evidence.draft(command, result), unrecoverable=nothing or not self.result.consistent)

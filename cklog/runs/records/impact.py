@@ -8,26 +8,23 @@ flight never reaches the sinks below it. An operator with an output queue finds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cklog.engine import Engine
 from cklog.history.events import current_state
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
 from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, input_piece, read_again
-from cklog.inputs.damage import damage_findings
-from cklog.inputs.tables import Tables
 from cklog.lines.replay_ranges import sources_of
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
-from cklog.runs.records.analyses import EventLog
-from cklog.runs.records.cascade import Cascade
+from cklog.model.verdict import Draft
 from cklog.runs.records.evidence import Planned
+from cklog.runs.records.plan import plan_line
+from cklog.runs.records.reading import RecordReader
 
 _DELIVERIES = ("transactional", "deduplicates")
 """What `delivery` of a sink may say in job.json: it takes nothing twice."""
@@ -44,58 +41,54 @@ class Reached:
     read: Mapping[tuple[str, str], int]
 
 
-class LineImpact:
-    """The impact of restarts from recovery lines."""
+def checkpoint_impact(reader: RecordReader, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
+    """Say what a restart from the line of checkpoints does to the results of sinks."""
+    planned = plan_line(reader, question)
+    return _impact(
+        reader, planned.draft("impact-sinks", planned.result), _reached_by_checkpoints(planned), question, logs
+    )
 
-    def __init__(
-        self,
-        tables: Tables,
-        engine_for: Callable[[int], Engine],
-        split_bytes: int,
-        logs: BoundLogs | None,
-        strict: bool,
-    ) -> None:
-        self._tables = tables
-        self._engine_for = engine_for
-        self._split_bytes = split_bytes
-        self._logs = logs
-        self._strict = strict
 
-    def answer(self, lines: EventLog | Cascade, question: Question) -> Answer:
-        """The whole answer of `cklog impact` for a run with checkpoints or output queues."""
-        if isinstance(lines, EventLog):
-            planned = lines.plan(question)
-            base = lines.answer("impact-sinks", planned.result, planned)
-            reached = _reached_by_checkpoints(planned)
-        else:
-            base, reached = lines.replay(question), Reached({}, {})
-        received, damage = self._received(question.as_of)
-        reached = Reached(_highest(reached.received, received), reached.read)
-        line: RecoveryLine = base.result
-        result = impact_of(line, reached, self._tables.manifest, self._tables.has("channels"), self._logs)
-        return answer(
-            "impact-sinks",
-            result,
-            [*base.findings, *damage],
-            base.inputs,
-            strict=self._strict,
-            unrecoverable=base.verdict == "unrecoverable",
-            indeterminate=base.verdict == "indeterminate",
-        )
+def queue_impact(
+    reader: RecordReader, line: Draft[RecoveryLine], question: Question, logs: BoundLogs | None
+) -> Draft[SinkImpact]:
+    """Say the same of a line that eventual checkpoints are on."""
+    return _impact(reader, line, Reached({}, {}), question, logs)
 
-    def _received(self, as_of: int | None) -> tuple[dict[str, int], list[Finding]]:
-        """Next sequence number per channel that raw events tell the receiving of; what is lost makes it no higher."""
-        if not self._tables.has("events"):
-            return {}, []
-        kernel, partial = current_state.kernel(as_of), current_state.PARTIAL
-        columns, reduce = current_state.COLUMNS, current_state.REDUCE
-        scan = self._tables.scan("events", columns, kernel, partial, reduce, self._split_bytes)
-        scanned = self._engine_for(self._tables.bytes_of("events")).run(scan)
-        found: dict[str, int] = {}
-        for row in scanned.table.to_pylist():
-            if row["event"] == "receive" and row["channel"] is not None and row["next"] is not None:
-                found[row["channel"]] = max(found.get(row["channel"], 0), row["next"])
-        return found, damage_findings(scanned.damage)
+
+def _impact(
+    reader: RecordReader,
+    line: Draft[RecoveryLine],
+    reached: Reached,
+    question: Question,
+    logs: BoundLogs | None,
+) -> Draft[SinkImpact]:
+    """The answer that rests on a line, with how far the crashed run is known to have come."""
+    received, damage = _received(reader, question.as_of)
+    reached = Reached(_highest(reached.received, received), reached.read)
+    result = impact_of(line.result, reached, reader.tables.manifest, reader.tables.has("channels"), logs)
+    return Draft(
+        "impact-sinks",
+        result,
+        [*line.findings, *damage],
+        line.inputs,
+        unrecoverable=line.unrecoverable,
+        indeterminate=line.indeterminate,
+    )
+
+
+def _received(reader: RecordReader, as_of: int | None) -> tuple[dict[str, int], list[Finding]]:
+    """Next sequence number per channel that raw events tell the receiving of; what is lost makes it no higher."""
+    if not reader.tables.has("events"):
+        return {}, []
+    kernel, partial = current_state.kernel(as_of), current_state.PARTIAL
+    columns, reduce = current_state.COLUMNS, current_state.REDUCE
+    table, findings, _ = reader.scan_all("events", columns, kernel, partial, reduce)
+    found: dict[str, int] = {}
+    for row in table.to_pylist():
+        if row["event"] == "receive" and row["channel"] is not None and row["next"] is not None:
+            found[row["channel"]] = max(found.get(row["channel"], 0), row["next"])
+    return found, findings
 
 
 def _reached_by_checkpoints(planned: Planned) -> Reached:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,43 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import entries
 from cklog.history.arrays import History
-from cklog.history.records import CheckpointRecords
+from cklog.history.records import CheckpointRecords, records_of
+from cklog.history.watermarks import CurrentState, build
 from cklog.lines.entries import protocol_of
-from cklog.model.findings import InputUsed
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.verdict import DAMAGE, Draft
+from cklog.runs.records.reading import RecordReader
+
+
+class QueuesInspected(NamedTuple):
+    """A row about each output queue, what is wrong with them, and which they are."""
+
+    rows: list[dict[str, Any]]
+    findings: list[Finding]
+    inputs: list[InputUsed]
+
+
+_NO_QUEUES = QueuesInspected([], [], [])
+
+
+def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) -> Draft[dict[str, Any]]:
+    """Say what is here, with what is known of output queues."""
+    from cklog.runs.records import channel_logs as log
+
+    table, findings, inputs, raw = reader.read_checkpoints()
+    known, channels = reader.named()
+    if raw is not None:
+        known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
+    records = records_of(table, known, channels)
+    logs = None
+    if reader.tables.has("channels"):
+        logs, more, read = reader.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
+        findings, inputs = findings + more, inputs + read
+    built = build(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
+    inputs = [*inputs, *queues.inputs]
+    events = None if raw is None else raw.order.counted
+    result = inspection(records, built.history, logs, inputs, queues.rows, events)
+    return Draft("inspect", result, [*findings, *queues.findings, *built.findings], inputs)
 
 
 def inspection(

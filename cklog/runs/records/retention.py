@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +20,19 @@ from cklog.errors import NotFound
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.state_files import state_flaws
+from cklog.inputs.offers import OffersRecords
 from cklog.lines.checkpoint_sets import needing_failure
 from cklog.lines.entries import protocol_of
 from cklog.lines.search import search_line
 from cklog.model.findings import Finding, Where
 from cklog.model.question import Question
-from cklog.model.verdict import LOSSES, Answer
+from cklog.model.verdict import LOSSES, Draft
 from cklog.retention.files import CheckpointFate, StoredFiles, rows_of
 from cklog.retention.links import CheckpointLinks, floors, links_of
 from cklog.retention.plan import RetentionDoubt, RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named
-from cklog.runs.records.analyses import EventLog
 from cklog.runs.records.evidence import Evidence
+from cklog.runs.records.reading import RecordReader
 from cklog.runs.records.trimming import trimming
 from cklog.zigzag.intervals import useless
 
@@ -91,7 +91,7 @@ class StoredRecords:
     needing: Ints
 
 
-def checkpoint_retention(log: EventLog, parser: Any, files: StoredFiles, policy: RetentionPolicy) -> Answer:
+def checkpoint_retention(reader: RecordReader, files: StoredFiles, policy: RetentionPolicy) -> Draft[RetentionPlan]:
     """Plan what may be deleted of a run of native records.
 
     Raises
@@ -99,28 +99,26 @@ def checkpoint_retention(log: EventLog, parser: Any, files: StoredFiles, policy:
     NotFound : there is no such checkpoint as pinned or marked
     """
     question = Question(everything=True)
-    evidence = log.evidence_of(question)
+    evidence = reader.evidence_of(question)
     links = links_of(evidence.records)
     searched = search_line(evidence.records, evidence.built, question)
-    evidence.findings += searched.findings
-    stored = _stored(evidence, searched.line, links, parser)
+    evidence = evidence.joined(searched.findings)
+    stored = _stored(evidence, searched.line, links, reader.tables)
     doubt = _doubt(evidence, stored)
     marked = _named(evidence.records, stored, "--marked", policy.marked)
     masks = _masks(evidence, stored, policy, doubt, marked)
     rules, needed_by = _judged(evidence, stored, masks, marked, links)
-    evidence.findings += [
-        *_contradicted(evidence.records, stored, marked, rules),
-        *_missing(evidence.records, stored, rules),
-    ]
+    contradicted = _contradicted(evidence.records, stored, marked, rules)
+    evidence = evidence.joined([*contradicted, *_missing(evidence.records, stored, rules)])
     rows = tuple(_rows(evidence.records, stored, rules, needed_by, files))
     roots = stored.row[np.isin(rules, list(masks)) & (stored.row >= 0)]
     trims = trimming(evidence, stored.line, roots, bool(doubt))
     totals = totals_of(rows, "checkpoints")
     plan = RetentionPlan("checkpoints", "checkpoints", rows, totals, (), rules_of(rows, RULES), False, trims, doubt)
-    return log.answer_from("retention", plan, evidence)
+    return evidence.draft("retention", plan)
 
 
-def _stored(evidence: Evidence, line: Ints | None, links: CheckpointLinks, parser: Any) -> StoredRecords:
+def _stored(evidence: Evidence, line: Ints | None, links: CheckpointLinks, parser: OffersRecords) -> StoredRecords:
     records, history = evidence.records, evidence.history
     table = records.table
     volatile = pc.fill_null(pc.equal(_plain(table["kind"]), "volatile"), False).to_numpy(zero_copy_only=False)

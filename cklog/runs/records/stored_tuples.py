@@ -6,14 +6,14 @@ A checkpoint that was taken while tokens went on already contains the tuples bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import TokensRead, read_tokens
-from cklog.inputs.tables import Tables
+from cklog.inputs.offers import OffersRecords
 from cklog.lines.replay_ranges import StoredRange
 from cklog.lines.rounds import round_numbers
 from cklog.model.findings import Finding, InputUsed
@@ -21,20 +21,17 @@ from cklog.model.names import parse_channel
 
 
 def stored_tuples(
-    tables: Tables,
-    scanned: tuple[Callable[[int], Engine], int, int | None],
+    tables: OffersRecords,
+    reading: Reading,
     records: CheckpointRecords,
     line: Mapping[str, int | None],
+    as_of: int | None,
 ) -> tuple[dict[str, list[StoredRange]], list[Finding], list[InputUsed]]:
     """The messages that the checkpoints of a line hold, by channel, in order and apart.
 
-    `scanned`: the engine by size, the bytes of a split, and the time in ms after which nothing counts; `line`: the
-    checkpoint of each subtask, None: its current state.
+    `line`: the checkpoint of each subtask, None: its current state; what happened after `as_of` (ms) does not count.
     """
-    if not tables.has("system"):
-        return {}, [], []
-    engine_for, split_bytes, as_of = scanned
-    read = read_tokens(tables, engine_for, split_bytes, as_of)
+    read = read_tokens(tables, reading, as_of)
     held: dict[str, list[StoredRange]] = {}
     for name, low, high, size in sorted(_spans(read, _rounds(records, line))):
         before = held.setdefault(name, [])

@@ -7,19 +7,20 @@ operators are the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.chains.source import ChainSource, PieceFile
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
+from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.pieces import PIECES, UNFINISHED, UNSEEN
 from cklog.runs.snapshots.findings import snapshot_findings
 from cklog.runs.snapshots.lineage import candidates, owners_of
 from cklog.runs.snapshots.state import operator_labels
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, SnapshotFlaw, Snapshots, rows_of, survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, SnapshotFlaw, rows_of, survey
 
 _NOTES = (
     "A Flink checkpoint is restored as a whole, with its job; the chain without an operator is its metadata.",
@@ -27,9 +28,9 @@ _NOTES = (
 )
 
 
-def snapshot_source(parser: Snapshots, engine_for: Callable[[int], Engine]) -> ChainSource:
+def snapshot_source(parser: OffersSnapshots, reading: Reading) -> ChainSource:
     """The pieces of all snapshots below a folder, one for each operator of each, and what is wrong with snapshots."""
-    found = survey(parser, engine_for)
+    found = survey(parser, reading)
     rows: list[dict[str, Any]] = []
     of: list[tuple[JudgedSnapshot, pa.Table, bool]] = []
     for judged in found.judged:
@@ -51,7 +52,9 @@ def snapshot_source(parser: Snapshots, engine_for: Callable[[int], Engine]) -> C
     return ChainSource(table, findings, found.inputs, "subtask", _NOTES, parts, unit="job")
 
 
-def _pieces(parser: Snapshots, judged: JudgedSnapshot, table: pa.Table | None) -> list[tuple[dict[str, Any], pa.Table]]:
+def _pieces(
+    parser: OffersSnapshots, judged: JudgedSnapshot, table: pa.Table | None
+) -> list[tuple[dict[str, Any], pa.Table]]:
     """What a snapshot has of its job and of each operator, each with the handles of its files."""
     found = []
     for label, handles in _by_operator(table):
@@ -106,7 +109,7 @@ def _files(handles: pa.Table) -> list[tuple[str, int]]:
 
 
 def _parts(
-    parser: Snapshots, judged: JudgedSnapshot, handles: pa.Table, of_job: Sequence[JudgedSnapshot]
+    parser: OffersSnapshots, judged: JudgedSnapshot, handles: pa.Table, of_job: Sequence[JudgedSnapshot]
 ) -> list[PieceFile]:
     """The files that handles name, each with the oldest checkpoint of the job that names it too."""
     files = _files(handles)

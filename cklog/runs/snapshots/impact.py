@@ -26,8 +26,8 @@ from cklog.impact.sinks.impact import (
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
-from cklog.runs.snapshots.analyses import SnapshotLog, SnapshotPlan
+from cklog.model.verdict import Draft
+from cklog.runs.snapshots.line import SnapshotLog, SnapshotPlan
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.state import operator_labels, source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
@@ -47,7 +47,7 @@ class _Restored:
     newer: tuple[JudgedSnapshot, ...]
 
 
-def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: BoundLogs | None, strict: bool) -> Answer:
+def snapshot_impact(log: SnapshotLog, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
     """What restoring each job does to results; the whole answer of `cklog impact`.
 
     Parameters
@@ -70,12 +70,11 @@ def snapshot_impact_answer(log: SnapshotLog, question: Question, logs: BoundLogs
         transactions=tuple(row for one in found for row in one.transactions),
         notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
     )
-    return answer(
+    return Draft(
         "impact-sinks",
         result,
         plan.findings,
         plan.survey.inputs,
-        strict=strict,
         unrecoverable=not restored and not unsure,
         indeterminate=unsure,
     )

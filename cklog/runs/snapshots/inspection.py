@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.errors import NotFound
+from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Finding
+from cklog.model.question import InspectQuestion
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import name_of
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, Snapshots, Survey, rows_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
 
 _KINDS = (
     "managed-keyed",
@@ -26,11 +28,11 @@ _KINDS = (
 
 
 def inspection(
-    parser: Snapshots,
+    parser: OffersSnapshots,
     survey: Survey,
     chosen: Mapping[str, JudgedSnapshot | None],
     needs: Sequence[dict[str, Any]],
-    asked: Mapping[str, str],
+    asked: InspectQuestion,
 ) -> tuple[dict[str, Any], list[Finding]]:
     """The result of `inspect`, and what the job's log says against it.
 
@@ -55,10 +57,10 @@ def inspection(
         "operators": [row for j in picked for row in operators(j, survey.tables[j.folder.path])],
     }
     findings: list[Finding] = []
-    if asked.get("uid"):
-        result["uid"] = _uid(parser, asked["uid"], result["operators"])
-    if asked.get("job_log"):
-        result["history"], findings = _history(parser, survey, asked["job_log"])
+    if asked.uid:
+        result["uid"] = _uid(parser, asked.uid, result["operators"])
+    if asked.job_log:
+        result["history"], findings = _history(parser, survey, asked.job_log)
     return result, findings
 
 
@@ -100,7 +102,7 @@ def operators(judged: JudgedSnapshot, table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _uid(parser: Any, uid: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _uid(parser: OffersSnapshots, uid: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The id that Flink makes of a uid, and the operator that has it."""
     id = parser.id_of_uid(uid)
     found = [row for row in rows if row["id"] == id]
@@ -109,10 +111,10 @@ def _uid(parser: Any, uid: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[
     ]
 
 
-def _history(parser: Any, survey: Survey, path: str) -> tuple[list[dict[str, Any]], list[Finding]]:
+def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[dict[str, Any]], list[Finding]]:
     """What the job manager's log says of each checkpoint, beside what is on disk."""
     try:
-        told: list[dict[str, Any]] = parser.job_log(path)
+        told = parser.job_log(path)
     except OSError as error:
         raise NotFound(f"--job-log {path}: {error.strerror or error}") from None
     jobs = {j.folder.job for j in survey.judged if j.folder.number is not None}

@@ -10,7 +10,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, Snapshots
+from cklog.inputs.offers import OffersSnapshots
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,14 @@ class Candidates:
     own: frozenset[str]
 
 
-def owners_of(parser: Snapshots) -> dict[str, str]:
+def owners_of(parser: OffersSnapshots) -> dict[str, str]:
     """The job's or savepoint's folder that each file belongs to."""
     return {file.path: file.owner for file in parser.state_files()}
 
 
-def forebears_of(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> dict[str, set[str]]:
+def forebears_of(
+    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]
+) -> dict[str, set[str]]:
     """Folders that each job, or savepoint, goes on from directly. Copies of one job do not go on from each other."""
     jobs = {j.folder.job: parser.job_id(j.folder.job) for j in judged}
     parents: dict[str, set[str]] = {job: set() for job in jobs}
@@ -64,7 +67,9 @@ def _without_cycles(parents: dict[str, set[str]], judged: Sequence[JudgedSnapsho
     return {job: {p for p in mine if job not in above[p] or order[p] < order[job]} for job, mine in parents.items()}
 
 
-def candidates(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> list[Candidates]:
+def candidates(
+    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]
+) -> list[Candidates]:
     """What each job that no other goes on from may restart from; sorted by folder.
 
     A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
@@ -102,7 +107,7 @@ def _in_order(job: str, above: set[str], chosen: list[JudgedSnapshot], own: set[
     return Candidates(job, tuple(sorted(above)), tuple(chosen), frozenset(own))
 
 
-def lost(parser: Snapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> set[str]:
+def lost(parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> set[str]:
     """Folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and savepoints.
 
     Such a folder stays as it is: what its broken checkpoints name tells which other one it can be restored from.

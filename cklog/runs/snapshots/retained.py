@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import OffersSnapshots
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.verdicts import JudgedSnapshot
@@ -64,7 +64,9 @@ def _asked(policy: RetentionPolicy, rank: int, time: int | None) -> str | None:
     return "window" if time >= policy.since else None
 
 
-def times_told(parser: Any, judged: Sequence[JudgedSnapshot], policy: RetentionPolicy) -> dict[tuple[str, int], int]:
+def times_told(
+    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], policy: RetentionPolicy
+) -> dict[tuple[str, int], int]:
     """When checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
 
     Raises
@@ -80,7 +82,7 @@ def times_told(parser: Any, judged: Sequence[JudgedSnapshot], policy: RetentionP
         hint = "--job-log FILE, the job manager's log, tells when each checkpoint was triggered"
         raise UsageError("--window: Flink's snapshots hold no time", hint)
     try:
-        rows: list[dict[str, Any]] = parser.job_log(policy.job_log)
+        rows = parser.job_log(policy.job_log)
     except OSError as error:
         raise NotFound(f"--job-log {policy.job_log}: {error.strerror or error}") from None
     jobs = sorted({j.folder.job for j in judged if j.folder.number is not None})

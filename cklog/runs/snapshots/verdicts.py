@@ -7,10 +7,10 @@ were where the metadata says. So existence and size of every file decide, agains
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Damage, Engine, Kernel, Reduce, Scan
-from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder, StateFile
+from cklog.engine import Damage
+from cklog.engine.reading import Reading
+from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
 
 SnapshotVerdict = Literal[
@@ -44,26 +46,6 @@ VERDICTS: Mapping[str, str] = {
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
 _DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version"}
-
-
-class Snapshots(Protocol):
-    """A parser of snapshots (`cklog.parsers.flink.parser` is one)."""
-
-    name: str
-    only: str | None
-    snapshots: tuple[SnapshotFolder, ...]
-
-    def job_id(self, job: str) -> str: ...
-    def original(self, path: str) -> str: ...
-    def taken_from(self, folder: str) -> str | None: ...
-    def bytes_of(self, table: str) -> int: ...
-    def inputs(self, rows: int) -> tuple[InputUsed, ...]: ...
-    def scan(
-        self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
-    ) -> Scan: ...
-    def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]: ...
-    def named(self, name: str) -> list[FilePlace]: ...
-    def state_files(self) -> list[StateFile]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +113,10 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def survey(parser: Snapshots, engine_for: Callable[[int], Engine], check_files: bool = True) -> Survey:
+def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True) -> Survey:
     """Read and judge every snapshot."""
     scan = parser.scan("snapshots", tuple(WITH_PATH.names), whole, WITH_PATH, None)
-    scanned = engine_for(parser.bytes_of("snapshots")).run(scan)
+    scanned = reading.engine_for(parser.bytes_of("snapshots")).run(scan)
     table, folders = _in_order(scanned.table)
     tables = {name: table.slice(a, b - a) for name, a, b in folders}
     named = _named_files(table, folders)
@@ -162,7 +144,7 @@ _OF_HANDLES = ("entry", "file", "start", "bytes", "uid")
 
 
 def _judge(
-    parser: Snapshots,
+    parser: OffersSnapshots,
     folder: SnapshotFolder,
     table: pa.Table | None,
     named: _NamedFiles | None,
@@ -276,7 +258,7 @@ def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
     return inlined + (pc.sum(parts["bytes_max"]).as_py() or 0)
 
 
-def _flaws(parser: Snapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:
+def _flaws(parser: OffersSnapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:
     """What is wrong with a file, if anything is."""
     if not check:
         return [SnapshotFlaw(one.file, place.path, one.end, None, True)]

@@ -10,7 +10,7 @@ from cklog.render.view import Section, View
 _FIGURES = ("figure", "value", "unit")
 
 
-def simulate_view(answer: Answer) -> View:
+def simulate_view(answer: Answer[dict[str, Any]]) -> View:
     """Figures first; then the files, if any."""
     result = answer.result
     sections = [
@@ -75,7 +75,7 @@ def _totals(figures: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
 _SWEPT = ("Q", "U", "CI", "CP", "open windows", "extent", "replay MB", "checks/s", "response s")
 
 
-def sweep_view(answer: Answer) -> View:
+def sweep_view(answer: Answer[dict[str, Any]]) -> View:
     """One row per setting, averages over the samples."""
     result = answer.result
     workload = result["workload"]

@@ -119,7 +119,9 @@ def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
     }
 
 
-def simulation_answer(folder: str, workload: Workload, policy: CheckPolicy, statistics: Statistics) -> Answer:
+def simulation_answer(
+    folder: str, workload: Workload, policy: CheckPolicy, statistics: Statistics
+) -> Answer[dict[str, Any]]:
     """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,
@@ -131,7 +133,7 @@ def simulation_answer(folder: str, workload: Workload, policy: CheckPolicy, stat
     return Answer("simulate", "ok", 0, (), (), result)
 
 
-def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer:
+def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer[dict[str, Any]]:
     """The answer about several settings on one workload."""
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}

@@ -179,7 +179,7 @@ def described(setting: DataflowSetting) -> dict[str, Any]:
     }
 
 
-def dataflow_answer(folder: str, setting: DataflowSetting, figures: Figures) -> Answer:
+def dataflow_answer(folder: str, setting: DataflowSetting, figures: Figures) -> Answer[dict[str, Any]]:
     """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,

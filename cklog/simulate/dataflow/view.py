@@ -19,7 +19,7 @@ _OPERATORS = ("operator", "instances", "local", "forced", "coordinated", "rolled
 _EDGES = ("from", "to", "channels", "messages", "per channel and interval")
 
 
-def simulate_dataflow_view(answer: Answer) -> View:
+def simulate_dataflow_view(answer: Answer[dict[str, Any]]) -> View:
     """Checkpoints by operator first, then the figures of the whole run, then its messages."""
     result = answer.result
     figures = result["figures"]

@@ -153,7 +153,7 @@ def _sent(crashed: Crashed, output: str, encoding: str) -> Iterable[dict[str, An
         yield {"type": "emit", "ts": result.time, "state": state, "input": result.number, "pos": pos}
 
 
-def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer:
+def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer[dict[str, Any]]:
     """The answer about a run: what its outputs suffered, counted, and the files."""
     result = {
         "folder": folder or None,

@@ -14,7 +14,7 @@ _FEWEST = 30
 _COLUMNS = ("output", "sent", "missing", "wrong", "doubled")
 
 
-def simulate_odysseus_view(answer: Answer) -> View:
+def simulate_odysseus_view(answer: Answer[dict[str, Any]]) -> View:
     """Each output's results against those of the run without failure, then the files."""
     found = answer.result
     rows = tuple((o["output"], o["results"], o["missing"], o["wrong"], o["doubled"]) for o in found["outputs"])

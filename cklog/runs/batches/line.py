@@ -8,60 +8,51 @@ again with its stored range.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import BatchPlan
-from cklog.model.checks import Check, summary
+from cklog.inputs.offers import OffersBatches
+from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""
 
 
-class MicroBatches(Protocol):
-    """A parser of micro-batches."""
-
-    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan: ...
-
-
 class BatchLog:
     """The analyses of a micro-batch run."""
 
-    def __init__(self, parser: MicroBatches, strict: bool) -> None:
+    def __init__(self, parser: OffersBatches) -> None:
         self._parser = parser
-        self._strict = strict
 
-    def recovery_line(self, question: Question) -> Answer:
+    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """The last committed batch, and what will be run again."""
-        return self._answer("recovery-line", question)
+        return self._draft("recovery-line", question)
 
-    def replay(self, question: Question) -> Answer:
+    def replay(self, question: Question) -> Draft[RecoveryLine]:
         """The same, for the tools that will replay from it."""
-        return self._answer("replay", question)
+        return self._draft("replay", question)
 
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Prove or refute that the query can restart after a given batch."""
         batch = _batch_of(line)
         newest = self.plan(question)
         target = self._parser.plan(question.as_of, None if batch < 0 else batch)
         checks = _checks(batch, newest, target, maximal)
         findings = [*target.findings, *_refutations(batch, checks)]
-        result = {"summary": summary(checks), "checks": checks}
-        unknown = all(check.holds is not False for check in checks) and any(check.holds is None for check in checks)
-        return answer("verify", result, findings, target.inputs, strict=self._strict, indeterminate=unknown)
+        result = verification(checks)
+        return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
-    def inspect(self) -> Answer:
+    def inspect(self) -> Draft[dict[str, Any]]:
         """Batches, sources, sink."""
         plan = self._parser.plan()
         unjudged = bool(plan.unjudged)
-        return answer(
-            "inspect", _inspection(plan), plan.findings, plan.inputs, strict=self._strict, indeterminate=unjudged
-        )
+        return Draft("inspect", _inspection(plan), plan.findings, plan.inputs, indeterminate=unjudged)
 
     def plan(self, question: Question) -> BatchPlan:
         """What a restart does, as the question asks for it."""
@@ -72,14 +63,13 @@ class BatchLog:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
         return self._parser.plan(question.as_of, batches.pop() if batches else None)
 
-    def _answer(self, command: str, question: Question) -> Answer:
+    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         plan = self.plan(question)
-        return answer(
+        return Draft(
             command,
             line_of(plan, chosen=bool(question.at)),
             plan.findings,
             plan.inputs,
-            strict=self._strict,
             unrecoverable=plan.committed < 0 or any(f.id == "unreachable-batch" for f in plan.findings),
             indeterminate=bool(plan.unjudged),
         )

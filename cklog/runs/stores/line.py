@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
+from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
+from cklog.inputs.offers import OffersStores
 from cklog.inputs.partitions import Range
-from cklog.inputs.stores import OffersStores, StoreLayout, StoreOffset, StoreRestore, StoreTask
+from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.checks import Check, summary
+from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
 
@@ -29,20 +31,19 @@ from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
 class StoreRestores:
     """The analyses of state folders; `logs` are the brokers' logs, if they are at hand."""
 
-    def __init__(self, parser: OffersStores, logs: PartitionLogs | None, strict: bool) -> None:
+    def __init__(self, parser: OffersStores, logs: PartitionLogs | None) -> None:
         self._parser = parser
         self._logs = logs
-        self._strict = strict
 
-    def recovery_line(self, question: Question) -> Answer:
+    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """Where each task's stores go on."""
-        return self._answer("recovery-line", question)
+        return self._draft("recovery-line", question)
 
-    def replay(self, question: Question) -> Answer:
+    def replay(self, question: Question) -> Draft[RecoveryLine]:
         """The same: the ranges that are applied again."""
-        return self._answer("replay", question)
+        return self._draft("replay", question)
 
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Whether every named task can go on from an offset, as those of its stores do that have one.
 
         Stores without one are restored from the beginning of their changelogs; the offset of a task that has no
@@ -65,11 +66,10 @@ class StoreRestores:
             *findings,
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        result = {"summary": summary(checks), "checks": checks}
-        unknown = any(c.holds is None for c in checks) and all(c.holds is not False for c in checks)
-        return answer("verify", result, found, self._inputs(), strict=self._strict, indeterminate=unknown)
+        result = verification(checks)
+        return Draft("verify", result, found, self._inputs(), indeterminate=result.undecided)
 
-    def inspect(self) -> Answer:
+    def inspect(self) -> Draft[dict[str, Any]]:
         """Tasks and stores."""
         restores, findings = self._read
         tasks = [
@@ -88,7 +88,7 @@ class StoreRestores:
             "tasks": tasks,
             "stores": [asdict(r) for r in restores],
         }
-        return answer("inspect", result, findings, self._inputs(), strict=self._strict)
+        return Draft("inspect", result, findings, self._inputs())
 
     @cached_property
     def _layout(self) -> StoreLayout:
@@ -98,7 +98,7 @@ class StoreRestores:
     def _tasks(self) -> set[str]:
         return {task.name for task in self._layout.tasks}
 
-    def _answer(self, command: str, question: Question) -> Answer:
+    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         _refuse(question)
         restores, findings = self._read
         line = tuple(_line_entry(task, [r for r in restores if r.task == task.name]) for task in self._layout.tasks)
@@ -119,7 +119,7 @@ class StoreRestores:
             },
         )
         nothing = bool(line) and all(e.state == "initial" for e in line)
-        return answer(command, result, findings, self._inputs(), strict=self._strict, unrecoverable=nothing)
+        return Draft(command, result, findings, self._inputs(), unrecoverable=nothing)
 
     @cached_property
     def _read(self) -> tuple[list[StoreRestore], list[Finding]]:

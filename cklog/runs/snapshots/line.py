@@ -7,18 +7,21 @@ which job goes on from which, where its sources resume and what was in flight.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from cklog.engine import Engine
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
-from cklog.model.checks import Check, summary
+from cklog.inputs.offers import OffersSnapshots
+from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
-from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.question import InspectQuestion, Question
+from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
     dependencies,
@@ -40,32 +43,31 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Snapshots, Survey, survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey, survey
 
 
 class SnapshotLog:
     """The analyses of snapshots."""
 
-    def __init__(self, parser: Snapshots, engine_for: Callable[[int], Engine], strict: bool) -> None:
+    def __init__(self, parser: OffersSnapshots, reading: Reading) -> None:
         self._parser = parser
-        self._engine_for = engine_for
-        self._strict = strict
+        self._reading = reading
 
-    def recovery_line(self, question: Question) -> Answer:
+    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """What each job restarts from."""
-        return self._answer("recovery-line", question)
+        return self._draft("recovery-line", question)
 
-    def replay(self, question: Question) -> Answer:
+    def replay(self, question: Question) -> Draft[RecoveryLine]:
         """The same, for the tools that will replay from it."""
-        return self._answer("replay", question)
+        return self._draft("replay", question)
 
-    def inspect(self, asked: Mapping[str, str] | None = None) -> Answer:
-        """Snapshots, operators and their state; `asked` may name a `uid` and a `job_log`."""
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        """Say which snapshots are here, with their operators and state; `asked` may name a uid and a job's log."""
         plan = self.plan(Question())
-        result, findings = inspection(self._parser, plan.survey, plan.chosen, plan.rows, asked or {})
-        return answer("inspect", result, [*plan.findings, *findings], plan.survey.inputs, strict=self._strict)
+        result, findings = inspection(self._parser, plan.survey, plan.chosen, plan.rows, asked)
+        return Draft("inspect", result, [*plan.findings, *findings], plan.survey.inputs)
 
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Prove or refute that each snapshot of a line is whole, and the newest that is."""
         plan = self.plan(question)
         checks: list[Check] = []
@@ -78,12 +80,10 @@ class SnapshotLog:
             Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
             for c in refuted
         ]
-        unknown = not refuted and any(c.holds is None for c in checks)
-        result = {"summary": summary(checks), "checks": checks}
-        inputs = plan.survey.inputs
-        return answer("verify", result, findings, inputs, strict=self._strict, indeterminate=unknown)
+        result = verification(checks)
+        return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
 
-    def retention(self, policy: RetentionPolicy) -> Answer:
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         """Which files nothing needs, over all jobs below PATH.
 
         Raises
@@ -95,7 +95,7 @@ class SnapshotLog:
             raise UsageError(f"{self._parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
         if policy.marked:
             raise UsageError("--marked: Flink marks nothing as deleted", "it deletes a file with its last user")
-        found = survey(self._parser, self._engine_for)
+        found = survey(self._parser, self._reading)
         files = self._parser.state_files()
         owners = {file.path: file.owner for file in files}
         groups = candidates(self._parser, found.judged, owners)
@@ -107,7 +107,7 @@ class SnapshotLog:
         plan = plan_retention(found.judged, files, owners, doubt, chosen)
         findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
         findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
-        return answer("retention", plan, findings, found.inputs, strict=self._strict)
+        return Draft("retention", plan, findings, found.inputs)
 
     def _pinned(self, judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates], text: str) -> JudgedSnapshot:
         """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
@@ -127,7 +127,7 @@ class SnapshotLog:
     def plan(self, question: Question) -> SnapshotPlan:
         """What each job restarts from, and what was found on the way."""
         _refuse(question)
-        found = survey(self._parser, self._engine_for, question.check_files)
+        found = survey(self._parser, self._reading, question.check_files)
         owners = owners_of(self._parser)
         groups = candidates(self._parser, found.judged, owners)
         trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
@@ -145,7 +145,7 @@ class SnapshotLog:
         if not question.check_files:
             findings = [f for f in findings if f.id != "files-outside"]
             findings.append(not_checked(found.judged))
-        return SnapshotPlan(found, groups, chosen, findings, rows, refused)
+        return SnapshotPlan(survey=found, groups=groups, chosen=chosen, findings=findings, rows=rows, refused=refused)
 
     def _group(self, groups: Sequence[Candidates], name: str) -> Candidates:
         """The job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
@@ -157,21 +157,22 @@ class SnapshotLog:
             raise NotFound(f"{name}: {'no' if not found else 'more than one'} job of that name", f"jobs: {known}")
         return found[0]
 
-    def _answer(self, command: str, question: Question) -> Answer:
+    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         plan = self.plan(question)
         several = len(plan.groups) > 1
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
         sources: list[SourceOffset] = []
+        findings = list(plan.findings)
         for group, judged in restored:
             table = plan.survey.tables[judged.folder.path]
             lead = f"{self._parser.job_id(group.job)[:8]}:" if several else ""
             sources += source_offsets(table, lead)
-            plan.findings += source_findings(judged.folder.path, table)
+            findings += source_findings(judged.folder.path, table)
         for group, pick in picks:
             if pick is None and restored:
                 message = f"{self._label(group)}: none of its {many(len(group.snapshots), 'snapshot')} can be restored"
-                plan.findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
+                findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
         line = RecoveryLine(
             consistent=True,
             protocol="coordinated",
@@ -186,12 +187,11 @@ class SnapshotLog:
             details=self._details(plan, restored, question),
         )
         unsure = any(_is_unsure(group, judged) for group, judged in picks) and question.check_files
-        return answer(
+        return Draft(
             command,
             line,
-            plan.findings,
+            findings,
             plan.survey.inputs,
-            strict=self._strict,
             unrecoverable=not restored and not unsure,
             indeterminate=unsure,
         )
@@ -292,20 +292,21 @@ class SnapshotLog:
         return f"None of {count} can be restored: there is no recovery point but the initial state."
 
 
+@dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """What an answer is made of."""
+    """What each job restarts from.
 
-    def __init__(
-        self,
-        survey: Survey,
-        groups: list[Candidates],
-        chosen: dict[str, JudgedSnapshot | None],
-        findings: list[Finding],
-        rows: list[dict[str, Any]],
-        refused: list[str],
-    ) -> None:
-        self.survey, self.groups, self.chosen = survey, groups, chosen
-        self.findings, self.rows, self.refused = findings, rows, refused
+    `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's
+    folder, None: none can be restored; `rows` which snapshots need files of others; `refused` why what was asked for
+    cannot be restored.
+    """
+
+    survey: Survey
+    groups: Sequence[Candidates]
+    chosen: Mapping[str, JudgedSnapshot | None]
+    findings: Sequence[Finding]
+    rows: Sequence[dict[str, Any]]
+    refused: Sequence[str]
 
 
 def _refuse(question: Question) -> None:

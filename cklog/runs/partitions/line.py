@@ -7,21 +7,20 @@ sources are the offsets that groups have committed, moved to the nearest offset 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import GroupCommit, OffersPartitions, Partition, Range, RangeCount
+from cklog.inputs.partitions import GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.checks import Check, summary
+from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
-from cklog.model.verdict import Answer, answer
+from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.partitions.inspection import inspection
 
@@ -31,18 +30,15 @@ _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "max
 class PartitionLog:
     """The analyses of partitions and groups."""
 
-    def __init__(
-        self, parser: OffersPartitions, engine: Callable[[int], Engine], split_bytes: int, strict: bool
-    ) -> None:
-        self.logs = PartitionLogs(parser, engine, split_bytes)
-        self._strict = strict
+    def __init__(self, logs: PartitionLogs) -> None:
+        self.logs = logs
 
-    def recovery_line(self, question: Question) -> Answer:
+    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """Where logs will end and groups go on."""
         _refuse(question)
-        return self._answer("recovery-line", self._line())
+        return self._draft("recovery-line", self._line())
 
-    def replay(self, question: Question) -> Answer:
+    def replay(self, question: Question) -> Draft[RecoveryLine]:
         """The same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
         _refuse(question)
         line = self._line()
@@ -51,9 +47,9 @@ class PartitionLog:
         ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
         counts = self.logs.counts(ranges)
         rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
-        return self._answer("replay", replace(line, details=line.details | {"ranges": rows}))
+        return self._draft("replay", replace(line, details=line.details | {"ranges": rows}))
 
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer:
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
         _refuse(question)
         checks = _checks(self._asked(line), maximal)
@@ -61,13 +57,12 @@ class PartitionLog:
             *self._findings(),
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        result = {"summary": summary(checks), "checks": checks}
-        return answer("verify", result, findings, self._inputs(), strict=self._strict)
+        return Draft("verify", verification(checks), findings, self._inputs())
 
-    def inspect(self) -> Answer:
+    def inspect(self) -> Draft[dict[str, Any]]:
         """Partitions, groups, transactions, producers."""
         result = inspection(list(self._partitions.values()), self._commits)
-        return answer("inspect", result, self._findings(), self._inputs(), strict=self._strict)
+        return Draft("inspect", result, self._findings(), self._inputs())
 
     @property
     def _partitions(self) -> dict[str, Partition]:
@@ -77,8 +72,8 @@ class PartitionLog:
     def _commits(self) -> tuple[GroupCommit, ...]:
         return self.logs.commits[0]
 
-    def _answer(self, command: str, line: RecoveryLine) -> Answer:
-        return answer(command, line, self._findings(), self._inputs(), strict=self._strict)
+    def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:
+        return Draft(command, line, self._findings(), self._inputs())
 
     def _line(self) -> RecoveryLine:
         listed = [p for p in self._partitions.values() if not p.folder.internal]

@@ -1,0 +1,189 @@
+"""What a parser offers, by the kind of run that it declares: the one place to look when writing a parser.
+
+A parser is a class that recognises a folder and hands over what lies there as values: it reads, and judges nothing.
+Its `kind` says which of the protocols below it keeps, and with that which questions its folders can be asked
+(docs/architecture.md has the table, docs/parsers.md a page for each kind).
+
+    records     tables of checkpoint records, messages, events: native folders, CheckMate dumps, plug-ins
+    queues      the same, and persisted output queues (CEC)
+    batches     a log of micro-batches: Spark Structured Streaming
+    snapshots   snapshots of whole jobs: Flink
+    partitions  partitions of a broker: Kafka
+    stores      state stores that are rebuilt from changelogs: Kafka Streams
+    pieces      chains of base and delta checkpoints, and nothing else: stores by key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.model.findings import Finding, InputUsed
+from cklog.storage import Root
+
+if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of another need not load
+    from cklog.inputs.batches import BatchPlan
+    from cklog.inputs.partitions import BrokerLayout, SegmentFile
+    from cklog.inputs.pieces import PiecesRead, Together
+    from cklog.inputs.queues import Queue
+    from cklog.inputs.sink_files import SinkFiles
+    from cklog.inputs.snapshots import FilePlace, SnapshotFolder, StateFile
+    from cklog.inputs.stores import StoreLayout
+    from cklog.model.names import Subtask
+
+KindName = Literal["records", "queues", "batches", "snapshots", "partitions", "stores", "pieces"]
+
+
+class Parser(Protocol):
+    """What every parser has: a name for `--from`, and the kind of run that its folder is."""
+
+    name: str
+
+    @property
+    def kind(self) -> KindName:
+        """The kind of run; it may depend on what the folder holds."""
+
+
+class ParserClass(Protocol):
+    """A parser before it is given a folder."""
+
+    def __call__(self, root: Root) -> Parser:
+        """Open a folder; nothing large is read yet."""
+
+    def recognises(self, root: Root) -> bool:
+        """Whether a folder is of this format."""
+
+
+class OffersRecords(Parser, Protocol):
+    """Kind `records`: tables of `cklog.model.schemas.TABLES`, scanned; nothing is read before it is asked for."""
+
+    manifest: Mapping[str, Any]
+    """What `job.json` says, or what the format says instead of it; {} for nothing."""
+
+    def has(self, table: str) -> bool:
+        """Whether there is any file of a table, readable or not."""
+
+    def bytes_of(self, table: str) -> int:
+        """Size of a table's files: it decides which engine scans them."""
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """Return what is wrong with a table's files as a whole, before any record is read."""
+
+    def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
+        """Return a table's files as inputs of an answer; `records_read` are the intact records, by file."""
+
+    def is_stored(self, uri: str) -> bool | None:
+        """Whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
+
+    def scan(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        split_bytes: int,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> Scan:
+        """Return a scan of a table; `wanted` may refuse parts of files by their (min, max) per column."""
+
+
+class OffersQueues(OffersRecords, Protocol):
+    """Kind `queues`: records, and output queues of some or all subtasks."""
+
+    def queues(self) -> Mapping[Subtask, Queue]:
+        """Return the persisted output queues, by subtask."""
+
+
+class OffersPieces(Parser, Protocol):
+    """Kind `pieces`: chains of base and delta checkpoints."""
+
+    restored_together: Together
+    """Whether the chains of a subtask, or those of the whole run, go back to one version together."""
+
+    def pieces(self) -> PiecesRead:
+        """Return the stored parts of all chains (`cklog.inputs.pieces.PIECES`)."""
+
+
+class OffersBatches(OffersPieces, Protocol):
+    """Kind `batches`: the log of a query's micro-batches; its state stores are chains, too."""
+
+    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
+        """Return what a restart does; `as_of` leaves out later batches (ms), `at` goes back to that batch."""
+
+    def sink_files(self, folder: str) -> SinkFiles:
+        """Return what lies in the folder of a file sink, held against its log."""
+
+
+class OffersSnapshots(Parser, Protocol):
+    """Kind `snapshots`: checkpoints and savepoints of jobs, and the state files that they name."""
+
+    only: str | None
+    """The name of the one checkpoint that PATH is; None: PATH is a job's folder, or one above."""
+
+    snapshots: tuple[SnapshotFolder, ...]
+    """Every snapshot folder, with its metadata or without, sorted by path."""
+
+    def job_id(self, job: str) -> str:
+        """Return the name of a job's folder, or of a savepoint's."""
+
+    def original(self, path: str) -> str:
+        """Return what a folder below PATH is called where the job runs."""
+
+    def taken_from(self, folder: str) -> str | None:
+        """Return the beginning of the id of the job that a savepoint was taken of; None: it is no savepoint."""
+
+    def id_of_uid(self, uid: str) -> str:
+        """Return the operator id that the engine makes of a uid."""
+
+    def job_log(self, path: str) -> list[dict[str, Any]]:
+        """Return what a job manager's log tells of checkpoints: a row each."""
+
+    def bytes_of(self, table: str) -> int:
+        """Size of all metadata files."""
+
+    def inputs(self, rows: int) -> tuple[InputUsed, ...]:
+        """Return the metadata files as inputs of an answer."""
+
+    def scan(
+        self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
+    ) -> Scan:
+        """Return a scan of all metadata; its table is `cklog.inputs.snapshots.SNAPSHOTS`."""
+
+    def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]:
+        """Return where the files are now that a snapshot names."""
+
+    def named(self, name: str) -> list[FilePlace]:
+        """Return the files of a name, wherever below PATH."""
+
+    def state_files(self) -> list[StateFile]:
+        """Return every file that may hold state, with the job or snapshot that it belongs to."""
+
+
+class OffersPartitions(Parser, Protocol):
+    """Kind `partitions`: the partitions of a broker's data folders."""
+
+    def partitions(self) -> BrokerLayout:
+        """Return the folders, before any segment is read."""
+
+    def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+        """Return splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
+
+    def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+        """Return splits whose table is `cklog.inputs.partitions.COMMITS`."""
+
+    def coordinator(self, group: str, partitions: int) -> int:
+        """Return the partition of the log of commits that a group's commits belong into."""
+
+    def offsets(self, path: str, at: int) -> list[int] | None:
+        """Return the offsets of the records of the batch at byte `at`; None if it does not decode."""
+
+
+class OffersStores(Parser, Protocol):
+    """Kind `stores`: tasks with state stores, and the offsets up to which changelogs were applied."""
+
+    def stores(self) -> StoreLayout:
+        """Return every task with its stores and entries."""

@@ -1,0 +1,67 @@
+"""Runs given as a log of micro-batches: Spark Structured Streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cklog.inputs.offers import OffersBatches
+from cklog.kinds.kind import Kind, Opened
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Draft
+from cklog.runs.batches.line import BatchLog
+from cklog.runs.records.reading import RecordReader
+
+if TYPE_CHECKING:
+    from cklog.chains.source import ChainSource
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.model.checks import Verification
+    from cklog.model.lines import RecoveryLine
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+
+
+class BatchesKind(Kind):
+    """A query that restarts as a whole after its last committed batch."""
+
+    def __init__(self, parser: OffersBatches, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._parser = parser
+        self._log = BatchLog(parser)
+
+    @property
+    def checkpoint_records(self) -> RecordReader:
+        hint = "cklog recovery-line says where to restart"
+        self.refuse("has no checkpoint graph: the query restarts as a whole", hint)
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        self._refuse_snapshot_names(asked)
+        return self._log.inspect()
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.recovery_line(question), kafka)
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.replay(question), kafka)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
+        return self._log.verify(line, maximal, question)
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        from cklog.runs.batches.retention import batch_retention
+
+        self._refuse_flink_options(policy)
+        return batch_retention(self._parser, self._opened.root, policy)
+
+    def chain_source(self) -> ChainSource:
+        from cklog.chains.source import source_of_pieces
+
+        return source_of_pieces(self._parser)
+
+    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+        from cklog.runs.batches.impact import batch_impact
+
+        self._refuse_times(asked)
+        logs = self._bound_logs(kafka)
+        return batch_impact(self._parser, self._log.plan(question), question, logs)

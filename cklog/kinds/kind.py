@@ -1,0 +1,222 @@
+"""The questions that a run can be asked, each refused unless a kind answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cklog.engine.reading import Reading
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import Parser
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Draft
+from cklog.storage import Root
+
+if TYPE_CHECKING:  # types of questions and answers: only the one that is asked is loaded
+    from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
+    from cklog.advise.extent.answer import ExtentAdvice
+    from cklog.advise.extent.grid import ExtentQuestion
+    from cklog.advise.timing.answer import TimingAdvice, TimingQuestion
+    from cklog.chains.source import ChainSource
+    from cklog.graphs.graph import CheckpointGraph
+    from cklog.graphs.selection import GraphQuestion
+    from cklog.graphs.z_cycles import ZCycleQuestion
+    from cklog.impact.annotate import AnnotateQuestion, TimedResults
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.model import Impact
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.sources import BoundLogs
+    from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.model.checks import Verification
+    from cklog.model.eventual import EventualCheckpoint, Extent
+    from cklog.model.lines import RecoveryLine
+    from cklog.model.zigzag import AuditResult, ZCycles
+    from cklog.protocols.failures_over_time import FailuresOverTime
+    from cklog.queues.over_time.timeline import ExtentOverTime
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+    from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+    from cklog.runs.records.reading import RecordReader
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a façade lends a kind: the folder, how it is read, and the other things that may lie beside it.
+
+    `logs_in` opens a folder of Kafka logs, None: none are there; `results_in` opens files of results.
+    """
+
+    root: Root
+    reading: Reading
+    logs_in: Callable[[str], PartitionLogs | None]
+    results_in: Callable[[str], TimedResults]
+
+
+class Kind:
+    """A run of some kind. A method is a question; here all are refused, naming what the folder is and what helps.
+
+    Every question raises `NotFound` where this kind of run has no answer to it.
+    """
+
+    def __init__(self, parser: Parser, opened: Opened) -> None:
+        self._name = parser.name
+        self._opened = opened
+
+    def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
+        """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""
+        raise NotFound(f"{self._opened.root.path}: a {self._name} folder {why}", hint)
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        """What is here, what is damaged, what is missing."""
+        self.refuse("has nothing to be told of", "")
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        """The latest consistent line, held against Kafka logs if any are given."""
+        self.refuse("says nothing of the messages between operators, so there is no line to be found")
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        """The same line, for the tools that will replay from it."""
+        self.refuse("says nothing of the messages between operators, so there is nothing to replay")
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
+        """Whether a line can be restarted from."""
+        self.refuse("says nothing of the messages between operators, so no line can be proved")
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        """What may be deleted below PATH, and what must stay."""
+        self._refuse_flink_options(policy)
+        hint = "retention reads run folders, Spark and Flink checkpoints, chains"
+        self.refuse("holds no checkpoints that could be deleted", hint)
+
+    def chain_source(self) -> ChainSource:
+        """The chains of base and delta checkpoints."""
+        self.refuse("has no chains of checkpoints", "cklog recovery-line says where to restart")
+
+    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
+        """What a crash and its recovery do to results, by time or sink by sink; None: no crash is known of."""
+        self._refuse_times(asked)
+        self._bound_logs(kafka)
+        self.refuse("tells of no sink", "cklog recovery-line says what can be restored")
+
+    def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Draft[Impact | None]:
+        """The impact by time, and the results with their trust written to a new folder."""
+        self._refuse_times(asked)
+        raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
+
+    @property
+    def checkpoint_records(self) -> RecordReader:
+        """The records of a run whose subtasks checkpoint one by one: what graphs of checkpoints are made from."""
+        self.refuse("says nothing of messages")
+
+    def metrics(self) -> Draft[dict[str, Any]]:
+        """What is here, with the metrics of the checkpointing protocol."""
+        from cklog.protocols.metrics import with_metrics
+
+        return with_metrics(self.checkpoint_records, self.inspect(InspectQuestion()))
+
+    def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Draft[FailuresOverTime]:
+        """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
+        from cklog.protocols.failures_over_time import failures_answer
+
+        return failures_answer(self.checkpoint_records, question, times)
+
+    def graph(self, question: Question, asked: GraphQuestion) -> Draft[CheckpointGraph]:
+        """The checkpoint graph around the line."""
+        from cklog.graphs.graph import graph_answer
+
+        return graph_answer(self.checkpoint_records, question, asked)
+
+    def z_cycles(self, question: Question, asked: ZCycleQuestion) -> Draft[ZCycles]:
+        """Every useless checkpoint, with witnesses."""
+        from cklog.graphs.z_cycles import z_cycles_answer
+
+        return z_cycles_answer(self.checkpoint_records, question, asked)
+
+    def audit_cic(self, question: Question, limit: int) -> Draft[AuditResult]:
+        """Whether the logged index of a communication-induced protocol rises as it must; `limit` breaches listed."""
+        from cklog.protocols.index_audit import audit_answer
+
+        return audit_answer(self.checkpoint_records, question, limit)
+
+    def rounds(self, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
+        """Coordinated rounds, and what a restart takes."""
+        self.refuse("holds no rounds of checkpoints")
+
+    def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:
+        """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
+        self._no_queues()
+
+    def extent_over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
+        """How extent (records) and replay (tuples) went along the whole queue, and where a target was broken."""
+        self._no_queues()
+
+    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None) -> Draft[EventualCheckpoint]:
+        """The eventual checkpoint of an operator, ready to load, with the replay filter."""
+        self._no_queues()
+
+    def advise_extent(self, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
+        """What Q, U, CI and CP would have given on a queue."""
+        self._no_queues()
+
+    def advise_delta(self, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
+        """What D, the Delta Checkpoint Number, would have given."""
+        hint = "D is advised from the records of checkpoints/, or from a store by key"
+        self.refuse("has no records of base and delta checkpoints", hint)
+
+    def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
+        """When to checkpoint, by the sizes of state."""
+        self.refuse("holds no state-size samples", "a run folder has them in state/: operator, subtask, time, bytes")
+
+    def _no_queues(self) -> NoReturn:
+        self.refuse("has no output queues", "see cklog inspect")
+
+    def _refuse_flink_options(self, policy: RetentionPolicy) -> None:
+        """Of a run that holds no snapshots: options that are about them."""
+        if policy.jobs_stopped or policy.job_log:
+            path = self._opened.root.path
+            raise UsageError("--jobs-stopped and --job-log are about Flink's snapshots", f"{path} holds none")
+
+    def _refuse_snapshot_names(self, asked: InspectQuestion) -> None:
+        """Of a run that holds no snapshots: what only they could tell."""
+        if asked.uid or asked.job_log:
+            path = self._opened.root.path
+            raise UsageError("--uid and --job-log are about Flink's snapshots", f"{path} holds none")
+
+    def _refuse_times(self, asked: ImpactQuestion) -> None:
+        """Of a run that restarts from a line: options that are about one system's crash."""
+        if asked.recovery or asked.checkpoint is not None or asked.restart is not None:
+            raise UsageError(
+                "--restart, --recovery and --checkpoint: this run restarts from a line of checkpoints",
+                "they are about runs with a system log, or with --crash TIME",
+            )
+
+    def _bound_logs(self, kafka: KafkaLogs, manifest: Mapping[str, Any] | None = None) -> BoundLogs | None:
+        """The Kafka logs that `--kafka` names, with the partition that each source is; None: none were given."""
+        logs = self._logs_of(kafka)
+        if logs is None:
+            return None
+        from cklog.impact.sinks.sources import bound_logs
+
+        return bound_logs(logs, kafka, manifest or {})
+
+    def _beside_logs(
+        self, line: Draft[RecoveryLine], kafka: KafkaLogs, manifest: Mapping[str, Any] | None = None
+    ) -> Draft[RecoveryLine]:
+        """The line with what the Kafka logs hold of its ranges, if they were given."""
+        logs = self._logs_of(kafka)
+        if logs is None:
+            return line
+        from cklog.lines.kafka_logs import beside_logs, bindings_of
+
+        return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
+
+    def _logs_of(self, kafka: KafkaLogs) -> PartitionLogs | None:
+        if not kafka.folder:
+            if kafka != KafkaLogs():
+                raise UsageError("--channel and --group need the logs", "say where they are with --kafka FOLDER")
+            return None
+        logs = self._opened.logs_in(kafka.folder)
+        if logs is None:
+            raise NotFound(f"--kafka {kafka.folder}: no segments of a Kafka log below it")
+        return logs

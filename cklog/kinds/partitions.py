@@ -1,0 +1,47 @@
+"""Runs given as a broker's partitions: Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cklog.inputs.offers import OffersPartitions
+from cklog.kafka_logs.logs import PartitionLogs
+from cklog.kinds.kind import Kind, Opened
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Draft
+from cklog.runs.partitions.line import PartitionLog
+
+if TYPE_CHECKING:
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.model.checks import Verification
+    from cklog.model.lines import RecoveryLine
+
+
+class PartitionsKind(Kind):
+    """A broker that cuts its logs when it restarts, and groups that go on at what they committed."""
+
+    def __init__(self, parser: OffersPartitions, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._log = PartitionLog(PartitionLogs(parser, opened.reading))
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        self._refuse_snapshot_names(asked)
+        return self._log.inspect()
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.recovery_line(question), kafka)
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.replay(question), kafka)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
+        return self._log.verify(line, maximal, question)
+
+    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+        from cklog.runs.partitions.impact import partition_impact
+
+        self._refuse_times(asked)
+        self._bound_logs(kafka)
+        return partition_impact(self._log.replay(question), self._log.logs.partitions())

@@ -1,0 +1,46 @@
+"""Folders of base and delta checkpoints and nothing else: stores by key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cklog.inputs.offers import OffersPieces
+from cklog.kinds.kind import Kind, Opened
+from cklog.model.question import InspectQuestion
+from cklog.model.verdict import Draft
+
+if TYPE_CHECKING:
+    from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
+    from cklog.chains.source import ChainSource
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+
+
+class PiecesKind(Kind):
+    """Chains of each operator by itself: nothing here says which checkpoints of different operators go together."""
+
+    def __init__(self, parser: OffersPieces, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._parser = parser
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        from cklog.runs.pieces.inspection import inspect_pieces
+
+        self._refuse_snapshot_names(asked)
+        return inspect_pieces(self._parser)
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        from cklog.runs.pieces.retention import version_retention
+
+        self._refuse_flink_options(policy)
+        return version_retention(self._parser, policy)
+
+    def chain_source(self) -> ChainSource:
+        from cklog.chains.source import source_of_pieces
+
+        return source_of_pieces(self._parser)
+
+    def advise_delta(self, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
+        from cklog.advise.delta.answer import delta_of_pieces
+
+        return delta_of_pieces(self._parser.pieces(), asked)

@@ -1,0 +1,77 @@
+"""Runs given as records and persisted output queues: continuous eventual checkpointing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cklog.inputs.offers import OffersQueues
+from cklog.kinds.kind import Opened
+from cklog.kinds.records import RecordsKind
+from cklog.model.question import InspectQuestion, Question
+from cklog.model.verdict import Draft
+from cklog.queues.analyses import EventualLog
+from cklog.runs.records.reading import RecordReader
+
+if TYPE_CHECKING:
+    from cklog.advise.extent.answer import ExtentAdvice
+    from cklog.advise.extent.grid import ExtentQuestion
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.sources import BoundLogs
+    from cklog.model.eventual import EventualCheckpoint, Extent
+    from cklog.model.lines import RecoveryLine
+    from cklog.queues.over_time.timeline import ExtentOverTime
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+
+
+class QueuesKind(RecordsKind):
+    """Operators that restart from their output queues; beside them some may have checkpoints."""
+
+    def __init__(self, parser: OffersQueues, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._parser = parser
+
+    @cached_property
+    def _eventual(self) -> EventualLog:
+        return EventualLog(self._parser.queues(), self._parser.manifest, self._opened.reading)
+
+    @property
+    def checkpoint_records(self) -> RecordReader:
+        why = "has output queues: its operators restart without checkpoints, and are in no graph of them"
+        self.refuse(why, "cklog recovery-line says where to restart")
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        from cklog.runs.records.inspection import QueuesInspected, inspect_records
+
+        self._refuse_snapshot_names(asked)
+        return inspect_records(self._records, QueuesInspected(*self._eventual.inspect()))
+
+    def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        from cklog.runs.records.cascade import Cascade
+
+        return Cascade(self._eventual, self._records).line(command, question)
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        self._refuse_flink_options(policy)
+        why = "has output queues: its operators restart from those, and what they still need is told by the extent"
+        self.refuse(why, "cklog extent says from which record on a queue is needed")
+
+    def _sink_impact(self, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
+        from cklog.runs.records.impact import queue_impact
+
+        return queue_impact(self._records, self._line("replay", question), question, logs)
+
+    def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:
+        return self._eventual.extent(operator, forward, as_of)
+
+    def extent_over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
+        return self._eventual.over_time(operator, max_extent, max_replay)
+
+    def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None) -> Draft[EventualCheckpoint]:
+        return self._eventual.eventual_checkpoint(operator, forward, as_of)
+
+    def advise_extent(self, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
+        from cklog.advise.extent.answer import extent_advice
+
+        return extent_advice(self._eventual, operator, asked)

@@ -1,0 +1,142 @@
+"""Runs given as tables of records: native run folders, CheckMate's dumps, plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cklog.errors import UsageError
+from cklog.inputs.offers import OffersRecords
+from cklog.kinds.kind import Kind, Opened
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Draft
+from cklog.runs.records.reading import RecordReader
+
+if TYPE_CHECKING:
+    from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
+    from cklog.advise.timing.answer import TimingAdvice, TimingQuestion
+    from cklog.chains.source import ChainSource
+    from cklog.impact.annotate import AnnotateQuestion
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.model import Impact
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.sources import BoundLogs
+    from cklog.impact.system import SystemLog
+    from cklog.model.checks import Verification
+    from cklog.model.lines import RecoveryLine
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+    from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+
+
+class RecordsKind(Kind):
+    """Subtasks that checkpoint one by one, or in rounds; or one system that tells of its life in a log."""
+
+    def __init__(self, parser: OffersRecords, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._tables = parser
+
+    @cached_property
+    def _records(self) -> RecordReader:
+        return RecordReader(self._tables, self._opened.reading)
+
+    @property
+    def checkpoint_records(self) -> RecordReader:
+        return self._records
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        from cklog.runs.records.inspection import inspect_records
+
+        self._refuse_snapshot_names(asked)
+        return inspect_records(self._records)
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._line("recovery-line", question), kafka, self._tables.manifest)
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._line("replay", question), kafka, self._tables.manifest)
+
+    def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        from cklog.runs.records.plan import plan_line
+
+        planned = plan_line(self._records, question)
+        return planned.draft(command, planned.result)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
+        from cklog.runs.records.verify import verify_line
+
+        return verify_line(self._records, line, maximal, question)
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        self._refuse_flink_options(policy)
+        if not (self._tables.has("checkpoints") or self._tables.has("events")):
+            return super().retention(policy)
+        from cklog.retention.files import StoredFiles
+        from cklog.runs.records.retention import checkpoint_retention
+
+        return checkpoint_retention(self._records, StoredFiles(self._opened.root), policy)
+
+    def chain_source(self) -> ChainSource:
+        from cklog.chains.source import ChainSource
+        from cklog.runs.records.pieces import pieces_of_records
+
+        read = pieces_of_records(self._records)
+        return ChainSource(read.table, read.findings, read.inputs, "subtask")
+
+    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
+        """By time where somebody says when the system crashed, or its log tells of its life; else sink by sink."""
+        log = self._system_log(asked)
+        if log is None:
+            self._refuse_times(asked)
+            return self._sink_impact(question, self._bound_logs(kafka, self._tables.manifest))
+        if question != Question() or kafka != KafkaLogs():
+            raise UsageError(
+                "--at, --against, --failed, --as-of and --kafka: this run is judged by its system log",
+                "they are about runs that restart from checkpoints",
+            )
+        return self._impact_by_time(log, asked)
+
+    def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Draft[Impact | None]:
+        log = self._system_log(asked)
+        if log is None:
+            return super().annotate(asked, to_write)
+        from cklog.impact.annotate import annotated_answer
+
+        root, reading = self._opened.root, self._opened.reading
+        found = self._impact_by_time(log, asked)
+        return annotated_answer(found, to_write, lambda o: root.uri(f"outputs/{o}"), self._opened.results_in, reading)
+
+    def _system_log(self, asked: ImpactQuestion) -> SystemLog | None:
+        """The log that tells of one system's life, or might; None: the run restarts from a line of checkpoints."""
+        if asked.crash is None and not self._tables.has("system"):
+            return None
+        from cklog.impact.system import read_system
+
+        log = read_system(self._tables, self._opened.reading)
+        return log if asked.crash is not None or log.events or log.damaged else None
+
+    def _impact_by_time(self, log: SystemLog, asked: ImpactQuestion) -> Draft[Impact | None]:
+        from cklog.impact.answer import impact_answer
+
+        return impact_answer(self._tables, self._opened.reading, log, asked)
+
+    def _sink_impact(self, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
+        from cklog.runs.records.impact import checkpoint_impact
+
+        return checkpoint_impact(self._records, question, logs)
+
+    def rounds(self, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
+        from cklog.rounds.answer import rounds_answer
+
+        return rounds_answer(self._tables, self._opened.reading, asked)
+
+    def advise_delta(self, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
+        from cklog.advise.delta.answer import delta_of_records
+
+        return delta_of_records(self._records, asked)
+
+    def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
+        from cklog.advise.timing.answer import timing_answer
+
+        return timing_answer(self._tables, self._opened.reading, asked)

@@ -1,0 +1,56 @@
+"""Runs given as snapshots of whole jobs: Flink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cklog.inputs.offers import OffersSnapshots
+from cklog.kinds.kind import Kind, Opened
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
+from cklog.model.verdict import Draft
+from cklog.runs.snapshots.line import SnapshotLog
+
+if TYPE_CHECKING:
+    from cklog.chains.source import ChainSource
+    from cklog.impact.answer import ImpactQuestion
+    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.model.checks import Verification
+    from cklog.model.lines import RecoveryLine
+    from cklog.retention.plan import RetentionPlan
+    from cklog.retention.policy import RetentionPolicy
+
+
+class SnapshotsKind(Kind):
+    """Jobs of which every complete snapshot is a consistent line by itself."""
+
+    def __init__(self, parser: OffersSnapshots, opened: Opened) -> None:
+        super().__init__(parser, opened)
+        self._parser = parser
+        self._log = SnapshotLog(parser, opened.reading)
+
+    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+        return self._log.inspect(asked)
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.recovery_line(question), kafka)
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._beside_logs(self._log.replay(question), kafka)
+
+    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
+        return self._log.verify(line, maximal, question)
+
+    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+        return self._log.retention(policy)
+
+    def chain_source(self) -> ChainSource:
+        from cklog.runs.snapshots.chains import snapshot_source
+
+        return snapshot_source(self._parser, self._opened.reading)
+
+    def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
+        from cklog.runs.snapshots.impact import snapshot_impact
+
+        self._refuse_times(asked)
+        return snapshot_impact(self._log, question, self._bound_logs(kafka))

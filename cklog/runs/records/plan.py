@@ -1,0 +1,165 @@
+"""The recovery line of a run of records, and what follows from it: replay, sources, what fell and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from cklog.arrays.types import Ints
+from cklog.history.arrays import History
+from cklog.history.state_files import newer_without_state
+from cklog.lines.entries import (
+    is_domino,
+    line_entries,
+    protocol_of,
+    rolled_back,
+    steps_of,
+    useless_checkpoints,
+)
+from cklog.lines.replay_ranges import (
+    Ranges,
+    StoredRange,
+    first_retained,
+    joined,
+    ranges_of,
+    receive_without_send,
+    shared_sources,
+    sources_of,
+)
+from cklog.lines.rollback_distance import domino_depths, rollback_distances
+from cklog.lines.search import Searched, search_line
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine, ReplayRange
+from cklog.model.question import Question
+from cklog.runs.records.evidence import Evidence, Fixed, Planned
+from cklog.runs.records.reading import RecordReader
+
+
+def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = None) -> Planned:
+    """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are."""
+    evidence = reader.evidence(question, reader.checkpoints(question.as_of), fixed)
+    found = search_line(evidence.records, evidence.built, question)
+    evidence = evidence.joined(found.findings)
+    if found.line is None:
+        return _no_line(evidence, found.start)
+    chosen = line_entries(evidence.records, evidence.built, found.line)
+    labels = {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in chosen}
+    ranges = ranges_of(evidence.history, found.line, evidence.built.newest_sent, evidence.deliveries)
+    replay = replay_of(reader, evidence, evidence.history.channels, ranges, labels, question.as_of)
+    result, findings = _result(reader, evidence, found, found.line, replay.channels, question)
+    if evidence.gone.any():
+        findings += newer_without_state(evidence.records, evidence.gone, _labels(evidence, found.line))
+    return Planned(evidence.joined([*replay.findings, *findings], replay.inputs), found.line, result)
+
+
+class Replay(NamedTuple):
+    """What is replayed on each channel, what is wrong with the logs that it is replayed from, and which they are."""
+
+    channels: list[ReplayRange]
+    findings: list[Finding]
+    inputs: list[InputUsed]
+
+
+def replay_of(
+    reader: RecordReader,
+    evidence: Evidence,
+    channels: tuple[str, ...],
+    ranges: Ranges,
+    line: Mapping[str, int | None],
+    as_of: int | None,
+) -> Replay:
+    """Hold the replay ranges of a line, one for each of `channels`, against the logs and the checkpoints.
+
+    `line`: the checkpoint of each subtask, None: its current state.
+    """
+    logged, findings, inputs = _logged(reader, channels, ranges, as_of)
+    stored, more, used = _stored(reader, evidence, line, as_of)
+    rows, holes = joined(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
+    return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
+
+
+def _stored(
+    reader: RecordReader, evidence: Evidence, line: Mapping[str, int | None], as_of: int | None
+) -> tuple[dict[str, list[StoredRange]], list[Finding], list[InputUsed]]:
+    """The messages that the checkpoints of a line hold themselves."""
+    if not reader.tables.has("system"):
+        return {}, [], []
+    from cklog.runs.records.stored_tuples import stored_tuples
+
+    return stored_tuples(reader.tables, reader.reading, evidence.records, line, as_of)
+
+
+def _logged(
+    reader: RecordReader, channels: tuple[str, ...], ranges: Ranges, as_of: int | None
+) -> tuple[pa.Table | None, list[Finding], list[InputUsed]]:
+    """What the channel logs hold in the replay ranges and after them; None if there are no logs."""
+    if not reader.tables.has("channels"):
+        return None, [], []
+    from cklog.runs.records import channel_logs as log
+
+    wanted = log.Wanted(channels, ranges.start, ranges.end, as_of, ranges.parts)
+    scan = log.columns(as_of), log.in_ranges(wanted), log.RANGED, log.RANGED_REDUCE, wanted.row_group
+    return reader.scan_all("channels", *scan)
+
+
+def _result(
+    reader: RecordReader,
+    evidence: Evidence,
+    found: Searched,
+    line: Ints,
+    channels: list[ReplayRange],
+    question: Question,
+) -> tuple[RecoveryLine, list[Finding]]:
+    """Everything about a line by names and labels."""
+    history = evidence.history
+    sources = sources_of(evidence.records, history, line)
+    depths = domino_depths(history, found.start) if question.explain else None
+    result = RecoveryLine(
+        consistent=True,
+        protocol=protocol_of(evidence.records),
+        line=line_entries(evidence.records, evidence.built, line),
+        channels=tuple(channels),
+        sources=tuple(sources),
+        rolled_back=rolled_back(history, line),
+        useless=useless_checkpoints(history),
+        steps=tuple(steps_of(history, found.start)) if question.explain else (),
+        domino=is_domino(history, found.start),
+        rollback=rollback_distances(history, line, _failure_time(reader, history, question), depths),
+        notes=found.notes,
+    )
+    return result, [*receive_without_send(history, line), *shared_sources(sources)]
+
+
+def _failure_time(reader: RecordReader, history: History, question: Question) -> int | None:
+    """When the job failed, in ms: as asked, by the manifest, or no earlier than the newest checkpoint."""
+    stated = question.as_of if question.as_of is not None else reader.tables.manifest.get("failure_time")
+    if isinstance(stated, int) and not isinstance(stated, bool):
+        return stated
+    newest = int(history.time.max(initial=-1))
+    return newest if newest >= 0 else None
+
+
+def _labels(evidence: Evidence, line: Ints) -> Ints:
+    """The checkpoint number of each subtask in the line, the greatest there is for a current state, shape (n,)."""
+    history = evidence.history
+    current = history.survivor & (line == history.newest)
+    return np.where(current, np.iinfo(np.int64).max, history.label_of(line))
+
+
+def _no_line(evidence: Evidence, start: Ints) -> Planned:
+    """The answer where there is no line: the rollbacks that show it; the findings say why."""
+    result = RecoveryLine(
+        consistent=False,
+        protocol=protocol_of(evidence.records),
+        line=(),
+        channels=(),
+        sources=(),
+        rolled_back=(),
+        useless=(),
+        steps=tuple(steps_of(evidence.history, start)),
+        domino=False,
+    )
+    return Planned(evidence, np.zeros(0, np.int64), result)

@@ -1,0 +1,185 @@
+"""A run given as tables of records, read: checkpoint records, or raw events made into them, as evidence."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cklog.engine import Kernel, Reduce
+from cklog.engine.reading import Reading
+from cklog.errors import CorruptInput, NotFound
+from cklog.history.deliveries import Deliveries
+from cklog.history.events import current_state
+from cklog.history.records import CheckpointRecords, records_of, tells_no_watermarks
+from cklog.history.state_files import gone_states
+from cklog.history.watermarks import CurrentState, build
+from cklog.inputs.offers import OffersRecords
+from cklog.inputs.tables import WITH_PLACES, TableRead, as_it_is, read_table
+from cklog.lines.entries import protocol_of
+from cklog.lines.replay_ranges import impossible_loops
+from cklog.lines.rounds import unknown_subtasks
+from cklog.model.findings import Finding
+from cklog.model.names import Subtask, parse_channel, parse_subtask
+from cklog.model.question import Question
+from cklog.model.schemas import CHECKPOINTS
+from cklog.model.verdict import DAMAGE
+from cklog.runs.records.evidence import CheckpointsRead, Evidence, Fixed
+
+_CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
+
+
+class RecordReader:
+    """Reads a run that is given as tables of records; every analysis of such a run begins here."""
+
+    def __init__(self, tables: OffersRecords, reading: Reading) -> None:
+        self.tables = tables
+        self.reading = reading
+
+    def evidence_of(self, question: Question) -> Evidence:
+        """What there is to answer a question from: the checkpoints, and what survivors hold now."""
+        return self.evidence(question, self.checkpoints(question.as_of))
+
+    def has_checkpoints(self) -> bool:
+        """Whether there are checkpoint files at all."""
+        return self.tables.has("checkpoints")
+
+    def subtasks_with_checkpoints(self) -> frozenset[Subtask]:
+        """Those that some checkpoint record names."""
+        if not self.has_checkpoints():
+            return frozenset()
+        table = self.checkpoints()[0]
+        owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+        return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
+
+    def checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
+        """Every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
+        found = self.read_checkpoints(as_of)
+        if found.raw is None or not found.raw.subtasks:
+            self._require(found.table, found.findings)
+        return found
+
+    def read_checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
+        """Read every checkpoint record, or make them of raw events up to `as_of` (ms); there may be none."""
+        table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, as_it_is, WITH_PLACES, None)
+        stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
+        if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
+            return CheckpointsRead(table, findings, inputs, None)
+        from cklog.history.events.evidence import read_events
+
+        sources = {row["name"] for row in self.tables.manifest.get("operators", []) if row.get("kind") == "source"}
+        scan = functools.partial(self.scan_all, "events")
+        raw, more, read = read_events(scan, as_of, sources, self.named()[1], table if stored else None)
+        return CheckpointsRead(raw.table, findings + more, inputs + read, raw)
+
+    def evidence(self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None = None) -> Evidence:
+        """Put the checkpoint records in order, and read what the survivors hold now."""
+        table, findings, inputs, raw = checkpoints
+        table = table if fixed is None else fixed.beside(table)
+        damaged = any(f.id in DAMAGE for f in findings)
+        known, channels = self.named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
+        if raw is not None:
+            known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
+        records = records_of(table, known, channels, question.as_of)
+        survivors = self._survivors(records, question)
+        current, seen = CurrentState(), frozenset[Subtask]()
+        if raw is not None:
+            current, seen = raw.current_of(survivors)
+        elif survivors and self.tables.has("events"):
+            kernel = current_state.kernel(question.as_of)
+            events, more, read = self.scan_all(
+                "events", current_state.COLUMNS, kernel, current_state.PARTIAL, current_state.REDUCE
+            )
+            current, seen = current_state.current_of(events, survivors, more)
+            names = {*channels, *current.sent, *current.received}
+            records = records_of(table, known, names, question.as_of)
+            findings, inputs = findings + more, inputs + read
+        seen |= current_state.volatile_subtasks(records)
+        bound = tuple(s for s in survivors if s not in seen)
+        gone, _ = gone_states(records, self.tables)
+        built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone)
+        if raw is not None:
+            known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
+            built = replace(built, newest_sent=known_sent)
+        found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
+        coordinated = protocol_of(records) == "coordinated"
+        unknown = unknown_subtasks(found, self.tables.manifest) if coordinated else []
+        deliveries = raw.deliveries if raw else Deliveries()
+        return Evidence(
+            records=records,
+            built=built,
+            current=current,
+            bound=bound,
+            findings=(*found, *unknown),
+            inputs=tuple(inputs),
+            deliveries=deliveries,
+            gone=gone,
+            unproven=bool(unknown),
+        )
+
+    def _require(self, table: pa.Table, findings: list[Finding]) -> None:
+        if len(table):
+            return
+        damaged = [f for f in findings if f.id in DAMAGE and f.severity == "error"]
+        if damaged:
+            message = f"no checkpoint record can be read; {damaged[0].message}"
+            raise CorruptInput(message, "look for another copy of checkpoints/")
+        known, channels = self.named()
+        if not (known or channels):
+            message = "there is no checkpoint record here, and no job.json that names operators"
+            raise NotFound(message, "PATH is the run folder that holds checkpoints/")
+
+    def named(self) -> tuple[list[Subtask], list[str]]:
+        """Subtasks and channels that the manifest names."""
+        manifest = self.tables.manifest
+        rows = manifest.get("operators", [])
+        known = [Subtask(row["name"], i) for row in rows for i in range(row.get("parallelism", 1))]
+        names = [row["channel"] for row in manifest.get("channels", [])]
+        return known, [name for name in names if parse_channel(name) is not None]
+
+    def _survivors(self, records: CheckpointRecords, question: Question) -> list[Subtask]:
+        """Every subtask that `--failed`, or the manifest, does not name; none if nothing is named."""
+        names = question.failed or tuple(self.tables.manifest.get("failed", []))
+        if not names or question.everything:
+            return []
+        lost = {subtask for name in names for subtask in subtasks_named(name, records.subtasks)}
+        return [subtask for subtask in records.subtasks if subtask not in lost]
+
+    def scan_all(
+        self,
+        table: str,
+        columns: tuple[str, ...],
+        kernel: Kernel,
+        partial: pa.Schema,
+        reduce: Reduce | None,
+        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    ) -> TableRead:
+        """Fold all records of a table (`cklog.inputs.tables.read_table`)."""
+        return read_table(self.tables, self.reading, table, columns, kernel, partial, reduce, wanted)
+
+    def scan_messages(
+        self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
+    ) -> TableRead | None:
+        """Fold all logged messages; None if there are no channel logs."""
+        if not self.tables.has("channels"):
+            return None
+        return self.scan_all("channels", columns, kernel, partial, reduce)
+
+
+def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
+    """The subtasks that OP or OP/SUB names.
+
+    Raises
+    ------
+    NotFound : there is no such operator or subtask
+    """
+    one = parse_subtask(name)
+    found = [s for s in subtasks if s == one or s.operator == name]
+    if not found:
+        operators = ", ".join(sorted({s.operator for s in subtasks}))
+        raise NotFound(f"no operator or subtask {name}", f"operators here: {operators}")
+    return found
