@@ -168,3 +168,15 @@ def logs_of(folder: Path, split_bytes: int = 1 << 20, engine: object = None) -> 
 
 def log_of(folder: Path, strict: bool = False) -> PartitionLog:
     return PartitionLog(Kafka(Root(str(folder))), lambda _: LocalEngine(), 1 << 20, strict)
+
+
+def job_logs(folder: Path) -> Path:
+    """The topic that the job reads, the one it writes with a transaction still open, and what its group committed."""
+    read, wrote, commits = TopicLog(), TopicLog(), TopicLog()
+    read.data(300)
+    wrote.data(5)
+    wrote.data(4, producer=77)
+    commits.add(commit_batch(0, [("job", "in", 0, 180)]), [0], 1, "data")
+    for name, log in (("in-0", read), ("out-0", wrote), ("__consumer_offsets-0", commits)):
+        log.write(folder / name)
+    return folder

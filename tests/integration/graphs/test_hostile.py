@@ -13,9 +13,9 @@ import pytest
 from cklog.model import Answer
 from cklog.model.question import Question
 from cklog.run import open_run
-from tests.integration.graphs.test_damage import AB, hold_up
+from tests.builders.native import checkpoint, line, write
+from tests.oracles.graph_damage import AB, hold_up
 from tests.program import cklog
-from tests.unit.parsers.native.test_records import checkpoint, line, write
 
 BIGGEST = 2**63 - 2
 """The largest number that a record may hold."""

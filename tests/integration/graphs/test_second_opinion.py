@@ -15,8 +15,8 @@ from cklog.model import RecoveryLine
 from cklog.model.question import Question
 from cklog.protocols.failures_over_time import FailureAt
 from cklog.run import open_run
+from tests.builders.native import write
 from tests.program import cklog
-from tests.unit.parsers.native.test_records import write
 
 RUNS = {
     "q3-unc": "nexmark --query q3 --workers 2 --rate 5 --protocol unc",

@@ -23,7 +23,7 @@ from cklog.lines.exports import exports
 from cklog.model import Answer, RecoveryLine
 from tests.conftest import SAMPLES
 from tests.program import cklog
-from tests.unit.lines.test_exports import Offsets, group_tool_reads
+from tests.reading.offset_files import Offsets, group_tool_reads
 
 RECORDS = 1100
 GROUP = "join"

@@ -12,7 +12,7 @@ from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.storage import Root
-from tests.integration.spark.test_state_restarts import MAKE, Restarts
+from tests.builders.spark_restarts import MAKE, Restarts
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

@@ -22,7 +22,7 @@ from cklog.advise.extent.grid import ExtentQuestion, PolicySetting
 from cklog.errors import UsageError
 from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, Targets
 from cklog.run import Options, open_run
-from tests.property.test_policies import PlainLedger
+from tests.oracles.ledger import PlainLedger
 
 WORDS = ("open", "check", "result", "emit")
 LOAD, REPLAY = 500.0, 1000.0

@@ -14,8 +14,8 @@ from cklog.chains.answer import ChainQuestion
 from cklog.model.question import Question
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.run import open_run
+from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
-from tests.unit.parsers.native.test_records import checkpoint, write
 
 Record = dict[str, Any]
 

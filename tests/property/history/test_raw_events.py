@@ -19,6 +19,7 @@ from cklog.model import EVENTS, Answer
 from cklog.model.question import Question
 from cklog.render.formats import render
 from cklog.run import Run, open_run
+from tests.builders.executions import manifest, write, write_file
 from tests.oracles.lines import (
     EPOCH,
     Execution,
@@ -32,7 +33,7 @@ from tests.oracles.lines import (
     useless_by_zigzag,
     without_lost_receipts,
 )
-from tests.property.runs.test_records import _file, ask, labels, manifest, write
+from tests.reading.lines import ask, labels
 
 Case = tuple[Execution, frozenset[str], random.Random]
 Message = tuple[str, int]
@@ -64,7 +65,7 @@ def write_events(folder: Path, execution: Execution, rng: random.Random, events:
             parts = {f"{a}-{i}": [e for e in events if (e["operator"], e["subtask"]) == (a, i)] for a, i in owners}
     for name, records in parts.items():
         if records:
-            _file(place / name, records, EVENTS, rng)
+            write_file(place / name, records, EVENTS, rng)
 
 
 def question(failed: Iterable[str], **more: Any) -> Question:

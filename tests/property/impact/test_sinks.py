@@ -12,8 +12,8 @@ from cklog.impact.answer import ImpactQuestion
 from cklog.impact.sinks.impact import SinkImpact
 from cklog.model.question import Question
 from cklog.run import Options, open_run
+from tests.builders.executions import failed_runs, manifest, tables, write
 from tests.oracles.lines import Execution, latest_line
-from tests.property.runs.test_records import failed_runs, manifest, tables, write
 
 
 def taken_again(execution: Execution, line: dict[str, int]) -> dict[str, set[int]]:

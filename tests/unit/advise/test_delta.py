@@ -26,9 +26,9 @@ from cklog.policies.delta_number import (
     scheduled,
 )
 from cklog.run import Options, Run, open_run
+from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
 from tests.program import cklog
-from tests.unit.parsers.native.test_records import checkpoint, write
 
 
 def array(*values: float) -> np.ndarray[Any, np.dtype[np.float64]]:

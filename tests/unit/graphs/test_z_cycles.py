@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
 from tests.program import Ended, cklog
-from tests.unit.parsers.native.test_records import checkpoint, write
 
 DOMINO = SAMPLES / "domino-cycle"
 AB, BA = "a/0->b/0", "b/0->a/0"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.builders.native import checkpoint, write
 from tests.program import cklog
-from tests.unit.parsers.native.test_records import checkpoint, write
 
 
 def run_with_files(folder: Path) -> None:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cklog.impact.answer import ImpactQuestion
-from cklog.impact.model import Impact
-from cklog.run import Options, open_run
 from cklog.simulate.odysseus.files import write
-from tests.property.impact.test_phases import Case, cases, check_announced, check_counts
-
-
-def impact_of(folder: Path, split_bytes: int = 1 << 20, **asked: Any) -> Impact:
-    """What `cklog impact` answers on a folder."""
-    with open_run(str(folder), Options(engine="local", split_bytes=split_bytes)) as run:
-        found: Impact = run.impact(ImpactQuestion(**asked)).result
-    return found
+from tests.oracles.impact import Case, cases, check_announced, check_counts
+from tests.reading.impact import impact_of
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

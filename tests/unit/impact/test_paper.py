@@ -35,8 +35,8 @@ from cklog.simulate.odysseus.crash import (
 from cklog.simulate.odysseus.crash import run as really_run
 from cklog.simulate.odysseus.files import write
 from cklog.simulate.odysseus.query import Result
-from tests.property.impact.test_phases import Case, check_announced, check_counts, exactly
-from tests.unit.impact.test_files import impact_of
+from tests.oracles.impact import Case, check_announced, check_counts, exactly
+from tests.reading.impact import impact_of
 
 NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 

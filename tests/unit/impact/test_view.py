@@ -14,7 +14,7 @@ from cklog.impact.model import RECOVERIES, BoundedTime
 from cklog.run import Options, open_run
 from tests.conftest import SAMPLES
 from tests.program import cklog
-from tests.unit.impact.test_files import impact_of
+from tests.reading.impact import impact_of
 
 PRECISE = SAMPLES / "odysseus-precise"
 

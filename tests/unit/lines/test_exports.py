@@ -5,11 +5,8 @@ The tools' own parsers are written again here, as strict as they are, and read w
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-import shlex
 from typing import Any
 
 import pytest
@@ -19,8 +16,16 @@ from hypothesis import strategies as st
 from cklog.errors import UsageError
 from cklog.lines.exports import exports, steps
 from cklog.model import Answer, RecoveryLine, SourceOffset
-
-Offsets = dict[tuple[str, int], int]
+from tests.reading.offset_files import (
+    Offsets,
+    commands,
+    delete_tool_reads,
+    flink_reads,
+    get_offsets_reads,
+    group_tool_reads,
+    spark_reads,
+    streams_tool_reads,
+)
 
 
 def answer(*sources: tuple[Any, ...], committed: Any = None) -> Answer:
@@ -44,61 +49,6 @@ def answer_of(plan: Offsets, length: int | None = None) -> Answer:
     return answer(
         *((f"{t}-{p}", n, "s", *(min(n + more, (1 << 63) - 1) for more in end)) for (t, p), n in plan.items())
     )
-
-
-def group_tool_reads(text: str) -> Offsets:
-    """Kafka's own reader of --from-file: CSV rows without a header, numbers as Java reads them, the last row wins."""
-    found = {}
-    for row in csv.reader(io.StringIO(text), strict=True):
-        assert len(row) == 3, "the tool fails on a blank line and on any other number of columns"
-        assert re.fullmatch(r"\d{1,10}", row[1])
-        assert re.fullmatch(r"\d{1,19}", row[2])
-        found[row[0], int(row[1])] = int(row[2])
-    return found
-
-
-def streams_tool_reads(text: str) -> Offsets:
-    """The application reset tool: lines, cut at each comma."""
-    parts = [line.split(",") for line in text.splitlines()]
-    assert all(len(row) == 3 and not set("\"' ") & set("".join(row)) for row in parts)
-    return {(name, int(partition)): int(offset) for name, partition, offset in parts}
-
-
-def get_offsets_reads(text: str) -> Offsets:
-    parts = [line.rsplit(":", 2) for line in text.splitlines()]
-    return {(name, int(partition)): int(offset) for name, partition, offset in parts}
-
-
-def flink_reads(value: str) -> dict[int, int]:
-    """The connector's parser: pairs cut at `;`, each exactly two, in this order, with nothing around them."""
-    found = {}
-    for pair in value.removesuffix(";").split(";"):
-        partition, offset = pair.split(",")
-        assert partition.startswith("partition:")
-        assert offset.startswith("offset:")
-        number = partition.removeprefix("partition:")
-        assert number == number.strip()
-        found[int(number)] = int(offset.removeprefix("offset:"))
-    return found
-
-
-def delete_tool_reads(text: str) -> Offsets:
-    told = json.loads(text)
-    assert told.keys() == {"partitions", "version"}
-    assert told["version"] == 1
-    pairs = [(row["topic"], row["partition"]) for row in told["partitions"]]
-    assert len(set(pairs)) == len(pairs), "the tool refuses duplicates"
-    return {(row["topic"], row["partition"]): row["offset"] for row in told["partitions"]}
-
-
-def spark_reads(text: str) -> Offsets:
-    return {(name, int(p)): n for name, held in json.loads(text).items() for p, n in held.items()}
-
-
-def commands(text: str) -> list[dict[str, str]]:
-    """Options by name of each command of a script, as a shell splits them."""
-    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
-    return [dict(zip(line[1:], [*line[2:], ""], strict=True)) for line in lines if line]
 
 
 @given(plans)

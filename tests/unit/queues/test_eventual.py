@@ -14,32 +14,9 @@ import pytest
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.model import Answer, EventualCheckpoint, Extent
 from cklog.run import Options, open_run
-from tests.unit.parsers.native.test_records import line, zstd
-
-Row = tuple[str, str, int, int]
-GOLDEN: list[Row] = [
-    ("open", "w1", 1, 1),
-    ("open", "w2", 2, 2),
-    ("result", "w1", 3, 1),
-    ("open", "w3", 4, 2),
-    ("check", "w2", 5, 2),
-    ("open", "w4", 6, 3),
-]
-"""Section "CEC" of the acceptance numbers: type, window, timestamp, N."""
-
-
-def records(rows: list[Row], **more: Any) -> list[dict[str, Any]]:
-    """Rows as records of an output queue, numbered from 1 as in the acceptance numbers."""
-    names = ("type", "window", "ts", "open_windows")
-    return [dict(zip(names, row, strict=True)) | {"state": {"n": i}, "pos": i} | more for i, row in enumerate(rows, 1)]
-
-
-def queue(folder: Path, found: list[dict[str, Any]], name: str = "part-0.jsonl", checked: bool = True) -> Path:
-    path = folder / "outputs" / "agg1" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write = line if checked else lambda record: json.dumps(record).encode() + b"\n"
-    path.write_bytes(b"".join(map(write, found)))
-    return path
+from tests.builders.native import line, zstd
+from tests.builders.queues import GOLDEN, Row, queue, records
+from tests.reading.answers import ids
 
 
 def extent(folder: Path, operator: str = "agg1", **options: Any) -> tuple[Extent, Answer]:
@@ -52,10 +29,6 @@ def checkpoint(folder: Path, forward: bool = False, **options: Any) -> tuple[Eve
     with open_run(str(folder), Options(**options)) as run:
         answer = run.eventual_checkpoint("agg1", forward)
     return answer.result, answer
-
-
-def ids(answer: Answer) -> set[str]:
-    return {finding.id for finding in answer.findings}
 
 
 def windows(found: EventualCheckpoint) -> list[str]:

@@ -19,8 +19,9 @@ from cklog.queues.over_time.pieces import NOTHING, evaluated
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.curve import figure
 from cklog.run import Options, open_run
+from tests.builders.queues import GOLDEN, queue, records
 from tests.program import cklog
-from tests.unit.queues.test_eventual import GOLDEN, ids, queue, records
+from tests.reading.answers import ids
 
 NUMBERED = [row | {"input": 10 * row["ts"]} for row in records(GOLDEN)]
 """The golden log with a footprint or result for every tenth tuple."""

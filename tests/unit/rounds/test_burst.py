@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 from cklog.rounds.burst import copy_at
-from tests.unit.parsers.native.test_records import write
-from tests.unit.rounds.test_tokens import AB, CHAIN, asked, chain, manifest
+from tests.builders.native import write
+from tests.builders.token_rounds import AB, chain, manifest
+from tests.reading.rounds import asked
+
+CHAIN = Path("sample_logs/token-rounds")
 
 
 def test_a_burst_failure(tmp_path: Path) -> None:

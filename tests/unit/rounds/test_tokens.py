@@ -13,19 +13,12 @@ import pytest
 
 from cklog.model.system import SYSTEM
 from cklog.parsers.jsonl.mixed_columns import decode_mixed
+from tests.builders.native import write
+from tests.builders.token_rounds import AB, BC, Record, chain, manifest
 from tests.program import Ended, cklog
-from tests.unit.parsers.native.test_records import checkpoint, write
+from tests.reading.rounds import asked
 
 CHAIN, PARALLEL = Path("sample_logs/token-rounds"), Path("sample_logs/token-rounds-ap")
-AB, BC = "a/0->b/0", "b/0->c/0"
-Record = dict[str, Any]
-
-
-def asked(folder: Path, *args: str) -> tuple[int, Any, dict[str, str]]:
-    """Exit code, result, and the messages of findings by id."""
-    ended = cklog("rounds", folder, "--json", *args)
-    found = json.loads(ended.out)
-    return ended.code, found["result"], {f["id"]: f["message"] for f in found["findings"]}
 
 
 def copied(folder: Path, sample: Path = CHAIN) -> Path:
@@ -48,22 +41,6 @@ def without(folder: Path, place: str, **members: Any) -> list[Record]:
 
 def _unsealed(row: Record) -> Record:
     return {name: value for name, value in row.items() if name != "crc32c"}
-
-
-def chain(rounds: int, **more: Any) -> list[Record]:
-    """Aligned rounds of a/0 -> b/0 -> c/0, ten messages on each channel in each."""
-    found = []
-    for n in range(1, rounds + 1):
-        base = {"kind": "coordinated", "round": n, "bytes": 100, **more}
-        found.append(checkpoint("a/0", n, **base, sent={AB: 10 * n}))
-        found.append(checkpoint("b/0", n, **base, received={AB: 10 * n}, sent={BC: 10 * n}))
-        found.append(checkpoint("c/0", n, **base, received={BC: 10 * n}))
-    return found
-
-
-def manifest(folder: Path, **more: Any) -> None:
-    operators = [{"name": name, "parallelism": 1, "placement": {"0": f"n-{name}"}} for name in "abc"]
-    (folder / "job.json").write_text(json.dumps({"operators": operators, **more}))
 
 
 def test_figure_6_between_instants_3_and_4() -> None:

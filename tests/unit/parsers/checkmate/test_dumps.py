@@ -10,29 +10,13 @@ from typing import Any
 
 import pytest
 
-from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.model import Answer
-from cklog.model.question import Question
 from cklog.parsers.checkmate.parser import CheckMate
-from cklog.runs.records.analyses import EventLog
 from cklog.storage import Root
 from tests.builders.checkmate import BUCKET, START, framed, message, put_log, put_snapshot
 from tests.conftest import SAMPLES
-
-QUESTION = Question()
-
-
-def opened(folder: Path, strict: bool = False, split_bytes: int = 1 << 20) -> EventLog:
-    return EventLog(CheckMate(Root(str(folder))), lambda _size: LocalEngine(), split_bytes, strict)
-
-
-def line_of(answer: Answer) -> dict[str, int]:
-    return {f"{e.operator}/{e.subtask}": e.checkpoint for e in answer.result.line}
-
-
-def replayed(answer: Answer) -> dict[str, tuple[int, int]]:
-    return {c.channel: (c.replay_from, c.replay_to) for c in answer.result.channels if c.replay_from < c.replay_to}
+from tests.reading.checkmate import QUESTION, line_of, opened, replayed
 
 
 def ids(answer: Answer) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from cklog.parsers.checkmate.names import Deployment
 from tests.builders.checkmate import START, put_log, put_snapshot
-from tests.unit.parsers.checkmate.test_dumps import QUESTION, line_of, opened, replayed
+from tests.reading.checkmate import QUESTION, line_of, opened, replayed
 
 Taken = Sequence[tuple[Mapping[str, int], Mapping[str, int]]]
 """Of each checkpoint: the last number sent, and the highest received since the one before, by channel."""

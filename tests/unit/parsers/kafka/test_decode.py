@@ -17,7 +17,7 @@ from cklog.parsers.kafka.records import SegmentPart, read_records
 from cklog.parsers.kafka.varints import varints
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
-from tests.unit.parsers.kafka.test_real import dumped
+from tests.reading.kafka_dump import dumped
 
 
 def test_records_keep_their_places() -> None:

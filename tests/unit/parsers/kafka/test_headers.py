@@ -19,7 +19,7 @@ from cklog.parsers.kafka.headers import READER, READER_UNCHECKED
 from cklog.storage import Root
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch, marker
-from tests.unit.parsers.kafka.test_real import dumped
+from tests.reading.kafka_dump import dumped
 
 COLUMNS = (*BATCHES.names, "_path", "_offset")
 Answer = tuple[list[dict[str, Any]], list[Damage]]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,23 +17,9 @@ from cklog.model import Answer, Finding
 from cklog.model.question import Question
 from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.run import Options, open_run
+from tests.builders.native import checkpoint, line, write, zstd
 
 A_TO_B = "a/0->b/0"
-
-
-def line(record: dict[str, Any]) -> bytes:
-    body = json.dumps(record, separators=(",", ":"))[:-1].encode()
-    return body + b',"crc32c":"%08x"}\n' % crc32c.crc32c(body)
-
-
-def zstd(data: bytes) -> bytes:
-    packed: bytes = pa.compress(data, codec="zstd", asbytes=True)
-    return packed
-
-
-def checkpoint(name: str, number: int, **more: Any) -> dict[str, Any]:
-    operator, _, subtask = name.partition("/")
-    return {"operator": operator, "subtask": int(subtask or 0), "checkpoint": number, "time": number * 1000, **more}
 
 
 def pair(sent: int, received: int) -> list[dict[str, Any]]:
@@ -44,13 +29,6 @@ def pair(sent: int, received: int) -> list[dict[str, Any]]:
 
 def messages(*numbers: int) -> list[dict[str, Any]]:
     return [{"channel": A_TO_B, "seq": n, "time": n, "bytes": 10} for n in numbers]
-
-
-def write(folder: Path, place: str, records: list[dict[str, Any]], name: str = "part.jsonl") -> Path:
-    path = folder / place / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(map(line, records)))
-    return path
 
 
 def ask(folder: Path, question: Question = Question(), **options: Any) -> Answer:

@@ -13,9 +13,8 @@ import pytest
 from cklog.errors import EngineError, UsageError
 from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
-from tests.builders.patent import chains, export, newest, pieces, rows, usual
+from tests.builders.patent import FIGURE, chains, export, newest, pieces, rows, usual
 from tests.program import cklog
-from tests.unit.parsers.patent.test_store import FIGURE
 
 
 @pytest.fixture

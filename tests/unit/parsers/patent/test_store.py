@@ -19,7 +19,7 @@ from cklog.parsers.patent.parser import PatentStore
 from cklog.spark_source import SourceTable
 from cklog.storage import Root
 from tests.builders.patent import (
-    Pairs,
+    FIGURE,
     base,
     chains,
     chunked,
@@ -37,22 +37,6 @@ from tests.builders.patent import (
 )
 from tests.conftest import SAMPLES
 from tests.program import cklog
-
-FIGURE: Pairs = {
-    # the patent's text on its figures: data4 is the first variable of checkpoint 1, in base form; checkpoint 2 has
-    # data3 in base form and data4 in delta form, which stands on byte 0 of 1 INDEX; checkpoint 3 has deltas of both.
-    # The text says that the base of data3 is "in the 2 INCR key value pair in Checkpoint 1": it is in 2 (acceptance.md)
-    "1 NON": b"data1data2",
-    "1 INCR": b"data4: all",
-    "1 INDEX": base(0),
-    "2 NON": b"data1data2",
-    "2 INCR": b"data3: alldata4: +2",
-    "2 INDEX": base(0) + delta(10, 1, 0),
-    "3 NON": b"data1data2",
-    "3 INCR": b"data3: +3data4: +3",
-    "3 INDEX": delta(0, 2, 0) + delta(9, 2, 9),
-}
-
 
 # --- the numbers of the patent (acceptance.md, "Adaptive incremental checkpointing")
 

@@ -14,7 +14,7 @@ from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.parsers.spark.parser import SparkCheckpoint
 from tests.builders.spark import Memory, said
-from tests.unit.parsers.spark.test_state_files import snapshot, stream
+from tests.builders.spark_state import snapshot, stream
 
 CLASSES = "org.apache.spark.sql.execution.streaming.state."
 HDFS, ROCKS = CLASSES + "HDFSBackedStateStoreProvider", CLASSES + "RocksDBStateStoreProvider"

@@ -8,7 +8,6 @@ import json
 import struct
 import zipfile
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +16,9 @@ from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, decoded
 from cklog.parsers.spark.state.zip_snapshots import SnapshotFile, parts_of
+from tests.builders.spark_state import snapshot, stream, zipped
 
 P1, P2, P3, P4, P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
-CODEC = pa.Codec("lz4_raw")
 
 
 def rotated(value: int, bits: int) -> int:
@@ -52,22 +51,6 @@ def one_by_one(data: bytes, seed: int) -> int:
 @given(st.lists(st.binary(max_size=90), max_size=12), st.sampled_from([0, SEED, 2**32 - 1]))
 def test_many_hashes_at_once_are_those_of_each_block(blocks: list[bytes], seed: int) -> None:
     assert xxh32(blocks, seed) == [one_by_one(block, seed) for block in blocks]
-
-
-def block(plain: bytes, stored: bool = False) -> bytes:
-    """A block as lz4-java writes it, of 32 KiB at most."""
-    packed = CODEC.compress(plain, asbytes=True)
-    stored = stored or len(packed) >= len(plain)
-    checksum = xxh32([plain], SEED)[0] & 0x0FFFFFFF
-    payload = plain if stored else packed
-    return HEADER.pack(MAGIC, (0x10 if stored else 0x20) | 5, len(payload), len(plain), checksum) + payload
-
-
-END = HEADER.pack(MAGIC, 0x15, 0, 0, 0)
-
-
-def stream(plain: bytes, size: int = 1 << 15) -> bytes:
-    return b"".join(block(plain[at : at + size]) for at in range(0, len(plain), size)) + END
 
 
 @given(st.binary(max_size=200), st.integers(1, 60), st.integers(1, 50))
@@ -104,20 +87,6 @@ def test_no_cut_and_no_flipped_bit_of_a_stream_goes_unseen(plain: bytes, data: s
 def test_a_hostile_length_is_refused_before_it_is_believed(hostile: bytes) -> None:
     with pytest.raises(Damaged):
         list(decoded([hostile]))
-
-
-def zipped(metadata: bytes | None, extra: bytes = b"manifest") -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("MANIFEST-000005", extra)
-        if metadata is not None:
-            archive.writestr("metadata", metadata)
-    return file.getvalue()
-
-
-def snapshot(*ssts: tuple[str, int], name: str = "dfsSstFileName") -> bytes:
-    rows = [{"localFileName": n, name: n, "sizeBytes": size} for n, size in ssts]
-    return zipped(b"v1\n" + json.dumps({"sstFiles": rows, "numKeys": 1}).encode())
 
 
 def test_a_snapshot_names_its_files() -> None:

@@ -10,7 +10,7 @@ from cklog.model import Answer, RecoveryLine
 from cklog.model.question import Question
 from cklog.run import Options, open_run
 from tests.builders.kafka import Log, Row, batch
-from tests.unit.parsers.native.test_records import checkpoint, write
+from tests.builders.native import checkpoint, write
 
 
 def emits(folder: Path, operator: str, count: int, first: int = 0) -> None:
