@@ -14,13 +14,14 @@ from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.storage import READ_LIMIT, FileEntry, Root
+from tests.conftest import SAMPLES, SHARED
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-SAMPLE = REPOSITORY / "sample_logs" / "spark-wordcount"
-REAL = REPOSITORY.parent / "shared" / "data" / "spark-checkpoints"
+SAMPLE = SAMPLES / "spark-wordcount"
+REAL = SHARED / "spark-checkpoints"
 
-
-needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the real folders of data/spark-checkpoints are not here")
+needs_real = pytest.mark.skipif(
+    not REAL.is_dir(), reason="no shared/data/spark-checkpoints beside the repository: tests on real files need it"
+)
 
 
 @dataclass(frozen=True)

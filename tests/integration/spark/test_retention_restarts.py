@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,14 @@ from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.storage import Root
-from tests.builders.spark_restarts import MAKE, Restarts
+from tests.builders.spark_restarts import Restarts
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    spark = MAKE.session("hdfs", tmp_path_factory.mktemp("spark"))
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
-
-
 @pytest.mark.parametrize("provider", ["hdfs", "rocksdb", "rocksdb-ids"])
-def test_a_query_starts_without_what_may_go(provider: str, session: Any, tmp_path: Path) -> None:
-    restarts = Restarts(session, provider, tmp_path)
+def test_a_query_starts_without_what_may_go(provider: str, restarting: Any, tmp_path: Path) -> None:
+    restarts = Restarts(restarting, provider, tmp_path)
     whole = open_run(str(restarts.sample)).retention(RetentionPolicy(keep=3, pins=("query/0=1",))).result
     gone = [row.path for row in whole.rows if row.fate == "OBSOLETE"]
     kept = sorted({int(row.needed_by.rpartition("=")[2]) for row in whole.rows if row.needed_by})

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
-from tests.builders.spark_restarts import MAKE, Restarts, delete, state_files
+from tests.builders.spark_restarts import Restarts, delete, state_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("spark")
-    spark = MAKE.session("hdfs", folder)
-    spark.sparkContext.setLogLevel("OFF")
-    yield spark
-    spark.stop()
 
 
 PROVIDERS = ["hdfs", "rocksdb", "rocksdb-ids"]
@@ -34,17 +24,17 @@ def cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_with_any_file_gone_a_restart_does_what_was_said(provider: str, session: Any, tmp_path: Path) -> None:
+def test_with_any_file_gone_a_restart_does_what_was_said(provider: str, restarting: Any, tmp_path: Path) -> None:
     """It fails if so said, else starts; and it starts after going back as told."""
-    restarts = Restarts(session, provider, tmp_path)
+    restarts = Restarts(restarting, provider, tmp_path)
     assert restarts.starts(restarts.copy())
     files = state_files(restarts.sample)
     assert [said for path in files if (said := restarts.disproved([path], delete))] == []
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_with_files_cut_or_all_snapshots_gone_likewise(provider: str, session: Any, tmp_path: Path) -> None:
-    restarts = Restarts(session, provider, tmp_path)
+def test_with_files_cut_or_all_snapshots_gone_likewise(provider: str, restarting: Any, tmp_path: Path) -> None:
+    restarts = Restarts(restarting, provider, tmp_path)
     files = [path for path in state_files(restarts.sample) if path.startswith("ck/state/0/1/")]
     newest = [path for path in files if re.match("[67][._]", path.rpartition("/")[2])]
     snapshots = [path for path in files if path.endswith((".snapshot", ".zip"))]
@@ -53,8 +43,8 @@ def test_with_files_cut_or_all_snapshots_gone_likewise(provider: str, session: A
     assert [said for paths, damage in trials if (said := restarts.disproved(paths, damage))] == []
 
 
-def test_a_join_with_column_families_needs_its_first_zip(session: Any, tmp_path: Path) -> None:
-    restarts = Restarts(session, "rocksdb-join", tmp_path)
+def test_a_join_with_column_families_needs_its_first_zip(restarting: Any, tmp_path: Path) -> None:
+    restarts = Restarts(restarting, "rocksdb-join", tmp_path)
     files = state_files(restarts.sample)
     zips = [path for path in files if path.endswith(".zip")]
     firsts = [path for path in zips if path.endswith("/1.zip")]
