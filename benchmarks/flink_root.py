@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import flink_builder as fb
+from tests.builders import flink as fb
 
 JOB = "0123456789abcdef" * 2
 ORIGIN = "file:/mnt/flink/checkpoints"

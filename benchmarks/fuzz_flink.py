@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from cklog.engine import Damage, Split
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink.metadata import READER, read
-from tests import flink_builder as fb
+from tests.builders import flink as fb
 
 SECONDS, BYTES_TIMES, BYTES_MORE = 1.0, 20, 4 << 20
 MEASURED_EVERY = 10

@@ -34,8 +34,8 @@ from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka import headers as kafka_headers
 from cklog.parsers.kafka import table as kafka_table
 from cklog.parsers.kafka.records import read_records
-from tests import kafka_builder as kb
-from tests.kafka_builder import Row
+from tests.builders import kafka as kb
+from tests.builders.kafka import Row
 
 SECONDS, BYTES_TIMES, BYTES_MORE = 1.0, 20, 8 << 20
 MEASURED_EVERY = 10

@@ -28,7 +28,7 @@ from cklog.engine import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.headers import read, read_unchecked
 from cklog.parsers.kafka.records import read_records
-from tests.kafka_builder import Row, batch
+from tests.builders.kafka import Row, batch
 
 ROUNDS, STEP, RECORDS = 7, 16 << 10, 100
 DECODED = 100 << 20

@@ -1,0 +1,1 @@
+"""Tests: what each folder is for is told in docs/tests.md."""

@@ -15,6 +15,9 @@ from cklog.engine import Engine
 
 REPOSITORY = Path(__file__).parent.parent
 SAMPLES = REPOSITORY / "sample_logs"
+SHARED = REPOSITORY.parent / "shared" / "data"
+
+pytest.register_assert_rewrite("tests.builders", "tests.reading", "tests.oracles", "tests.program")
 
 settings.register_profile("cklog", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("cklog")
@@ -51,7 +54,6 @@ def spark() -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real files of real systems; they are not part of the repository."""
-    folder = REPOSITORY.parent / "shared" / "data"
-    if not folder.is_dir():
+    if not SHARED.is_dir():
         pytest.skip("no shared/data beside the repository: tests on real files need it")
-    return folder
+    return SHARED

@@ -1,0 +1,1 @@
+"""Answers on the samples, byte for byte, on both engines."""

@@ -8,9 +8,9 @@ import pytest
 
 from cklog.engine import Engine
 from cklog.run import Run
-from tests.cli import cklog
 from tests.conftest import REPOSITORY
 from tests.golden.cases import CASES, EXITS
+from tests.program import cklog
 
 HERE = Path("tests/golden")
 

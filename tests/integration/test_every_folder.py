@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import Ended, cklog
+from tests.program import Ended, cklog
 
 COMMANDS = ("recovery-line", "replay", "inspect")
 ENVELOPE = {"schema", "tool", "inputs", "verdict", "findings", "result"}

@@ -18,7 +18,7 @@ from cklog.model.schemas import EVENTS
 from cklog.render.formats import render
 from cklog.run import Options, Run, open_run
 from tests.conftest import SAMPLES
-from tests.integration.test_damage import injure
+from tests.oracles.folder_damage import injure
 
 SAMPLE = SAMPLES / "raw-events"
 

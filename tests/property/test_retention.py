@@ -22,7 +22,7 @@ from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.runs.pieces.retention import version_retention
-from tests.property import oracle
+from tests.oracles import lines as oracle
 
 Records = list[dict[str, Any]]
 

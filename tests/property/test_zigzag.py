@@ -19,7 +19,7 @@ from cklog.protocols.failures_over_time import failures_over_time
 from cklog.protocols.index_audit import index_audit
 from cklog.zigzag.intervals import useless
 from cklog.zigzag.paths import Hop, Zigzags
-from tests.property import oracle
+from tests.oracles import lines as oracle
 
 GRAPHS = settings(deadline=None, max_examples=300)
 

@@ -1,0 +1,1 @@
+"""Small cases that a person can follow, a folder for each room of cklog."""

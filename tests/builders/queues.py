@@ -1,0 +1,34 @@
+"""Output queues of one operator, from rows as the acceptance numbers have them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.builders.native import line
+
+Row = tuple[str, str, int, int]
+GOLDEN: list[Row] = [
+    ("open", "w1", 1, 1),
+    ("open", "w2", 2, 2),
+    ("result", "w1", 3, 1),
+    ("open", "w3", 4, 2),
+    ("check", "w2", 5, 2),
+    ("open", "w4", 6, 3),
+]
+"""Section "CEC" of the acceptance numbers: type, window, timestamp, N."""
+
+
+def records(rows: list[Row], **more: Any) -> list[dict[str, Any]]:
+    """Rows as records of an output queue, numbered from 1 as in the acceptance numbers."""
+    names = ("type", "window", "ts", "open_windows")
+    return [dict(zip(names, row, strict=True)) | {"state": {"n": i}, "pos": i} | more for i, row in enumerate(rows, 1)]
+
+
+def queue(folder: Path, found: list[dict[str, Any]], name: str = "part-0.jsonl", checked: bool = True) -> Path:
+    path = folder / "outputs" / "agg1" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write = line if checked else lambda record: json.dumps(record).encode() + b"\n"
+    path.write_bytes(b"".join(map(write, found)))
+    return path

@@ -1,0 +1,126 @@
+"""Real restarts of real queries, on copies of samples that are damaged first."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cklog.parsers.codecs.hadoop_crc import sidecar_of
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.storage import Root
+from tests.builders.spark import load
+from tests.conftest import SAMPLES
+
+
+def script() -> ModuleType:
+    """The script that made the samples, for its query."""
+    spec = importlib.util.spec_from_file_location("make_spark_state", SAMPLES / "make_spark_state.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MAKE = script()
+WITH_IDS = {**MAKE.PROVIDERS["rocksdb"], "spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+JOIN = {**MAKE.PROVIDERS["rocksdb"], "spark.sql.streaming.join.stateFormatVersion": "3"}
+SETTINGS = {**MAKE.PROVIDERS, "rocksdb-ids": WITH_IDS, "rocksdb-join": JOIN}
+
+
+def state_files(sample: Path) -> list[str]:
+    """Every delta, snapshot, changelog, zip and SST file of a sample."""
+    files = load(sample, "").files
+    suffixes = (".delta", ".snapshot", ".changelog", ".zip", ".sst")
+    return sorted(path for path in files if path.startswith("ck/state/") and path.endswith(suffixes))
+
+
+class Restarts:
+    """Copies of one sample, damaged and restarted in one Spark session."""
+
+    def __init__(self, spark: Any, provider: str, folder: Path) -> None:
+        self.spark, self.folder, self.joins = spark, folder, provider.endswith("join")
+        spark.conf.unset("spark.sql.streaming.stateStore.checkpointFormatVersion")
+        for key, value in SETTINGS[provider].items():
+            spark.conf.set(key, value)
+        self.sample = SAMPLES / f"spark-state-{provider}"
+        self.stored = f"{MAKE.HOME}/{provider}"
+        self._count = 0
+        if not self.sample.exists():
+            self.sample = folder / "made"
+            self.stored = str(self.sample)
+            self._make(self.sample)
+
+    def _make(self, home: Path) -> None:
+        """Run a batch for each input file but the last; the newest one has lost its commit."""
+        MAKE.write_inputs(home / "in")
+        (home / "in" / f"line-{MAKE.LAST}.json").unlink()
+        assert self.starts(home)
+        delete(home / "ck/commits" / str(MAKE.LAST - 1))
+
+    def copy(self) -> Path:
+        """A copy whose source log names the copy's own input files; one more of them waits to be read."""
+        self._count += 1
+        home = self.folder / f"copy-{self._count}"
+        shutil.copytree(self.sample, home)
+        for path in (home / "ck/sources").glob("*/*"):
+            if path.name.endswith(".crc"):
+                path.unlink()
+            else:
+                path.write_text(path.read_text().replace(f"file://{self.stored}/", f"file://{home}/"))
+        (home / "in" / "line-9.json").write_text('{"line": "more words"}\n')
+        return home
+
+    def starts(self, home: Path) -> bool:
+        """Whether the query starts, completes the batch in flight and one more."""
+        from pyspark.errors import StreamingQueryException
+        from pyspark.sql import functions as F
+
+        stream, mode = MAKE.counts(self.spark, home, lambda column: F.split(column, " ")), "update"
+        if self.joins:
+            lines = self.spark.readStream.schema("line STRING").option("maxFilesPerTrigger", 1).json(str(home / "in"))
+            stream, mode = lines.alias("a").join(lines.alias("b"), F.expr("a.line = b.line")).select("a.line"), "append"
+        sink = stream.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
+        before = self.commits(home)
+        query = sink.option("checkpointLocation", str(home / "ck")).start()
+        try:
+            query.awaitTermination(120)
+        except StreamingQueryException:
+            return False
+        finally:
+            query.stop()
+        return self.commits(home) > before
+
+    def disproved(self, paths: list[str], damage: Callable[[Path], None]) -> str:
+        """Why a restart with these files damaged is not what was said, "" if it is."""
+        homes = [self.copy(), self.copy()]
+        for home in homes:
+            for path in paths:
+                damage(home / path)
+        plan = plan_of(homes[0])
+        if plan.fails == self.starts(homes[0]):
+            return f"{paths}: fails {plan.fails}, line {plan.committed}"
+        if plan.committed < 0 or not plan.rolled_back:
+            return ""
+        for gone in plan.remove:
+            (homes[1] / gone).unlink()
+        return "" if self.starts(homes[1]) else f"{paths}: not after going back to {plan.committed}"
+
+    @staticmethod
+    def commits(home: Path) -> int:
+        """How many batches are done."""
+        return len(list((home / "ck/commits").glob("[0-9]*")))
+
+
+def plan_of(home: Path) -> Any:
+    return SparkCheckpoint(Root(str(home))).plan()
+
+
+def delete(path: Path) -> None:
+    """A file of the copy, with its checksum."""
+    path.unlink()
+    Path(sidecar_of(str(path))).unlink(missing_ok=True)

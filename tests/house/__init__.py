@@ -1,0 +1,1 @@
+"""The house itself: links, packages, import names, and pages that are true."""

@@ -1,0 +1,61 @@
+"""README and docs are true: every command in them runs, and prints what they show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.program import cklog
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in sorted((REPOSITORY / "docs").glob("*.md")))]
+BLOCKS = [block for page in PAGES for block in re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)]
+SHOWN = [
+    (command.replace("\\\n", " "), output)
+    for block in BLOCKS
+    for command, output in re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE)
+]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len([command for command, _ in SHOWN if "cklog " in command]) >= 20
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command[:60] for command, _ in SHOWN])
+def test_pages_show_what_the_command_prints(command: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    last = command.split("&&")[-1].strip()
+    if not last.startswith("cklog "):
+        assert last in ("python -m pytest", "python benchmarks/run.py")
+        return
+    ended = cklog(*shlex.split(last)[1:])
+    assert ended.out == output
+
+
+COMMANDS = [
+    *(
+        "recovery-line",
+        "verify",
+        "replay",
+        "inspect",
+        "graph",
+        "z-cycles",
+        "compare",
+        "retention",
+        "chain",
+        "rounds",
+        "impact",
+    ),
+    *("extent", "eventual-checkpoint", "advise", "simulate"),
+]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_readme_and_has_help(name: str) -> None:
+    assert f"`cklog {name}`" in README
+    ended = cklog(name, "--help")
+    assert ended.code == 0
+    assert "Usage:" in ended.out

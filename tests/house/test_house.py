@@ -1,0 +1,97 @@
+"""The house itself: links, packages, import names, documentation of what a user can meet."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+CODE = ["cklog", "commands", "parsers"]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+def modules() -> list[Path]:
+    """Every module once, by its place and not through a link."""
+    found = [path for folder in CODE for path in (REPOSITORY / folder).rglob("*.py")]
+    return sorted(path for path in found if not any(above.is_symlink() for above in path.parents))
+
+
+@pytest.mark.parametrize("name", ["commands", "parsers"])
+def test_the_linked_folders_are_the_real_ones(name: str) -> None:
+    link = REPOSITORY / "cklog" / name
+    assert link.is_symlink()
+    assert os.readlink(link) == f"../{name}"
+    assert link.resolve() == REPOSITORY / name
+
+
+def test_every_package_ships() -> None:
+    """What setuptools finds by pyproject.toml, through the links, is every folder with a module in it."""
+    setuptools = pytest.importorskip("setuptools", reason="setuptools, which says what ships, is not installed")
+    ships = setuptools.find_namespace_packages(str(REPOSITORY), **PROJECT["tool"]["setuptools"]["packages"]["find"])
+    folders = {path.parent.relative_to(REPOSITORY).parts for path in modules()}
+    here = {".".join(parts if parts[0] == "cklog" else ("cklog", *parts)) for parts in folders}
+    assert {name for name in ships if not name.endswith("__pycache__")} == here
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("path", [*modules(), *sorted((REPOSITORY / "tests").rglob("*.py"))], ids=_place)
+def test_nothing_imports_the_bare_folders(path: Path) -> None:
+    assert not {name for name in imports(path) if name.split(".")[0] in ("commands", "parsers")}
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "cklog").glob("**/*.py")), ids=_place)
+def test_the_core_knows_no_format_and_no_command_line(path: Path) -> None:
+    if path.resolve().parent.name in ("commands", "parsers") or path.name == "__main__.py":
+        return
+    wrong = ("cklog.parsers", "cklog.commands", "typer")
+    assert not {name for name in imports(path) if name.startswith(wrong)}
+
+
+def test_pyspark_is_imported_only_when_spark_is_used() -> None:
+    code = (
+        "import sys\n"
+        "from cklog.commands.app import main\n"
+        "sys.argv = ['cklog', 'recovery-line', 'sample_logs/uncoordinated-join', '--explain', '-o', sys.argv[1]]\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code\n"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, os.devnull], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    loaded = set(told.stdout.split())
+    assert not loaded & {"pyspark", "py4j", "pandas", "scipy", "networkx"}
+
+
+def test_every_finding_is_documented() -> None:
+    known = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", (REPOSITORY / "docs" / "findings.md").read_text()))
+    made = set()
+    for path in modules():
+        text = path.read_text()
+        made |= set(
+            re.findall(
+                r'(?:Finding|Damage|Damaged|Flaw|_finding|made)\(\s*(?:[a-z.]+path, )?"([a-z]+(?:-[a-z]+)+)"', text
+            )
+        )
+    assert len(made) > 20
+    assert made <= known

@@ -1,0 +1,1 @@
+"""Flink: real checkpoints and savepoints, and what Flink did with each."""

@@ -1,0 +1,1 @@
+"""Checkpoint graphs: damaged and hostile histories, and second opinions on large runs."""

@@ -1,0 +1,1 @@
+"""Advice against definitions, record by record."""

@@ -1,0 +1,1 @@
+"""Chains against definitions, on random trees."""

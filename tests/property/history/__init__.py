@@ -1,0 +1,1 @@
+"""Raw events and their kernels, against one row after the other."""

@@ -1,0 +1,1 @@
+"""The announced impact against crashes that are really run."""

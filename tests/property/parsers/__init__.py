@@ -1,0 +1,1 @@
+"""Parsers against plain readers of one record at a time, a file for each system."""

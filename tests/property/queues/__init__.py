@@ -1,0 +1,1 @@
+"""Output queues of simulated operators, torn, loaded and replayed."""

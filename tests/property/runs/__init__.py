@@ -1,0 +1,1 @@
+"""Whole runs, written to disk and read back, against the exhaustive maximum."""

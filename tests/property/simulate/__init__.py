@@ -1,0 +1,1 @@
+"""The simulators against definitions, and against the papers' figures."""

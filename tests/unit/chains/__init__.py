@@ -1,0 +1,1 @@
+"""Chains of a base and its deltas: what can be restored."""

@@ -1,0 +1,1 @@
+"""Checkpoint graphs in each format, and Z-cycles."""

@@ -1,0 +1,1 @@
+"""Raw events and state files: what a history is made of."""

@@ -1,0 +1,1 @@
+"""The impact on sinks: which results come again, or never."""

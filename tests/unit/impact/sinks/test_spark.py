@@ -1,0 +1,128 @@
+"""Spark's sinks by batch: what is skipped, what comes twice, what is lost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.kafka_broker import job_logs
+from tests.conftest import SAMPLES
+from tests.reading.impact import fates, impact, kept
+
+WORDCOUNT = "file:///srv/cklog-sample/wordcount"
+
+
+@pytest.fixture
+def wordcount(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLES / "spark-wordcount", tmp_path / "wordcount"))
+
+
+def of_spark(folder: Path, *options: str, exit: int = 0) -> dict[str, Any]:
+    return impact(folder, "--map", f"{WORDCOUNT}={folder}", *options, exit=exit)
+
+
+def without(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.unlink()
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def test_a_log_of_results_hides_the_batch_in_flight(wordcount: Path) -> None:
+    found = of_spark(wordcount)
+    assert fates(found) == [
+        ("out", "of the log", "once", 6, 7, "sink-log-lacks-it"),
+        ("out", "of all files", "once", 6, 7, "no-left-files"),
+    ]
+    assert kept(found) == {"out of the log": "exactly-once", "out of all files": "exactly-once"}
+    assert found["again"][0]["from"] == {"logOffset": 5}
+    assert found["again"][0]["to"] == {"logOffset": 6}
+
+
+def test_files_of_the_first_run_are_named(wordcount: Path) -> None:
+    (wordcount / "out" / "part-00000-left-over.json").write_text("{}\n")
+    found = of_spark(wordcount)
+    assert fates(found)[1] == ("out", "of all files", "may-be-doubled", 6, 7, "left-files")
+    assert found["intervals"][1]["names"] == ["out/part-00000-left-over.json"]
+    assert kept(found) == {"out of the log": "exactly-once", "out of all files": "at-least-once"}
+
+
+def test_a_sink_that_has_the_batch_skips_it(wordcount: Path) -> None:
+    without(wordcount, "ck/commits/5", "ck/offsets/6")
+    found = of_spark(wordcount)
+    assert fates(found) == [("out", "", "skipped", 5, 6, "sink-log-has-it")]
+    assert found["line"] == [{"operator": "query", "subtask": 0, "checkpoint": 4}]
+
+
+def test_only_the_newest_plan_is_run_again(wordcount: Path) -> None:
+    """Tried with Spark 4.3 and foreachBatch: with commits 3 and 4 of 0 to 4 gone, batch 4 alone was run."""
+    without(wordcount, "ck/commits/5")
+    found = of_spark(wordcount, exit=3)
+    assert fates(found)[0] == ("out", "", "may-be-missing", 5, 6, "not-run-again")
+    assert [row[3:5] for row in fates(found)[1:]] == [(6, 7), (6, 7)]
+
+
+def test_an_unknown_sink_is_told_of_by_kind(wordcount: Path) -> None:
+    found = impact(wordcount / "ck")
+    assert [(row[1], row[2]) for row in fates(found)] == [
+        ("foreachBatch, Kafka, console", "may-be-doubled"),
+        ("that keep batch numbers", "once"),
+    ]
+    assert {row["at_best"] for row in found["guarantees"]} == {"exactly-once"}
+
+
+def test_missing_input_is_lost(wordcount: Path) -> None:
+    (wordcount / "in" / "minute-6.json").unlink()
+    found = of_spark(wordcount, exit=3)
+    assert fates(found)[-1] == ("out", "", "missing", 6, 7, "input-file-missing")
+    assert found["intervals"][-1]["names"] == [f"{WORDCOUNT}/in/minute-6.json"]
+    assert kept(found)["out of the log"] == "at-most-once"
+
+
+def test_going_back_does_batches_again(wordcount: Path) -> None:
+    found = of_spark(wordcount, "--at", "query/0=3")
+    assert [row[1:5] for row in fates(found)] == [
+        ("of the log", "may-be-missing", 4, 7),
+        ("of all files", "doubled", 4, 7),
+    ]
+    assert len(found["intervals"][1]["names"]) == 2
+    assert all(name.startswith("out/part-") for name in found["intervals"][1]["names"])
+
+
+def test_a_lost_sink_log_loses_results(wordcount: Path) -> None:
+    without(wordcount, "out/_spark_metadata/5")
+    found = of_spark(wordcount, exit=3)
+    assert ("out", "of the log", "missing", 5, 6, "sink-log-lost") in fates(found)
+
+
+def test_state_that_cannot_be_loaded_does_several_batches_again(wordcount: Path) -> None:
+    for delta in (wordcount / "ck" / "state").glob("*/*/6.delta"):
+        delta.unlink()
+        (delta.parent / f".{delta.name}.crc").unlink()
+    found = of_spark(wordcount, exit=3)
+    line = found["line"][0]["checkpoint"]
+    assert line < 5
+    assert [row[2:5] for row in fates(found)] == [("may-be-missing", line + 1, 7), ("doubled", line + 1, 7)]
+
+
+def test_kafka_logs_tell_whether_the_input_is_kept(tmp_path: Path) -> None:
+    """A query that reads the partition in-0, with batch 1 in flight from offset 100 to 200."""
+    ck = tmp_path / "ck"
+    for name, text in {
+        "metadata": '{"id":"7d404119-fad2-4efb-9d4f-12c2457a6fe2"}',
+        "offsets/0": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"in":{"0":100}}',
+        "offsets/1": 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":2,"conf":{}}\n{"in":{"0":200}}',
+        "commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
+    }.items():
+        (ck / name).parent.mkdir(parents=True, exist_ok=True)
+        (ck / name).write_text(text)
+    (ck / "sources" / "0").mkdir(parents=True)
+    (ck / "sources" / "0" / "0").write_bytes(b'\0v1\n{"in":{"0":0}}')
+    assert [row["guarantee"] for row in impact(ck)["guarantees"]] == ["none", "at-most-once"]
+    found = impact(ck, "--kafka", str(job_logs(tmp_path / "kafka")))
+    (row,) = found["again"]
+    assert (row["source"], row["from"], row["to"], row["kept"]) == ("in-0", 100, 200, True)
+    assert [row["guarantee"] for row in found["guarantees"]] == ["at-least-once", "exactly-once"]

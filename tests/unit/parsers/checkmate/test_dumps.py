@@ -1,0 +1,279 @@
+"""Dumps of the CheckMate testbed: numbers that are not kept, names, and damage."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.errors import CorruptInput, NotFound, UsageError
+from cklog.model import Answer
+from cklog.parsers.checkmate.parser import CheckMate
+from cklog.storage import Root
+from tests.builders.checkmate import BUCKET, START, framed, message, put_log, put_snapshot
+from tests.conftest import SAMPLES
+from tests.reading.checkmate import QUESTION, line_of, opened, replayed
+
+
+def ids(answer: Answer) -> set[str]:
+    return {finding.id for finding in answer.findings}
+
+
+# --- a job with one partition of each operator on every worker, as the testbed deploys it
+
+
+def deploy(folder: Path, workers: int = 2, coordinated: bool = False, rounds: int = 3) -> None:
+    """src → map on every pair of workers; every snapshot of a worker at one moment; all received but the last two."""
+    for w in range(workers):
+        for k in range(rounds):
+            stamp = k if coordinated else START + 1000 * k + 7 * w
+            sent = {f"src_map_{w * workers + j}": 10 * (k + 1) - 1 for j in range(workers)}
+            got = {f"src_map_{i * workers + w}": 10 * (k + 1) - 3 for i in range(workers)}
+            taken = {str(w): 100 * (k + 1)}
+            put_snapshot(folder, w + 1, "src", stamp, None if coordinated else sent, taken=taken)
+            put_snapshot(folder, w + 1, "map", stamp, None if coordinated else {}, None if coordinated else got)
+        for j in range(workers):
+            put_log(folder, w + 1, f"src_map_{w * workers + j}", [] if coordinated else [0] * (10 * rounds + 5))
+
+
+def test_channels_sources_and_replay_of_a_deployment(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert answer.exit_code == 0
+    assert line_of(answer) == {"map/1": 3, "map/2": 3, "src/1": 3, "src/2": 3}
+    assert replayed(answer) == {f"src/{i}->map/{j}": (28, 30) for i in (1, 2) for j in (1, 2)}
+    assert all(c.messages == 2 and c.retained and c.bytes > 300 for c in answer.result.channels)
+    assert {s.source: s.offset for s in answer.result.sources} == {"src-0": 301, "src-1": 301}
+    assert {e.uri for e in answer.result.line} >= {f"{BUCKET}/snapshot_1_map_{START + 2000}.bin"}
+    assert {e.time for e in answer.result.line if e.subtask == 1} == {START + 2000}
+    assert ids(answer) == {"assumed-partitions"}
+
+
+def test_equal_answers_for_any_split(tmp_path: Path) -> None:
+    deploy(tmp_path, workers=3)
+    assert opened(tmp_path, split_bytes=1).recovery_line(QUESTION) == opened(tmp_path).recovery_line(QUESTION)
+    assert opened(tmp_path).inspect().exit_code == 0
+    assert opened(tmp_path).replay(QUESTION).result == opened(tmp_path).recovery_line(QUESTION).result
+
+
+def test_rounds_of_a_coordinated_run(tmp_path: Path) -> None:
+    """The newest complete round: no list of confirmed rounds survives the coordinator."""
+    deploy(tmp_path, coordinated=True)
+    (tmp_path / BUCKET / "snapshot_2_map_2.bin").unlink()
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert answer.result.protocol == "coordinated"
+    assert line_of(answer) == {"map/1": 2, "map/2": 2, "src/1": 2, "src/2": 2}
+    assert "round 1 is used" in answer.result.notes
+    assert {s.source: s.offset for s in answer.result.sources} == {"src-0": 201, "src-1": 201}
+
+
+def test_a_unit_that_left_nothing_is_told_where_rounds_could_look_complete(tmp_path: Path) -> None:
+    deploy(tmp_path, coordinated=True)
+    for path in [*tmp_path.glob(f"{BUCKET}/snapshot_2_map_*"), *tmp_path.glob("worker-*-logs/*")]:
+        path.unlink()
+    assert "unit-without-snapshots" in ids(opened(tmp_path).recovery_line(QUESTION))
+
+
+def test_the_logical_clock_makes_it_communication_induced(tmp_path: Path) -> None:
+    put_snapshot(tmp_path, 1, "a", START, {"a_b_0": 0}, {}, clock=3)
+    put_snapshot(tmp_path, 1, "b", START + 5, {}, {"a_b_0": 0}, clock=4)
+    assert opened(tmp_path).recovery_line(QUESTION).result.protocol == "communication-induced"
+
+
+def test_received_is_the_highest_so_far_where_messages_overtake_each_other(tmp_path: Path) -> None:
+    put_snapshot(tmp_path, 1, "a", START, {"a_b_0": 9}, {})
+    put_snapshot(tmp_path, 1, "b", START + 1, {}, {"a_b_0": 9})
+    put_snapshot(tmp_path, 1, "b", START + 2, {}, {"a_b_0": 4})
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert line_of(answer) == {"a/1": 1, "b/1": 2}
+    assert replayed(answer) == {}
+    assert "watermark-decreases" not in ids(answer)
+
+
+def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
+    """What the lost one had received is in no other: the next one is only used if its own numbers bound it."""
+    for lost in ("unlink", "cut", "class"):
+        folder = tmp_path / lost
+        put_snapshot(folder, 1, "a", START, {"a_b_0": 2}, {})
+        put_snapshot(folder, 1, "b", START, {}, {"a_b_0": 2})
+        put_snapshot(folder, 1, "a", START + 1000, {"a_b_0": 3}, {})
+        path = put_snapshot(folder, 1, "b", START + 1000, {}, {"a_b_0": 7})
+        put_snapshot(folder, 1, "a", START + 2000, {"a_b_0": 5}, {})
+        put_snapshot(folder, 1, "b", START + 2000, {}, {})
+        assert line_of(opened(folder).recovery_line(QUESTION)) == {"a/1": 3, "b/1": 1}
+        if lost == "unlink":
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:-9] if lost == "cut" else pickle.dumps(datetime.date(2026, 1, 1)))
+        answer = opened(folder).recovery_line(QUESTION)
+        assert line_of(answer) == {"a/1": 3, "b/1": 1}
+        assert {f.id for f in answer.findings if f.severity == "error"} == {
+            "missing-file" if lost == "unlink" else "corrupt-file"
+        }
+        with pytest.raises(CorruptInput):
+            opened(folder, strict=True).recovery_line(QUESTION)
+
+
+def test_an_upload_that_had_not_ended(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    (tmp_path / BUCKET / f"snapshot_1_map_{START + 2000}.bin").unlink()
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert line_of(answer) == {"map/1": 2, "map/2": 3, "src/1": 3, "src/2": 3}
+    assert "unfinished-upload" in ids(answer)
+    assert answer.exit_code == 0
+
+
+def test_objects_are_refused_by_name_and_place(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    path = tmp_path / BUCKET / f"snapshot_1_map_{START + 2000}.bin"
+    path.write_bytes(pickle.dumps({"local_state_data": datetime.date(2026, 1, 1)}))
+    findings = opened(tmp_path).recovery_line(QUESTION).findings
+    told = next(f for f in findings if f.id == "corrupt-file")
+    assert "STACK_GLOBAL datetime date is refused" in told.message
+    assert path.read_bytes()[told.where[0].offset :][:1] == b"\x93"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {"local_state_data": 1, "last_messages_sent": []},
+        {"local_state_data": 1, "last_messages_sent": {"src_map_0": -2}},
+        {"local_state_data": 1, "last_messages_sent": {"src_map_0": True}},
+        {"local_state_data": 1, "last_messages_sent": {"src_map_0": 2**63}},
+        {"local_state_data": 1, "last_messages_sent": {"src_map_0": "1"}},
+        {"local_state_data": 1, "last_messages_sent": {"src_map_99": 1}},
+        {"local_state_data": 1, "last_messages_sent": {"nonsense": 1}},
+        {"local_state_data": 1, "last_messages_sent": {5: 1}},
+    ],
+    ids=str,
+)
+def test_a_snapshot_with_other_numbers_is_left_out(tmp_path: Path, body: Any) -> None:
+    deploy(tmp_path)
+    (tmp_path / BUCKET / f"snapshot_1_src_{START + 2000}.bin").write_bytes(pickle.dumps(body))
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert line_of(answer)["src/1"] == 2
+    assert "corrupt-file" in ids(answer)
+
+
+# --- logs
+
+
+def test_a_torn_log_is_read_to_its_last_whole_record(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    path = tmp_path / "worker-1-logs" / "src_map_0.bin"
+    whole = path.read_bytes()
+    for cut in (1, 100, len(framed(message(0, 0))) - 1):
+        path.write_bytes(whole[:-cut])
+        answer = opened(tmp_path).recovery_line(QUESTION)
+        assert "torn-tail" in ids(answer)
+        assert replayed(answer)["src/1->map/1"] == (28, 30)
+
+
+def test_behind_a_bad_record_no_number_is_known(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    path = tmp_path / "worker-1-logs" / "src_map_0.bin"
+    data = bytearray(path.read_bytes())
+    at = sum(len(framed(message(i, 0))) for i in range(29))
+    data[at] = 9
+    path.write_bytes(data)
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    row = next(c for c in answer.result.channels if c.channel == "src/1->map/1")
+    assert (row.messages, row.retained) == (1, False)
+    told = next(f for f in answer.findings if f.id == "corrupt-file")
+    assert told.where[0].offset == at
+    assert "0902" in told.message
+
+
+def test_records_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(tmp_path)
+    before = opened(tmp_path).recovery_line(QUESTION)
+    monkeypatch.setattr("cklog.parsers.checkmate.log._BLOCK_BYTES", 64)
+    assert opened(tmp_path).recovery_line(QUESTION) == before
+
+
+def test_messages_after_an_earlier_recovery_are_told(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    path = put_log(tmp_path, 1, "src_map_0", [0] * 20 + [1] * 10 + [2] * 5)
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    told = next(f for f in answer.findings if f.id == "dead-timeline")
+    assert told.severity == "warning"
+    assert "from message 20 on (recovery 1)" in told.message
+    assert [path.read_bytes()[w.offset :][:4] for w in told.where] == [b"\x00\x02\x80\x04"] * 2
+    assert answer.exit_code == 0
+
+
+def test_a_counter_in_a_payload_is_not_taken_for_one(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    said = message(0, 0)
+    said["__MSG__"]["__PARAMS__"] = {"__REC_CYC__": 7}
+    (tmp_path / "worker-1-logs" / "src_map_0.bin").write_bytes(framed(said) * 35)
+    assert ids(opened(tmp_path).recovery_line(QUESTION)) == {"assumed-partitions"}
+
+
+# --- names
+
+
+def test_operators_with_an_underscore(tmp_path: Path) -> None:
+    put_snapshot(tmp_path, 1, "my_src", START, {"my_src_map_it_0": 3}, {})
+    put_snapshot(tmp_path, 1, "map_it", START, {}, {"my_src_map_it_0": 1})
+    put_log(tmp_path, 1, "my_src_map_it_0", [0] * 4)
+    assert replayed(opened(tmp_path).recovery_line(QUESTION)) == {"my_src/1->map_it/1": (2, 4)}
+
+
+def test_a_channel_that_can_be_split_in_two_ways_is_not_guessed(tmp_path: Path) -> None:
+    for operator in ("a", "b_c", "a_b", "c"):
+        put_snapshot(tmp_path, 1, operator, START, {}, {})
+    put_snapshot(tmp_path, 1, "a", START, {"a_b_c_0": 3}, {})
+    put_log(tmp_path, 1, "a_b_c_0", [0] * 4)
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert {"ambiguous-channel", "corrupt-file"} <= ids(answer)
+    assert line_of(answer).get("a/1", 0) == 0
+
+
+def test_partitions_are_told_by_the_log_folders(tmp_path: Path) -> None:
+    """Worker 7 has partition 1: its log folder says so, its number does not."""
+    for worker, partition in ((7, 1), (9, 0)):
+        for j in (0, 1):
+            put_log(tmp_path, worker, f"a_b_{2 * partition + j}", [0])
+            put_log(tmp_path, worker, f"b_a_{2 * partition + j}", [0])
+        put_snapshot(tmp_path, worker, "a", START, {f"a_b_{2 * partition}": 0}, {})
+        put_snapshot(tmp_path, worker, "b", START, {}, {f"a_b_{partition}": 0})
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert not {f.id for f in answer.findings if f.severity == "error"}
+    assert {c.channel for c in answer.result.channels} <= {
+        f"{x}/{i}->{y}/{j}" for x, y in (("a", "b"), ("b", "a")) for i in (7, 9) for j in (7, 9)
+    }
+
+
+def test_several_runs_and_the_stores_own_files_are_refused(tmp_path: Path) -> None:
+    deploy(tmp_path / "one")
+    deploy(tmp_path / "two")
+    with pytest.raises(UsageError, match="2 folders"):
+        CheckMate(Root(str(tmp_path)))
+    stored = tmp_path / "three" / "data" / BUCKET / "snapshot_1_map_17.bin"
+    stored.mkdir(parents=True)
+    (stored / "xl.meta").write_bytes(b"XL2 ")
+    assert CheckMate.recognises(Root(str(tmp_path / "three")))
+    with pytest.raises(NotFound, match="object store"):
+        CheckMate(Root(str(tmp_path / "three")))
+
+
+def test_other_folders_are_not_taken_for_dumps(tmp_path: Path) -> None:
+    for name in ("checkpoints/snapshot_1.bin", "worker-logs/a_b_0.bin", "snapshot_x_map_1.bin", "snapshot_1_map.bin"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert not CheckMate.recognises(Root(str(tmp_path)))
+
+
+def test_the_sample_gives_its_expected_line() -> None:
+    sample = SAMPLES / "checkmate-uncoordinated"
+    answer = opened(sample).recovery_line(QUESTION)
+    expected = json.loads((sample / "expected.json").read_text())["result"]
+    assert line_of(answer) == {f"{e['operator']}/{e['subtask']}": e["checkpoint"] for e in expected["line"]}
+    assert answer.result.domino
+    assert all(c.retained for c in answer.result.channels)

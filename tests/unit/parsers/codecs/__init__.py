@@ -1,0 +1,1 @@
+"""Checksums and codecs that several formats share."""

@@ -1,0 +1,1 @@
+"""Flink: metadata, Java's streams, folders, the job manager's log."""

@@ -1,0 +1,1 @@
+"""The native run folder: JSON lines, Parquet, and tables that are Kafka partitions."""

@@ -1,0 +1,295 @@
+"""The native run folder: what is a record, what is damage, and what is lost by it (nothing that is intact)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cklog.errors import CorruptInput
+from cklog.model.findings import Finding
+from cklog.model.question import Question
+from cklog.model.verdict import Answer
+from cklog.parsers.codecs.hadoop_crc import encode
+from cklog.run import Options, open_run
+from tests.builders.native import checkpoint, line, write, zstd
+
+A_TO_B = "a/0->b/0"
+
+
+def pair(sent: int, received: int) -> list[dict[str, Any]]:
+    """One checkpoint of the sender a/0 and one of the receiver b/0."""
+    return [checkpoint("a/0", 1, sent={A_TO_B: sent}), checkpoint("b/0", 1, received={A_TO_B: received})]
+
+
+def messages(*numbers: int) -> list[dict[str, Any]]:
+    return [{"channel": A_TO_B, "seq": n, "time": n, "bytes": 10} for n in numbers]
+
+
+def ask(folder: Path, question: Question = Question(), **options: Any) -> Answer:
+    with open_run(str(folder), Options(**options)) as run:
+        return run.recovery_line(question)
+
+
+def chosen(answer: Answer) -> dict[str, int | None]:
+    return {f"{e.operator}/{e.subtask}": e.checkpoint for e in answer.result.line}
+
+
+def found(answer: Answer, id: str) -> Finding:
+    return next(finding for finding in answer.findings if finding.id == id)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (b"{nonsense\n", "not JSON"),
+        (b"[1]\n", "not a JSON object"),
+        (b'{"subtask":0,"checkpoint":2}\n', "no field operator"),
+        (b'{"operator":"b","checkpoint":2,"duration_ms":1e999}\n', "beyond 64 bits"),
+        (b'{"operator":"b","checkpoint":"2"}\n', 'checkpoint is "2", not an integer'),
+        (b'{"operator":"b","checkpoint":2.0}\n', "checkpoint is 2.0, not an integer"),
+        (b'{"operator":"b","checkpoint":true}\n', "checkpoint is true, not an integer"),
+        (b'{"operator":"b","checkpoint":-1}\n', "less than 0"),
+        (b'{"operator":"b","checkpoint":99999999999999999999}\n', "beyond 64 bits"),
+        (b'{"operator":"b","checkpoint":2,"received":{"a/0->b/0":-5}}\n', "less than 0"),
+        (b'{"operator":"b","checkpoint":2,"received":[]}\n', "not an object"),
+        (b'{"operator":"b","checkpoint":2,"kind":"strange"}\n', "not one of local"),
+        (b'{"operator":"b","checkpoint":2,"crc32c":"00000000"}\n', "crc32c is 00000000"),
+        (b'{"operator":"\xff","checkpoint":2}\n', "not UTF-8"),
+        (b'{"operator":"b","checkpoint":2,"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}\n", "not JSON"),
+    ],
+)
+def test_a_bad_line_is_skipped_and_placed_and_costs_nothing_else(tmp_path: Path, bad: bytes, why: str) -> None:
+    first, second = map(line, pair(sent=3, received=3))
+    path = tmp_path / "checkpoints" / "part.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(first + bad + second)
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+    assert answer.exit_code == 3
+    finding = found(answer, "bad-record")
+    assert why in finding.message
+    assert [(w.path, w.offset) for w in finding.where] == [("checkpoints/part.jsonl", len(first))]
+
+
+def test_a_last_line_without_a_newline_is_torn_even_if_it_parses(tmp_path: Path) -> None:
+    path = write(tmp_path, "checkpoints", [*pair(3, 3), checkpoint("b/0", 2, received={A_TO_B: 3})])
+    path.write_bytes(path.read_bytes()[:-1])
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+    assert found(answer, "torn-tail").severity == "warning"
+    assert answer.exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst"])
+def test_compressed_files_say_the_same(tmp_path: Path, suffix: str) -> None:
+    data = b"".join(map(line, pair(2, 7)))
+    packs: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}
+    path = tmp_path / "checkpoints" / f"part{suffix}"
+    path.parent.mkdir()
+    path.write_bytes(packs[suffix](data))
+    assert chosen(ask(tmp_path)) == {"a/0": 1, "b/0": 0}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+def test_a_compressed_stream_that_is_cut_keeps_what_came_before(tmp_path: Path, suffix: str) -> None:
+    rows = [checkpoint("a/0", n, sent={A_TO_B: n * 7919 % 104729 + n * 104729}) for n in range(1, 3000)]
+    data = b"".join(map(line, rows))
+    packed = gzip.compress(data) if suffix.endswith("gz") else zstd(data)
+    path = tmp_path / "checkpoints" / f"part{suffix}"
+    path.parent.mkdir()
+    path.write_bytes(packed[: len(packed) // 2])
+    answer = ask(tmp_path)
+    assert found(answer, "torn-tail")
+    assert 500 < (chosen(answer)["a/0"] or 0) < 2999
+
+
+def test_a_corrupt_gzip_file_keeps_only_lines_with_a_checksum_of_their_own(tmp_path: Path) -> None:
+    plain = json.dumps(checkpoint("b/0", 9)).encode() + b"\n"
+    data = gzip.compress(plain + b"".join(map(line, pair(3, 3))), compresslevel=0)
+    path = tmp_path / "checkpoints" / "part.jsonl.gz"
+    path.parent.mkdir()
+    path.write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])  # the trailer's CRC
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+    assert found(answer, "corrupt-file")
+
+
+def test_equal_duplicates_count_once_and_unequal_ones_not_at_all(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(3, 3))
+    write(tmp_path, "checkpoints", pair(3, 3), "again.jsonl")
+    assert ask(tmp_path).exit_code == 0
+    write(tmp_path, "checkpoints", pair(3, 2), "other.jsonl")
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 0}
+    finding = found(answer, "conflicting-checkpoint")
+    assert (finding.severity, finding.subject) == ("error", "b/0=1")
+    assert len(finding.where) == 3
+
+
+def test_a_channel_that_is_not_mentioned_keeps_its_watermark(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", [*pair(3, 7), checkpoint("b/0", 2)])
+    assert chosen(ask(tmp_path)) == {"a/0": 1, "b/0": 0}
+
+
+def test_a_lost_record_never_makes_a_later_one_look_innocent(tmp_path: Path) -> None:
+    """b/0@2 received 7 and is damaged; b/0@3 does not mention the channel, and must not inherit 0 from b/0@1."""
+    good = [checkpoint("a/0", 1, sent={A_TO_B: 3}), checkpoint("b/0", 1), checkpoint("b/0", 3)]
+    write(tmp_path, "checkpoints", good)
+    (tmp_path / "checkpoints" / "bad.jsonl").write_bytes(b'{"operator":"b","checkpoint":2,"received":{"a/0->\n')
+    assert chosen(ask(tmp_path)) == {"a/0": 1, "b/0": 1}
+
+
+def test_incomplete_checkpoints_and_broken_chains_are_on_no_line(tmp_path: Path) -> None:
+    rows = [
+        checkpoint("a/0", 1, form="base"),
+        checkpoint("a/0", 2, form="delta", parent=1),
+        checkpoint("a/0", 4, form="delta", parent=3),
+        checkpoint("b/0", 1),
+        checkpoint("b/0", 2, status="incomplete"),
+    ]
+    write(tmp_path, "checkpoints", rows)
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 2, "b/0": 1}
+    assert found(answer, "broken-chain").subject == "a/0=4"
+
+
+def test_a_watermark_that_decreases_is_found_and_bounded(tmp_path: Path) -> None:
+    rows = [checkpoint("a/0", 1, sent={A_TO_B: 9}), checkpoint("a/0", 2, sent={A_TO_B: 3}), pair(0, 5)[1]]
+    write(tmp_path, "checkpoints", rows)
+    answer = ask(tmp_path)
+    assert found(answer, "watermark-decreases").severity == "error"
+    assert chosen(answer) == {"a/0": 2, "b/0": 0}
+
+
+def test_what_the_log_no_longer_holds_is_a_hole(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(8, 2))
+    write(tmp_path, "channels", messages(0, 1, 4, 5, 7, 8, 9))
+    answer = ask(tmp_path)
+    assert answer.exit_code == 3
+    holes = [f.message.split(" are gone")[0] for f in answer.findings if f.id == "retention-hole"]
+    assert holes == [f"{A_TO_B}: messages 2 to 3", f"{A_TO_B}: messages 6 to 6"]
+    (channel,) = answer.result.channels
+    assert (channel.replay_from, channel.replay_to, channel.messages, channel.bytes) == (2, 8, 3, 30)
+    assert (channel.retained, channel.resent_from, channel.resent_to) == (False, 8, 10)
+
+
+def test_the_manifest_may_say_what_is_retained(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(8, 2))
+    (tmp_path / "job.json").write_text(json.dumps({"channels": [{"channel": A_TO_B, "first_retained": 5}]}))
+    assert "messages 2 to 4 are gone" in found(ask(tmp_path), "retention-hole").message
+    (tmp_path / "job.json").write_text(json.dumps({"channels": [{"channel": A_TO_B, "first_retained": 1}]}))
+    assert ask(tmp_path).result.channels[0].retained is True
+
+
+def test_messages_logged_twice_are_said(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    write(tmp_path, "channels", messages(2, 3, 3))
+    answer = ask(tmp_path)
+    assert answer.result.channels[0].messages == 2
+    assert "more than once" in found(answer, "duplicate-messages").message
+
+
+def test_survivors_without_evidence_end_in_exit_5_with_a_bound(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(3, 3))
+    answer = ask(tmp_path, Question(failed=("a",)))
+    assert (answer.exit_code, answer.verdict) == (5, "indeterminate")
+    assert "b/0" in found(answer, "no-current-state").message
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+
+
+def test_nothing_but_the_initial_state_is_exit_4(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", [checkpoint("b/0", 1, received={A_TO_B: 2})])
+    answer = ask(tmp_path)
+    assert (answer.exit_code, answer.verdict) == (4, "unrecoverable")
+    assert chosen(answer) == {"a/0": 0, "b/0": 0}
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
+def test_split_sizes_do_not_show(tmp_path: Path, size: int) -> None:
+    write(tmp_path, "checkpoints", pair(8, 2))
+    path = write(tmp_path, "channels", messages(*range(30)))
+    path.write_bytes(path.read_bytes() + b"garbage\n" + line(messages(30)[0]))
+    assert ask(tmp_path, split_bytes=size) == ask(tmp_path)
+
+
+def test_a_parquet_column_of_the_wrong_type_is_damage(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(8, 2))
+    (tmp_path / "channels").mkdir()
+    pq.write_table(pa.table({"channel": [A_TO_B], "seq": ["2"]}), tmp_path / "channels" / "x.parquet")
+    answer = ask(tmp_path)
+    assert "column seq is string" in found(answer, "corrupt-file").message
+    assert found(answer, "retention-hole")
+
+
+def test_parquet_rows_that_are_no_records_are_placed_by_row(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    (tmp_path / "channels").mkdir()
+    table = pa.table({"channel": [A_TO_B, None, A_TO_B, A_TO_B], "seq": [2, 5, -1, 3]})
+    pq.write_table(table, tmp_path / "channels" / "x.parquet", row_group_size=2)
+    answer = ask(tmp_path)
+    assert [w.offset for w in found(answer, "bad-record").where] == [1, 2]
+    assert answer.result.channels[0].retained is True
+
+
+def test_hostile_numbers_and_names_are_held(tmp_path: Path) -> None:
+    huge = (1 << 63) - 2
+    rows = [*pair(huge, huge), checkpoint("c/0", 1, sent={"not a channel": 1})]
+    write(tmp_path, "checkpoints", rows)
+    (tmp_path / "job.json").write_text('{"operators": [{"name": "a", "parallelism": 99999999999}]}')
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1, "c/0": 0}
+    assert {"foreign-channel", "bad-manifest"} <= {f.id for f in answer.findings}
+
+
+def test_a_loop_that_receives_before_it_sends_is_a_log_error(tmp_path: Path) -> None:
+    loop = "a/0->a/0"
+    write(tmp_path, "checkpoints", [checkpoint("a/0", 1, sent={loop: 1}, received={loop: 2}), checkpoint("b/0", 1)])
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 0, "b/0": 1}
+    assert found(answer, "receive-without-send").subject == loop
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_number_without_a_successor_is_no_record(tmp_path: Path, form: str) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    last = (1 << 63) - 1
+    if form == "jsonl":
+        write(tmp_path, "channels", messages(2, 3, last))
+    else:
+        (tmp_path / "channels").mkdir()
+        table = pa.table({"channel": [A_TO_B] * 3, "seq": [2, 3, last]})
+        pq.write_table(table, tmp_path / "channels" / "x.parquet")
+    answer = ask(tmp_path)
+    assert "beyond 64 bits" in found(answer, "bad-record").message
+    assert answer.result.channels[0].messages == 2
+
+
+def test_more_watermarks_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "checkpoints", pair(4, 2))
+    monkeypatch.setattr("cklog.history.watermarks.MOST_WATERMARKS", 1)
+    with pytest.raises(CorruptInput, match="do not fit"):
+        ask(tmp_path)
+
+
+def test_a_file_cut_between_two_lines_is_seen_by_its_checksum_file(tmp_path: Path) -> None:
+    path = write(tmp_path, "checkpoints", pair(3, 3))
+    whole = path.read_bytes()
+    path.with_name(".part.jsonl.crc").write_bytes(encode(whole))
+    assert ask(tmp_path).findings == ()
+    path.write_bytes(whole.splitlines(keepends=True)[0] + json.dumps(checkpoint("b/0", 9)).encode() + b"\n")
+    answer = ask(tmp_path)
+    assert found(answer, "checksum-mismatch").severity == "error"
+    assert chosen(answer) == {"a/0": 1, "b/0": 0}
+
+
+def test_half_a_surrogate_pair_in_a_manifest_is_a_bad_manifest(tmp_path: Path) -> None:
+    write(tmp_path, "checkpoints", pair(1, 1))
+    (tmp_path / "job.json").write_text('{"operators": [{"name": "\\ud800"}]}')
+    assert "half a surrogate pair" in found(ask(tmp_path), "bad-manifest").message

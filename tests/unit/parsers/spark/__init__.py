@@ -1,0 +1,1 @@
+"""Spark: state stores and their files."""

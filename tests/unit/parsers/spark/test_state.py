@@ -1,0 +1,360 @@
+"""State stores of Spark: which files must be there, which count, and to which batch all can go back."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklog.chains.restorable import chains_of
+from cklog.inputs.batches import BatchPlan
+from cklog.parsers.codecs.hadoop_crc import encode
+from cklog.parsers.spark.parser import SparkCheckpoint
+from tests.builders.spark import Memory, said
+from tests.builders.spark_state import snapshot, stream
+
+CLASSES = "org.apache.spark.sql.execution.streaming.state."
+HDFS, ROCKS = CLASSES + "HDFSBackedStateStoreProvider", CLASSES + "RocksDBStateStoreProvider"
+DELTA = stream(b"\0\0\0\1k\0\0\0\1v" + b"\xff" * 4)
+
+
+def checkpoint(provider: str, commits: int, codec: str = "lz4", watermark: int = 0) -> dict[str, bytes]:
+    """Batches 0 to `commits` - 1, and one in flight."""
+    conf = {
+        "spark.sql.streaming.stateStore.providerClass": provider,
+        "spark.sql.streaming.stateStore.compression.codec": codec,
+        "spark.sql.shuffle.partitions": "2",
+    }
+    head = json.dumps({"batchWatermarkMs": watermark, "batchTimestampMs": 5, "conf": conf}).encode()
+    files = {"metadata": b'{"id":"q"}', "sources/0/0": b"v1\n0"}
+    files |= {f"offsets/{n}": b"v1\n" + head + b"\n%d" % n for n in range(commits + 1)}
+    return files | {f"commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in range(commits)}
+
+
+def operator(number: int = 0, stores: tuple[str, ...] = ("default",), partitions: int = 2) -> dict[str, bytes]:
+    rows = [{"storeName": name, "numColsPrefixKey": 0, "numPartitions": partitions} for name in stores]
+    value = {"operatorInfo": {"operatorId": number, "operatorName": "stateStoreSave"}, "stateStoreInfo": rows}
+    schema = {f"state/{number}/0/_metadata/schema": b"v3"}
+    return schema | {f"state/{number}/_metadata/metadata": b"v1\n" + json.dumps(value).encode()}
+
+
+def deltas(versions: range, snapshots: tuple[int, ...] = (), place: str = "state/0/{}") -> dict[str, bytes]:
+    """In partitions 0 and 1."""
+    files: dict[str, bytes] = {}
+    for partition in range(2):
+        folder = place.format(partition)
+        files |= {f"{folder}/{v}.delta": DELTA for v in versions}
+        files |= {f"{folder}/{v}.snapshot": DELTA for v in snapshots}
+    return files
+
+
+def memory(*parts: dict[str, bytes]) -> Memory:
+    return Memory("memory", (), {path: data for part in parts for path, data in part.items()})
+
+
+def hdfs(commits: int = 7) -> Memory:
+    """Snapshots 3 and 6 of `commits` versions."""
+    return memory(checkpoint(HDFS, commits), operator(), deltas(range(1, commits + 1), (3, 6)))
+
+
+def plan_without(root: Memory, *paths: str) -> BatchPlan:
+    root = root.copy()
+    for path in paths:
+        root.remove(path)
+    return root.plan()
+
+
+def by_definition(root: Memory, place: str, version: int) -> bool:
+    """The newest snapshot S <= V that is there, and every delta S+1 … V; version 0 is empty."""
+    bases = [v for v in range(1, version + 1) if f"{place}/{v}.snapshot" in root.files]
+    return any(all(f"{place}/{v}.delta" in root.files for v in range(base + 1, version + 1)) for base in [0, *bases])
+
+
+@given(st.sets(st.sampled_from(sorted(path for path in hdfs().files if path.startswith("state/0/"))), max_size=9))
+def test_the_line_is_by_definition_whatever_is_gone(gone: set[str]) -> None:
+    root = hdfs()
+    for path in gone:
+        root.remove(path)
+    can = [all(by_definition(root, f"state/0/{p}", b + 1) for p in (0, 1)) for b in range(7)]
+    plan = root.plan()
+    assert plan.committed == max((b for b in range(7) if can[b]), default=-1)
+    assert plan.fails == (not can[6])
+    assert plan.rolled_back == tuple(range(plan.committed + 1, 7)) * plan.fails
+
+
+@given(st.data())
+def test_pieces_agree_with_the_line(data: st.DataObject) -> None:
+    root = hdfs()
+    for path in data.draw(st.sets(st.sampled_from(sorted(p for p in root.files if p.startswith("state/0/0/"))))):
+        root.files[path] = data.draw(st.sampled_from([b"", DELTA[:-1], DELTA]))
+    plan = root.plan()
+    chains = chains_of(SparkCheckpoint(root).pieces()[0])
+    assert set(chains.common("run")) == {plan.committed + 1 if plan.committed >= 0 else None}
+
+
+def test_a_missing_delta_sends_the_query_back() -> None:
+    plan = plan_without(hdfs(), "state/0/1/7.delta")
+    assert (plan.committed, plan.planned, plan.fails, plan.rolled_back) == (5, None, True, (6,))
+    assert said(plan) == [("error", "missing-state-file", "state/0/1/7.delta")]
+    assert "Partition 1 of operator 0 (stateStoreSave) cannot load version 7" in plan.findings[0].message
+    assert plan.remove == ("commits/6", "offsets/6", "offsets/7", "state/0/0/7.delta")
+
+
+def test_a_partition_that_is_gone_altogether_is_missed() -> None:
+    gone = [path for path in hdfs().files if path.startswith("state/0/1/")]
+    plan = plan_without(hdfs(), *gone)
+    assert (plan.committed, plan.fails) == (-1, True)
+    assert said(plan) == [("error", "missing-state-file", "state/0/1/7.delta")]
+    without = plan_without(hdfs(), *gone, "state/0/_metadata/metadata")
+    assert ("info", "missing-state-file", "state/0/_metadata") in said(without)
+    three = memory(hdfs().files, operator(partitions=3))
+    assert said(three.plan()) == [("error", "missing-state-file", "state/0/2/7.delta")]
+
+
+def test_an_operator_that_is_gone_altogether_leaves_a_hole() -> None:
+    root = memory(checkpoint(HDFS, 7), operator(1), deltas(range(1, 8), place="state/1/{}"))
+    plan = root.plan()
+    assert plan.fails
+    assert ("error", "missing-state-file", "state/0/0/7.delta") in said(plan)
+
+
+def test_all_stores_of_a_join_count() -> None:
+    names = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
+    stores = [deltas(range(1, 8), place=f"state/0/{{}}/{name}") for name in names]
+    root = memory(checkpoint(HDFS, 7), operator(stores=names), *stores)
+    plan = root.plan()
+    assert (plan.committed, plan.fails, len(plan.stores)) == (6, False, 4)
+    assert said(plan) == []
+    lost = plan_without(root, f"state/0/0/{names[3]}/5.delta")
+    assert (lost.committed, lost.rolled_back) == (3, (4, 5, 6))
+
+
+def test_damage_is_told_from_absence_and_a_snapshot_can_be_done_without() -> None:
+    for damaged in (b"", DELTA[:30], DELTA[:-5], DELTA[:-22] + b"\x01" + DELTA[-21:]):
+        root = hdfs()
+        root.files["state/0/0/7.delta"] = damaged
+        assert (root.plan().committed, said(root.plan())) == (5, [("error", "corrupt-file", "state/0/0/7.delta")])
+        root = hdfs()
+        root.files["state/0/0/6.snapshot"] = damaged
+        plan = root.plan()
+        assert (plan.committed, plan.fails) == (6, False)
+        assert said(plan) == [("warning", "corrupt-file", "state/0/0/6.snapshot")]
+
+
+def test_a_checksum_file_proves_and_refutes() -> None:
+    root = hdfs()
+    root.files["state/0/0/.7.delta.crc"] = encode(DELTA)
+    assert said(root.plan()) == []
+    root.files["state/0/0/.7.delta.crc"] = encode(DELTA + b"!")
+    assert said(root.plan()) == [("error", "checksum-mismatch", "state/0/0/7.delta")]
+    root.files["state/0/0/.7.delta.crc"] = b"?"  # Hadoop passes over it
+    assert said(root.plan()) == []
+
+
+def test_files_that_no_restart_reads_are_not_read() -> None:
+    root = hdfs()
+    for path in ("state/0/0/1.delta", "state/0/0/3.snapshot", "state/0/1/6.delta"):
+        root.files[path] = b"damaged"
+    assert said(root.plan()) == []
+    findings = SparkCheckpoint(root).pieces()[1]
+    assert [(f.severity, f.subject) for f in findings] == [
+        ("warning", path) for path in ("state/0/0/1.delta", "state/0/0/3.snapshot", "state/0/1/6.delta")
+    ]
+
+
+def test_state_of_the_batch_in_flight_does_not_count() -> None:
+    root = memory(hdfs().files, deltas(range(8, 9)))
+    root.files["state/0/0/8.delta"] = b"half written"
+    assert said(root.plan()) == []
+    assert root.plan().committed == 6
+    assert max(SparkCheckpoint(root).pieces()[0]["version"].to_pylist()) == 7
+
+
+def test_what_cannot_be_judged_is_said_to_be_unjudged() -> None:
+    own = memory(checkpoint("com.example.OwnProvider", 7), operator(), {"state/0/0/7.own": b"state"})
+    plan = own.plan()
+    assert (plan.committed, plan.fails) == (6, False)
+    assert "com.example.OwnProvider" in plan.unjudged
+    assert said(plan) == [("warning", "unjudged-state", "state")]
+    other = memory(checkpoint(HDFS, 7, codec="snappy"), operator(), deltas(range(1, 8), (6,)))
+    for path in other.files:
+        if path.startswith(("state/0/0/", "state/0/1/")):
+            other.files[path] = b"\x82SNAPPY\0..."
+    assert said(other.plan()) == [("warning", "unjudged-state", "state/0/0/6.snapshot")]
+    assert other.plan().committed == 6
+
+
+def test_zstd_streams_are_read_to_their_end() -> None:
+    root = memory(checkpoint(HDFS, 7, codec="zstd"), operator(), deltas(range(1, 8)))
+    packed = pa.Codec("zstd").compress(b"\0\0\0\1k\0\0\0\1v" + b"\xff" * 4, asbytes=True)
+    for path in root.files:
+        if path.endswith(".delta"):
+            root.files[path] = packed
+    assert said(root.plan()) == []
+    root.files["state/0/1/7.delta"] = packed[:-3]
+    assert root.plan().committed == 5
+
+
+def test_without_a_state_folder_the_answer_says_so() -> None:
+    plan = memory(checkpoint(HDFS, 7)).plan()
+    assert any("There is no state folder" in note for note in plan.notes)
+    watermarked = memory(checkpoint(HDFS, 7, watermark=9)).plan()
+    assert said(watermarked) == [("warning", "missing-state-file", "state")]
+
+
+def changelog(version: int, lineage: list[tuple[int, str]]) -> bytes:
+    text = json.dumps([{"version": v, "checkpointUniqueId": id} for v, id in lineage]).encode()
+    head = b"\0\2v%d" % version + len(text).to_bytes(2, "big") + text
+    return stream(head + (b"\0" if version in (2, 4) else b"\xff" * 4))
+
+
+def by_ids(commits: int = 4) -> Memory:
+    """State checkpoint format 2, one partition, changelogs only; version V has the id "iV"."""
+    files = checkpoint(ROCKS, commits)
+    for n in range(commits):
+        ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[f"i{n + 1}"]]}}
+        files[f"commits/{n}"] = b"v2\n" + json.dumps(ids).encode()
+        lineage = [(v, f"i{v}") for v in range(1, n + 1)]
+        files[f"state/0/0/{n + 1}_i{n + 1}.changelog"] = changelog(3, lineage)
+    return memory(files, operator(partitions=1))
+
+
+def test_the_id_in_the_commit_says_which_file_counts() -> None:
+    root = by_ids()
+    assert said(root.plan()) == []
+    root.files["state/0/0/4_other.changelog"] = root.files.pop("state/0/0/4_i4.changelog")
+    plan = root.plan()
+    assert (plan.committed, said(plan)) == (2, [("error", "missing-state-file", "state/0/0/4_i4.changelog")])
+    root = by_ids()
+    root.files["state/0/0/3_other.changelog"] = b"left over"
+    assert said(root.plan()) == []
+
+
+def test_where_a_commit_is_gone_the_lineage_says_which_file_counts() -> None:
+    root = by_ids()
+    del root.files["commits/1"]
+    root.files["state/0/0/2_other.changelog"] = b"left over"
+    assert said(root.plan()) == [("warning", "batch-gap", "commits/1")]
+    root.files["state/0/0/3_i3.changelog"] = changelog(3, [(1, "i1"), (2, "else")])
+    assert root.plan().committed == 0
+
+
+def test_a_lineage_on_another_state_breaks_the_chain() -> None:
+    root = by_ids()
+    root.files["state/0/0/4_i4.changelog"] = changelog(3, [(1, "i1"), (2, "i2"), (3, "x")])
+    plan = root.plan()
+    assert (plan.committed, said(plan)) == (2, [("error", "missing-state-file", "state/0/0/4_i4.changelog")])
+
+
+def test_a_changelog_of_a_later_release_is_not_judged() -> None:
+    root = by_ids()
+    root.files["state/0/0/4_i4.changelog"] = changelog(9, [])
+    plan = root.plan()
+    assert (plan.committed, plan.fails, bool(plan.unjudged)) == (2, False, True)
+    assert ("error", "unknown-version", "state/0/0/4_i4.changelog") in said(plan)
+
+
+def rocks() -> Memory:
+    """Zips 2 and 4 and changelogs 1 to 5; both zips need the first SST."""
+    files = operator(partitions=1) | {f"state/0/0/{v}.changelog": DELTA for v in range(1, 6)}
+    files |= {"state/0/0/SSTs/a.sst": b"aa", "state/0/0/SSTs/b.sst": b"bbb"}
+    files |= {"state/0/0/2.zip": snapshot(("a.sst", 2)), "state/0/0/4.zip": snapshot(("a.sst", 2), ("b.sst", 3))}
+    return memory(checkpoint(ROCKS, 5), files)
+
+
+@pytest.mark.parametrize(
+    ("gone", "committed", "findings"),
+    [
+        (["5.changelog"], 3, [("error", "missing-state-file", "5.changelog")]),
+        (["4.zip"], 4, []),
+        (["SSTs/b.sst"], 4, [("warning", "missing-state-file", "4.zip")]),
+        (["SSTs/a.sst"], 4, [("warning", "missing-state-file", "2.zip"), ("warning", "missing-state-file", "4.zip")]),
+        (["1.changelog"], 4, []),
+        (["4.zip", "3.changelog"], 1, [("error", "missing-state-file", "3.changelog")]),
+    ],
+)
+def test_a_zip_needs_its_files_and_can_be_done_without(
+    gone: list[str], committed: int, findings: list[tuple[str, str, str]]
+) -> None:
+    plan = plan_without(rocks(), *(f"state/0/0/{path}" for path in gone))
+    assert plan.committed == committed
+    assert said(plan) == [(severity, id, f"state/0/0/{path}") for severity, id, path in findings]
+
+
+def test_the_bytes_to_read_are_those_of_the_zip_and_its_files() -> None:
+    table = SparkCheckpoint(rocks()).pieces()[0]
+    sizes = dict(zip(table["path"].to_pylist(), table["bytes"].to_pylist(), strict=True))
+    zip_size = len(rocks().files["state/0/0/4.zip"])
+    assert sizes["state/0/0/4.zip"] == zip_size + 5
+
+
+def with_families(version: int) -> Memory:
+    """A store with column families: changelogs 1 to 3 of `version`, a zip at 1."""
+    files = {f"state/0/0/{v}.changelog": stream(b"\0\2v%d" % version + b"\0") for v in range(1, 4)}
+    return memory(checkpoint(ROCKS, 3), operator(partitions=1), files, {"state/0/0/1.zip": snapshot()})
+
+
+def test_column_families_need_the_first_zip() -> None:
+    """Restarted for real: without any zip a query with transformWithState cannot load its state."""
+    assert said(with_families(2).plan()) == []
+    plan = plan_without(with_families(2), "state/0/0/1.zip")
+    assert (plan.committed, said(plan)) == (-1, [("error", "missing-state-file", "state/0/0/1.changelog")])
+    damaged = with_families(2)
+    damaged.files["state/0/0/1.zip"] = b"PK"
+    assert damaged.plan().committed == -1
+
+
+def test_ids_need_a_snapshot_where_the_lineage_begins_at_one() -> None:
+    """Restarted for real: with all zips deleted the restart fails, with all of them damaged it goes on."""
+    root = by_ids(6)
+    root.files["state/0/0/6_i6.changelog"] = changelog(3, [(4, "i4"), (5, "i5")])
+    root.files["state/0/0/5_i5.changelog"] = changelog(3, [(4, "i4")])
+    plan = root.plan()
+    assert (plan.committed, said(plan)) == (3, [("error", "missing-state-file", "state/0/0/6_i6.changelog")])
+    root.files["state/0/0/4_i4.zip"] = b"damaged"
+    plan = root.plan()
+    assert (plan.committed, said(plan)) == (5, [("warning", "corrupt-file", "state/0/0/4_i4.zip")])
+    root.files["state/0/0/4_i4.zip"] = snapshot()
+    assert said(root.plan()) == []
+
+
+def test_operator_metadata_of_transform_with_state_is_needed() -> None:
+    """Restarted for real: without it the restart fails; without a schema it goes on."""
+    root = memory(with_families(2).files, {"state/0/_stateSchema/default/0_x": b"v3"})
+    del root.files["state/0/_metadata/metadata"]
+    plan = root.plan()
+    assert (plan.fails, said(plan)) == (True, [("error", "missing-state-file", "state/0/_metadata")])
+
+
+def test_a_source_that_is_read_twice_has_one_log() -> None:
+    """Restarted for real: a file stream that is joined with itself."""
+    root = hdfs()
+    for n in range(8):
+        end = b'{"logOffset":%d}' % n
+        lines = root.files[f"offsets/{n}"].split(b"\n")
+        root.files[f"offsets/{n}"] = b"\n".join([*lines[:2], end, end])
+        root.files[f"sources/0/{n}"] = b'v1\n{"path":"file:///in/%d","timestamp":1,"batchId":%d}' % (n, n)
+    plan = root.plan()
+    assert not plan.fails
+    assert ("warning", "missing-source-log", "sources/1") in said(plan)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "state/0/0/x.delta",
+        "state/0/999999999999999999/1.delta",
+        "state/0/0/999999999999999999.delta",
+        "state/0/0/00.delta",
+        "state/0/0/a/b/1.delta",
+        "state/0/-1/1.delta",
+        "state/0/0/\u0663.delta",
+        "state/0",
+    ],
+)
+def test_names_that_no_spark_writes_are_left_out_or_missed(path: str) -> None:
+    plan = memory(hdfs().files, {path: DELTA}).plan()
+    assert plan.committed == (0 if "/999999999999999999/" in path else 6)  # a partition that has version 1 alone

@@ -1,0 +1,1 @@
+"""Policies of check records, on logs that a person can follow."""

@@ -1,0 +1,1 @@
+"""Output queues: the eventual checkpoint, and extent over time."""

@@ -1,0 +1,1 @@
+"""Policies of retention: a number, a time, pins."""

@@ -1,0 +1,1 @@
+"""Rounds: coordinated, by tokens, and after a burst of failures."""

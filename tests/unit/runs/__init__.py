@@ -1,0 +1,1 @@
+"""The kinds of run, a folder each: what every question answers there."""

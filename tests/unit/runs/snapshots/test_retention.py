@@ -1,0 +1,204 @@
+"""What may be deleted, and above all what may not: every rule, parts of a root, and what the plans look like."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.builders import flink as fb
+from tests.builders.flink_folders import (
+    HEIR,
+    OLD,
+    ORIGIN,
+    THIRD,
+    Snapshot,
+    asked,
+    checkpoint,
+    fates,
+    file,
+    ids,
+    job,
+    metadata,
+    restored,
+    savepoint,
+    torn,
+    uri,
+)
+from tests.program import cklog
+
+SAVEPOINT = f"savepoint-{OLD[:6]}-0123456789ab"
+
+
+def rules(path: Path, *more: str, root: Path | None = None) -> dict[str, tuple[str, str]]:
+    return fates(asked("retention", path, *more, root=root or path))
+
+
+def obsolete(found: dict[str, tuple[str, str]]) -> set[str]:
+    return {path for path, (fate, _) in found.items() if fate == "OBSOLETE"}
+
+
+def test_every_file_of_a_running_job_stays_but_what_no_checkpoint_can_come_to_need(tmp_path: Path) -> None:
+    job(tmp_path)
+    torn(tmp_path, OLD, 4, {"late": 3})
+    torn(tmp_path, OLD, 8, {"early": 3})
+    for path in (f"{OLD}/shared/new", f"{OLD}/taskowned/t", f"{OLD}/dstl/d", f"{OLD}/chk-6/left", "README"):
+        file(tmp_path / path, 4)
+    found = rules(tmp_path)
+    assert found.pop(f"{OLD}/chk-4/late") == found.pop(f"{OLD}/chk-6/left") == ("OBSOLETE", "orphan")
+    assert found.pop(f"{OLD}/chk-8/early") == found.pop(f"{OLD}/shared/new") == ("KEEP", "unfinished")
+    assert found.pop(f"{OLD}/taskowned/t") == found.pop(f"{OLD}/dstl/d") == ("KEEP", "task-owned")
+    assert set(found.values()) == {("VALID", "restorable")}
+    assert "README" not in found
+    assert obsolete(rules(tmp_path, "--jobs-stopped")) == {
+        *(f"{OLD}/chk-4/late", f"{OLD}/chk-6/left", f"{OLD}/chk-8/early"),
+        *(f"{OLD}/shared/new", f"{OLD}/taskowned/t", f"{OLD}/dstl/d"),
+    }
+
+
+def test_what_only_broken_snapshots_name(tmp_path: Path) -> None:
+    job(tmp_path)
+    (tmp_path / OLD / "shared" / "s4").unlink()
+    merged = fb.segment(uri(OLD, "taskowned", "m"), 0, 3, 0)
+    (tmp_path / OLD / "chk-5" / "_metadata").write_bytes(
+        metadata(Snapshot({f"{OLD}/shared/s{n}": 100 + n for n in (3, 4, 5)}, {"p5": 15}, (merged,)), 5)
+    )
+    for path in ("shared/s3", "taskowned/m"):
+        file(tmp_path / OLD / path, 103)
+    running, stopped = rules(tmp_path), rules(tmp_path, "--jobs-stopped")
+    own = {f"{OLD}/chk-5/p5", f"{OLD}/chk-5/_metadata"}
+    assert obsolete(running) == own
+    assert running[f"{OLD}/shared/s3"] == ("KEEP", "unfinished")
+    assert running[f"{OLD}/taskowned/m"] == ("KEEP", "task-owned")
+    assert obsolete(stopped) == {*own, f"{OLD}/shared/s3", f"{OLD}/taskowned/m"}
+    assert stopped[f"{OLD}/shared/s5"] == ("VALID", "restorable")
+
+
+def test_the_last_of_a_job_stays_however_broken(tmp_path: Path) -> None:
+    job(tmp_path)
+    job(tmp_path, THIRD, (3,))
+    for number in (5, 6, 7):
+        (tmp_path / OLD / f"chk-{number}" / f"p{number}").unlink()
+    found = rules(tmp_path, "--jobs-stopped")
+    assert {rule for path, rule in found.items() if path.startswith(OLD)} == {("KEEP", "last")}
+
+
+def test_an_heir_without_anything_of_its_own_stays_an_heir(tmp_path: Path) -> None:
+    """It restarts from the old job; that is known from its broken checkpoint alone, which therefore stays."""
+    job(tmp_path)
+    checkpoint(tmp_path, HEIR, 12, Snapshot({f"{OLD}/shared/s7": 107}, {"q": 1}))
+    (tmp_path / HEIR / "chk-12" / "q").unlink()
+    assert restored(asked("recovery-line", tmp_path, root=tmp_path)) == {HEIR: uri(OLD, "chk-7")}
+    assert not obsolete(rules(tmp_path, "--jobs-stopped"))
+
+
+def test_what_mends_a_checkpoint_stays(tmp_path: Path) -> None:
+    """Files of a savepoint that a checkpoint names as its own, though the savepoint itself is broken."""
+    job(tmp_path)
+    folder = savepoint(tmp_path, SAVEPOINT, 8, Snapshot(own={"a": 4, "b": 5}, savepoint=True))
+    checkpoint(tmp_path, OLD, 9, Snapshot(own={"a": 4, "c": 6}))
+    (tmp_path / OLD / "chk-9" / "a").unlink()
+    (folder / "b").unlink()
+    answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
+    found = fates(answer)
+    assert found[f"{SAVEPOINT}/a"] == found[f"{OLD}/chk-9/c"] == ("KEEP", "repairable")
+    assert found[f"{SAVEPOINT}/_metadata"] == ("KEEP", "last")
+    folders = {row["folder"]: row["needed_by"] for row in answer["result"]["folders"]}
+    assert folders == {OLD: [], SAVEPOINT: [f"{OLD}/chk-9"]}
+
+
+def test_a_file_that_was_not_looked_at_may_be_one_that_is_here(tmp_path: Path) -> None:
+    """The heir's path tells no job, and nobody gave a map: the file of that name and size is not let go."""
+    job(tmp_path, numbers=(7,))
+    file(tmp_path / OLD / "shared" / "stray", 33)
+    file(tmp_path / OLD / "shared" / "other", 33)
+    checkpoint(tmp_path, HEIR, 12, Snapshot(other=(fb.absolute("s3://entropy/4f/stray", 33),)))
+    found = rules(tmp_path, "--jobs-stopped")
+    assert found[f"{OLD}/shared/stray"] == ("VALID", "unchecked")
+    assert obsolete(found) == {f"{OLD}/shared/other"}
+
+
+@pytest.mark.parametrize("bad", [b"", b"\x49\x60\x67\x2d\0\0\0\x63", b"not flink's"])
+def test_a_snapshot_that_cannot_be_read_may_name_anything(tmp_path: Path, bad: bytes) -> None:
+    job(tmp_path)
+    job(tmp_path, HEIR, (3,))
+    torn(tmp_path, OLD, 4, {"late": 3})
+    file(tmp_path / OLD / "shared" / "new", 3)
+    (tmp_path / OLD / "chk-5" / "p5").unlink()
+    assert obsolete(rules(tmp_path, "--jobs-stopped"))
+    (tmp_path / HEIR / "chk-3" / "_metadata").write_bytes(bad)
+    found = rules(tmp_path, "--jobs-stopped")
+    assert not obsolete(found)
+    assert found[f"{OLD}/shared/new"] == ("KEEP", "unreadable")
+
+
+def test_a_job_alone_says_nothing_of_what_others_need(tmp_path: Path) -> None:
+    """What the root's plan keeps for another job, the job's own folder must not let go."""
+    job(tmp_path)
+    torn(tmp_path, OLD, 4, {"late": 3})
+    file(tmp_path / OLD / "shared" / "claimed", 9)
+    checkpoint(tmp_path, HEIR, 12, Snapshot({f"{OLD}/shared/claimed": 9}))
+    assert rules(tmp_path, "--jobs-stopped")[f"{OLD}/shared/claimed"] == ("VALID", "restorable")
+    found = rules(tmp_path / OLD, "--jobs-stopped", root=tmp_path)
+    assert found["shared/claimed"] == ("KEEP", "other-jobs")
+    assert obsolete(found) == {"chk-4/late"}
+    assert asked("retention", tmp_path / OLD / "chk-7")["exit"] == 2
+
+
+def test_a_savepoint_alone_lets_nothing_go(tmp_path: Path) -> None:
+    folder = savepoint(tmp_path, SAVEPOINT, 8, Snapshot(own={"a": 4}, savepoint=True))
+    file(folder / "b", 4)
+    assert rules(folder, "--jobs-stopped") == {
+        "_metadata": ("VALID", "restorable"),
+        "a": ("VALID", "restorable"),
+        "b": ("KEEP", "other-jobs"),
+    }
+
+
+def test_of_two_copies_of_a_job_nobody_knows_which_is_named(tmp_path: Path) -> None:
+    job(tmp_path / "a", numbers=(7,))
+    file(tmp_path / "a" / OLD / "shared" / "claimed", 9)
+    file(tmp_path / "b" / OLD / "shared" / "claimed", 9)
+    checkpoint(tmp_path, HEIR, 12, Snapshot(other=(fb.absolute(uri(OLD, "shared", "claimed"), 9),)))
+    found = fates(asked("retention", tmp_path, "--jobs-stopped"))
+    assert {found[f"{copy}/{OLD}/shared/claimed"][0] for copy in "ab"} == {"VALID", "KEEP"}
+
+
+def test_needed_by_another_job(tmp_path: Path) -> None:
+    job(tmp_path)
+    checkpoint(tmp_path, HEIR, 12, Snapshot({f"{OLD}/shared/s7": 107}, {"q": 1}))
+    answer = asked("retention", tmp_path, root=tmp_path)
+    folders = {row["folder"]: row["needed_by"] for row in answer["result"]["folders"]}
+    assert folders == {OLD: [f"{HEIR}/chk-12"], HEIR: []}
+    assert "needed-by-other-job" in ids(answer)
+    (tmp_path / HEIR / "chk-12" / "q").unlink()  # nothing is needed for a checkpoint that is lost
+    checkpoint(tmp_path, HEIR, 13)
+    answer = asked("retention", tmp_path, root=tmp_path)
+    assert "needed-by-other-job" not in ids(answer)
+
+
+def test_totals_and_the_plans_for_people(tmp_path: Path) -> None:
+    job(tmp_path)
+    awkward = ["it's", "a b", "$(id)", "-rf", ";x"]
+    torn(tmp_path, OLD, 4, dict.fromkeys(awkward, 3))
+    answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
+    assert answer["result"]["totals"]["OBSOLETE"] == {"files": 5, "bytes": 15}
+    assert sum(total["files"] for total in answer["result"]["totals"].values()) == len(answer["result"]["rows"])
+    maps = ("--map", f"{ORIGIN}={tmp_path}")
+    paths = cklog("retention", tmp_path, *maps, "--jobs-stopped", "--format", "paths").out
+    assert paths.splitlines() == sorted(f"{OLD}/chk-4/{name}" for name in awkward)
+    script = cklog("retention", tmp_path, *maps, "--jobs-stopped", "--format", "script").out
+    lines = [shlex.split(line, comments=True) for line in script.splitlines() if line.startswith("rm")]
+    assert [line[2] for line in lines] == [f"./{path}" for path in paths.splitlines()]
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
+    assert not list((tmp_path / OLD / "chk-4").iterdir())
+    assert "All of" in cklog("retention", tmp_path, *maps, "--jobs-stopped").out
+
+
+def test_names_that_no_list_of_paths_can_hold_are_not_listed(tmp_path: Path) -> None:
+    job(tmp_path)
+    torn(tmp_path, OLD, 4, {"late\nimportant": 3, "tab\t": 1, "late": 3})
+    paths = cklog("retention", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--format", "paths").out
+    assert paths == f"{OLD}/chk-4/late\n"

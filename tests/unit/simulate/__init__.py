@@ -1,0 +1,1 @@
+"""The simulators, and the run folders that they write."""

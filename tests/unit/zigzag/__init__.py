@@ -1,0 +1,1 @@
+"""Intervals of checkpoints, and the search they are made with."""
