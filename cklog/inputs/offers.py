@@ -60,8 +60,9 @@ class ParserClass(Protocol):
 class OffersRecords(Parser, Protocol):
     """Kind `records`: tables of `cklog.model.schemas.TABLES`, scanned; nothing is read before it is asked for."""
 
-    manifest: Mapping[str, Any]
-    """What `job.json` says, or what the format says instead of it; {} for nothing."""
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What `job.json` says, or what the format says instead of it; {} for nothing."""
 
     def has(self, table: str) -> bool:
         """Whether there is any file of a table, readable or not."""

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import crc32c
 
+from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
+from cklog.engine.reading import Reading
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.parsers.kafka.parser import Kafka
 from cklog.runs.partitions.line import PartitionLog
 from cklog.storage import Root
+from tests.builders.concluded import Concluded
 from tests.builders.kafka import ABORT, COMMIT, TRANSACTIONAL, Row, batch, marker
 
 
@@ -161,13 +164,13 @@ def snapshot(*producers: tuple[int, int, int, int, int, int]) -> bytes:
     return struct.pack(">hI", 1, crc32c.crc32c(body)) + body
 
 
-def logs_of(folder: Path, split_bytes: int = 1 << 20, engine: object = None) -> PartitionLogs:
+def logs_of(folder: Path, split_bytes: int = 1 << 20, engine: Engine | None = None) -> PartitionLogs:
     chosen = engine or LocalEngine()
-    return PartitionLogs(Kafka(Root(str(folder))), lambda _: chosen, split_bytes)  # type: ignore[arg-type, return-value]
+    return PartitionLogs(Kafka(Root(str(folder))), Reading(lambda _: chosen, split_bytes))
 
 
-def log_of(folder: Path, strict: bool = False) -> PartitionLog:
-    return PartitionLog(Kafka(Root(str(folder))), lambda _: LocalEngine(), 1 << 20, strict)
+def log_of(folder: Path, strict: bool = False) -> Concluded:
+    return Concluded(PartitionLog(logs_of(folder)), strict)
 
 
 def job_logs(folder: Path) -> Path:

@@ -88,8 +88,8 @@ def export(folder: Path, operator: str, pairs: Mapping[str, bytes]) -> Path:
 
 
 def pieces(folder: Path) -> tuple[pa.Table, tuple[Finding, ...]]:
-    table, findings, _ = PatentStore(Root(str(folder))).pieces()
-    return table, findings
+    read = PatentStore(Root(str(folder))).pieces()
+    return read.table, read.findings
 
 
 def chains(folder: Path) -> Chains:

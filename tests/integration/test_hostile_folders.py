@@ -30,30 +30,30 @@ Answer = dict[str, Any]
 Measured = dict[tuple[str, ...], int]
 
 
-def told(answer: Answer[Any]) -> set[tuple[str, str]]:
+def told(answer: Answer) -> set[tuple[str, str]]:
     return {(f["id"], f["subject"]) for f in answer["findings"]}
 
 
 # --- one sample at a time, damaged at random
 
 
-def of_brokers(answer: Answer[Any]) -> Measured:
+def of_brokers(answer: Answer) -> Measured:
     """Where logs will end and groups go on; behind a log's new start anything goes: the log says so itself."""
     rows = answer["result"]["details"]
     found = {("log", r["partition"]): r["restart_end"] for r in rows["partitions"]}
     return found | {("group", r["group"], r["partition"]): r["resume"] for r in rows["groups"]}
 
 
-def starts(answer: Answer[Any]) -> dict[str, int]:
+def starts(answer: Answer) -> dict[str, int]:
     rows = answer["result"].get("details", {}).get("partitions", [])
     return {row["partition"]: row["log_start"] for row in rows}
 
 
-def of_lines(answer: Answer[Any]) -> Measured:
+def of_lines(answer: Answer) -> Measured:
     return {(e["operator"], str(e["subtask"])): e["checkpoint"] or 0 for e in answer["result"]["line"]}
 
 
-def of_stores(answer: Answer[Any]) -> Measured:
+def of_stores(answer: Answer) -> Measured:
     """The less a store restores the more it is believed."""
     rows = answer["result"]["details"]["stores"]
     return {(r["task"], r["store"] or "", r["changelog"]): -r["records"] for r in rows if r["records"] is not None}
@@ -66,7 +66,7 @@ class Kind:
     sample: str
     path: str
     kafka: str
-    measured: Callable[[Answer[Any]], Measured]
+    measured: Callable[[Answer], Measured]
     unseen: frozenset[str] = frozenset()
 
     def ask(self, command: str, folder: Path, *more: str) -> list[str | Path]:
@@ -135,7 +135,7 @@ def injure(name: str, seeds: range, tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
-def hold(kind: Kind, whole: Answer[Any], found: Answer[Any], what: tuple[int, str]) -> None:
+def hold(kind: Kind, whole: Answer, found: Answer, what: tuple[int, str]) -> None:
     """Nothing is newer unless a new finding tells why, or a log begins later."""
     best = kind.measured(whole)
     newer = {key for key, value in kind.measured(found).items() if value > best.get(key, value)}
@@ -175,7 +175,7 @@ def test_strict_refuses_a_cut_file(name: str, tmp_path: Path) -> None:
 # --- base offsets, which no checksum covers
 
 
-def one_log(folder: Path, base: int, which: int) -> Answer[Any]:
+def one_log(folder: Path, base: int, which: int) -> Answer:
     """The answer about a log of three batches of two records, of which one has another base offset."""
     log = TopicLog()
     for _ in range(3):

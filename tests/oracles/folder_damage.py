@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 from cklog.errors import CklogError
 from cklog.model.question import Question
@@ -15,12 +16,12 @@ from tests.conftest import SAMPLES
 DOCUMENTED = {0, 2, 3, 4, 5, 65, 66}
 
 
-def ask(folder: Path) -> Answer:
+def ask(folder: Path) -> Answer[Any]:
     with open_run(str(folder)) as run:
         return run.recovery_line(Question(explain=True))
 
 
-def checkpoints(answer: Answer) -> dict[str, int]:
+def checkpoints(answer: Answer[Any]) -> dict[str, int]:
     return {f"{e.operator}/{e.subtask}": e.checkpoint or 0 for e in answer.result.line}
 
 
@@ -49,7 +50,7 @@ def injure(sample: str, tmp_path: Path, seed: int, rounds: int) -> None:
                 shutil.rmtree(copy)
 
 
-def hold(whole: Answer, copy: Path, what: str, silent_allowed: bool) -> None:
+def hold(whole: Answer[Any], copy: Path, what: str, silent_allowed: bool) -> None:
     try:
         found = ask(copy)
     except CklogError as error:

@@ -10,14 +10,14 @@ from cklog.errors import CklogError
 from cklog.graphs.exports import exports
 from cklog.graphs.selection import GraphQuestion
 from cklog.graphs.z_cycles import ZCycleQuestion
-from cklog.model import Answer
-from cklog.model.question import Question
+from cklog.model.question import InspectQuestion, Question
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from cklog.run import Run, open_run
 from tests.oracles.folder_damage import DOCUMENTED
 
 AB, BA = "a/0->b/0", "b/0->a/0"
-Ask = Callable[[Run], Answer]
+Ask = Callable[[Run], Answer[Any]]
 
 
 def asked(name: str = "b/0", number: int = 1) -> Iterator[tuple[str, Ask]]:
@@ -30,7 +30,7 @@ def asked(name: str = "b/0", number: int = 1) -> Iterator[tuple[str, Ask]]:
     yield "witness", lambda run: run.z_cycles(Question(), ZCycleQuestion(only=(name, number)))
     yield "audit-cic", lambda run: run.audit_cic(Question(), 10)
     yield "failed-at", lambda run: run.failures_over_time(Question(), None)
-    yield "metrics", lambda run: run.inspect(metrics=True)
+    yield "metrics", lambda run: run.inspect(InspectQuestion(metrics=True))
     yield "graph", lambda run: run.graph(Question(), GraphQuestion("checkpoint"))
     yield "graph --kind rollback", lambda run: run.graph(Question(), GraphQuestion("rollback"))
     yield "graph --around", lambda run: run.graph(Question(), GraphQuestion("checkpoint", around=(name, number)))
@@ -40,7 +40,7 @@ def asked(name: str = "b/0", number: int = 1) -> Iterator[tuple[str, Ask]]:
 EVERY_FORM = ("table", "md", "csv", "json", *exports())
 
 
-def ended(folder: Path, ask: Ask, forms: tuple[str, ...] = ("json",)) -> tuple[int, Answer | None]:
+def ended(folder: Path, ask: Ask, forms: tuple[str, ...] = ("json",)) -> tuple[int, Answer[Any] | None]:
     """The exit code, and the answer if there is one, after it was shown in all these ways."""
     try:
         with open_run(str(folder)) as run:

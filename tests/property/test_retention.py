@@ -15,9 +15,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.inputs.pieces import PIECES
+from cklog.inputs.offers import KindName
+from cklog.inputs.pieces import PIECES, PiecesRead, Together
 from cklog.model.question import Question
-from cklog.model.verdict import Answer
 from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
@@ -93,7 +93,7 @@ def line_of(case: Case, records: Records, failed: frozenset[str]) -> tuple[Any, 
     alive = sorted(set(case.execution.subtasks) - failed)
     current = [r for r in oracle.checkpoint_records(case.execution, alive) if r.get("kind") == "volatile"]
     with on_disk(case.execution, [*records, *current]) as folder:
-        answer: Answer = open_run(folder).recovery_line(Question(failed=tuple(sorted(failed))))
+        answer = open_run(folder).recovery_line(Question(failed=tuple(sorted(failed))))
     entries = [(e.operator, e.subtask, e.checkpoint, e.state) for e in answer.result.line]
     ranges = [(c.channel, c.replay_from, c.replay_to) for c in answer.result.channels]
     return answer.result.consistent, entries, ranges, answer.result.sources
@@ -185,13 +185,15 @@ TREES = [(0, *parents) for parents in product(*(range(1, number) for number in r
 class Store:
     """A parser of chains that are given."""
 
-    restored_together = "subtask"
+    name = "given"
+    kind: KindName = "pieces"
+    restored_together: Together = "subtask"
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self._table = pa.Table.from_pylist(rows, PIECES)
 
-    def pieces(self) -> tuple[pa.Table, tuple[()], tuple[()]]:
-        return self._table, (), ()
+    def pieces(self) -> PiecesRead:
+        return PiecesRead(self._table, (), ())
 
 
 def pieces(operator: str, tree: tuple[int, ...], without: int = 0, flawed: int = 0) -> list[dict[str, Any]]:
@@ -221,7 +223,7 @@ def ancestry(tree: tuple[int, ...], number: int, lost: int = 0) -> set[int]:
 
 def fates(rows: list[dict[str, Any]], policy: RetentionPolicy) -> dict[str, dict[int, str]]:
     found: dict[str, dict[int, str]] = {}
-    for row in version_retention(Store(rows), policy, False).result.rows:
+    for row in version_retention(Store(rows), policy).result.rows:
         name, _, number = row.path.partition("/0=")
         found.setdefault(name, {})[int(number)] = row.fate
     return found

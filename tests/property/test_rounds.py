@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ from tests.oracles.token_runs import (
 runs = st.builds(application, st.randoms(use_true_random=False), st.booleans())
 
 
-def asked(run: Application, records: dict[str, list[Record]]) -> tuple[Answer | None, tuple[int | None, ...]]:
+def asked(run: Application, records: dict[str, list[Record]]) -> tuple[Answer[Any] | None, tuple[int | None, ...]]:
     """The answer, None if there is no round at all, and the checkpoints of `recovery-line` on the same folder."""
     with tempfile.TemporaryDirectory() as folder, open_run(str(write(Path(folder), run, records)), Options()) as opened:
         line = opened.recovery_line(Question()).result.line

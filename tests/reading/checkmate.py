@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cklog.engine.local import LocalEngine
 from cklog.model.question import Question
 from cklog.model.verdict import Answer
-from cklog.parsers.checkmate.parser import CheckMate
-from cklog.runs.records.reading import EventLog
-from cklog.storage import Root
+from cklog.run import Options, Run, open_run
 
 QUESTION = Question()
 
 
-def opened(folder: Path, strict: bool = False, split_bytes: int = 1 << 20) -> EventLog:
-    return EventLog(CheckMate(Root(str(folder))), lambda _size: LocalEngine(), split_bytes, strict)
+def opened(folder: Path, strict: bool = False, split_bytes: int = 1 << 20) -> Run:
+    return open_run(str(folder), Options(engine="local", source="checkmate", strict=strict, split_bytes=split_bytes))
 
 
 def line_of(answer: Answer[Any]) -> dict[str, int]:

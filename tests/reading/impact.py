@@ -15,7 +15,8 @@ from tests.program import cklog
 def impact_of(folder: Path, split_bytes: int = 1 << 20, **asked: Any) -> Impact:
     """What `cklog impact` answers on a folder."""
     with open_run(str(folder), Options(engine="local", split_bytes=split_bytes)) as run:
-        found: Impact = run.impact(ImpactQuestion(**asked)).result
+        found = run.impact(ImpactQuestion(**asked)).result
+    assert isinstance(found, Impact)
     return found
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.render.formats import render
 from tests.builders.native import checkpoint, line, write
 from tests.conftest import SAMPLES
@@ -64,7 +64,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-Told = dict[str, tuple[int, Answer | None]]
+Told = dict[str, tuple[int, Answer[Any] | None]]
 
 
 def told(folder: Path) -> Told:
@@ -125,7 +125,7 @@ def hold(whole: Told, found: Told, what: str, silent: bool) -> None:
             assert "ecords are lost" in render(answer, "table"), what
 
 
-def newer_line(before: Answer, found: Answer) -> list[str]:
+def newer_line(before: Answer[Any], found: Answer[Any]) -> list[str]:
     """The subtasks whose line is newer than it was; a current state is newer than all that is stored."""
     old, new = ({f"{e.operator}/{e.subtask}": _rank(e) for e in a.result.line} for a in (before, found))
     return [name for name, number in new.items() if number > old.get(name, 0)]
@@ -135,18 +135,18 @@ def _rank(entry: Any) -> int:
     return sys.maxsize if entry.checkpoint is None else int(entry.checkpoint)
 
 
-def kept_more(before: Answer, found: Answer) -> list[int]:
+def kept_more(before: Answer[Any], found: Answer[Any]) -> list[int]:
     """The moments at which more checkpoints would have been used than really."""
     old = {m.time: m.stored - m.rolled_past for m in before.result.moments}
     return [m.time for m in found.result.moments if m.stored - m.rolled_past > old.get(m.time, 0)]
 
 
-def nothing(_before: Answer, _found: Answer) -> list[str]:
+def nothing(_before: Answer[Any], _found: Answer[Any]) -> list[str]:
     """No more than the findings: what is left may have fewer cycles, or more."""
     return []
 
 
-_OLDER: dict[str, Callable[[Answer, Answer], list[Any]]] = {
+_OLDER: dict[str, Callable[[Answer[Any], Answer[Any]], list[Any]]] = {
     "recovery-line": newer_line,
     "graph": newer_line,
     "failed-at": kept_more,

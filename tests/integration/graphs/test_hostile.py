@@ -42,9 +42,9 @@ def history(folder: Path, records: list[dict[str, Any]], manifest: dict[str, Any
     return folder
 
 
-def line_of(folder: Path, **question: Any) -> Answer:
+def line_of(folder: Path, **question: Any) -> Answer[Any]:
     with open_run(str(folder)) as run:
-        found: Answer = run.recovery_line(Question(**question))
+        found = run.recovery_line(Question(**question))
     return found
 
 

@@ -213,7 +213,7 @@ def test_damaged_folders_are_answered(tmp_path: Path, seed: int) -> None:
         log = log_of(folder)
         for answer in (log.recovery_line(Question()), log.replay(Question()), log.inspect()):
             assert answer.exit_code in (0, 3)
-        ends = {name: p.log_end for name, p in log.logs.partitions().items()}
+        ends = {name: p.log_end for name, p in log.analyses.logs.partitions().items()}
         assert all(end <= SAMPLE_ENDS.get(name, 0) for name, end in ends.items())
 
 

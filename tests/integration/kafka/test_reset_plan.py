@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from cklog.lines.exports import exports
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer
 from tests.conftest import SAMPLES
 from tests.program import cklog
 from tests.reading.offset_files import Offsets, group_tool_reads

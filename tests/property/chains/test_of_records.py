@@ -73,7 +73,7 @@ def test_all_three_go_by_the_same_checkpoints(rows: list[Record]) -> None:
         able = restorable(rows, entry.subtask)
         assert together[entry.subtask] == max(able, default=None)
         assert entry.checkpoint == max(able, default=0)
-    assert proof["summary"].startswith("Proved")
+    assert proof.summary.startswith("Proved")
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["join", "count", "window"]))
@@ -92,6 +92,7 @@ def test_damage_costs_the_records_it_hits_and_what_stands_on_them(chance: random
             answer = run.chain(ChainQuestion())
     assert len(rows) == 48 * (2 if operator == "count" else 1) or answer.findings
     for one in answer.result.together:
+        assert one.subtask is not None
         assert one.checkpoint == max(restorable(rows, one.subtask), default=None)
 
 

@@ -88,7 +88,7 @@ def in_flight(execution: Execution, line: Line, failed: Iterable[str]) -> set[Me
     return {(channel, seq) for channel, seq in sent - received if channel in lost}
 
 
-def to_replay(answer: Answer) -> set[Message]:
+def to_replay(answer: Answer[Any]) -> set[Message]:
     return {(r.channel, seq) for r in answer.result.channels for seq in range(r.replay_from, r.replay_to)}
 
 
@@ -197,7 +197,7 @@ def test_verify_proves_the_line_of_raw_events(case: Case) -> None:
         write(Path(name), {"channels": message_records(execution)}, rng)
         line = {f"{e.operator}/{e.subtask}": e.checkpoint for e in ask(Path(name), question(failed)).result.line}
         with open_run(name) as run:
-            checks = run.verify(line, True, question(failed)).result["checks"]
+            checks = run.verify(line, True, question(failed)).result.checks
     assert {c.check: c.holds for c in checks} == dict.fromkeys(
         ("complete", "restorable", "consistent", "maximal", "replayable"), True
     )

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound, OutputError, UsageError
 from cklog.inputs.annotate import Annotated, TrustInterval, annotate, annotate_results, steps_of
 from cklog.model.findings import Finding
@@ -116,7 +117,7 @@ def ran(
 ) -> tuple[Annotated, list[Finding]]:
     chosen: Engine = engine or LocalEngine()
     return annotate_results(
-        ResultFiles(str(source)), spans, "time", str(target), form, again, lambda size: chosen, split
+        ResultFiles(str(source)), spans, "time", str(target), form, again, Reading(lambda size: chosen, split)
     )
 
 

@@ -56,7 +56,8 @@ def test_sinks_take_again_what_they_took_after_the_line(
         manifest(Path(name), execution)
         write(Path(name), tables(execution, failed, rng), rng)
         with open_run(name, Options(split_bytes=97)) as run:
-            found: SinkImpact = run.impact(ImpactQuestion(), Question(failed=tuple(sorted(failed)))).result
+            found = run.impact(ImpactQuestion(), Question(failed=tuple(sorted(failed)))).result
+    assert isinstance(found, SinkImpact)
     again = taken_again(execution, latest_line(execution, failed))
     rows = {row.of: row for row in found.intervals if row.why in ("rolled-back", "taken-since")}
     for channel, (_, receiver) in execution.channels.items():

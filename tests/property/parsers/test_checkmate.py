@@ -6,16 +6,11 @@ import json
 import tempfile
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from hypothesis import assume, given, settings
 
-from cklog.engine.local import LocalEngine
 from cklog.model.question import Question
-from cklog.parsers.checkmate.parser import CheckMate
-from cklog.parsers.native.parser import Native
-from cklog.runs.records.analyses import EventLog
-from cklog.storage import Root
+from cklog.run import Options, Run, open_run
 from tests.builders.checkmate import put_log, put_snapshot
 from tests.oracles import lines as oracle
 
@@ -71,10 +66,10 @@ def write_native(execution: oracle.Execution, folder: Path) -> None:
     (folder / "job.json").write_text(json.dumps({"operators": operators, "channels": channels}))
 
 
-def told(log: EventLog, execution: oracle.Execution) -> Told:
+def told(log: Run, execution: oracle.Execution) -> Told:
     """The line, and what is replayed, of the subtasks and channels of the execution."""
     result = log.recovery_line(Question()).result
-    line = {f"{e.operator}/{e.subtask}": e.checkpoint for e in result.line}
+    line = {f"{e.operator}/{e.subtask}": e.checkpoint or 0 for e in result.line}
     replay = {c.channel: (c.replay_from, c.replay_to, c.messages, c.retained) for c in result.channels}
     return {s: line[s] for s in execution.subtasks}, {c: replay[c] for c in execution.channels if c in replay}
 
@@ -87,9 +82,8 @@ def test_a_dump_and_native_records_give_one_answer(execution: oracle.Execution) 
         dump, native = Path(made) / "dump", Path(made) / "native"
         Writer(execution, dump).write()
         write_native(execution, native)
-        by_dump = EventLog(CheckMate(Root(str(dump))), lambda _size: LocalEngine(), 1 << 20, False)
-        tables: Any = Native(Root(str(native)))
-        by_records = EventLog(tables, lambda _size: LocalEngine(), 1 << 20, False)
+        by_dump = open_run(str(dump), Options(source="checkmate"))
+        by_records = open_run(str(native), Options(source="native"))
         assert told(by_dump, execution) == told(by_records, execution)
         expected = oracle.latest_line(execution, frozenset(execution.subtasks))
         assert told(by_dump, execution)[0] == expected

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.parsers.native.parser import Native
 from cklog.queues.over_time import folds as over_time_folds
 from cklog.queues.over_time import timeline as over_time
 from cklog.queues.over_time.timeline import Timeline
-from cklog.run import Options, open_run
+from cklog.storage import Root
 from tests.oracles.damaged import damage, to_jsonl
 from tests.oracles.operators import Choose, Record
 from tests.oracles.recovery import SCENARIOS, Scenario, choices
@@ -36,8 +37,8 @@ def evaluate(
         place = Path(folder) / "outputs" / "op"
         place.mkdir(parents=True)
         (place / "part-0.jsonl").write_bytes(data)
-        with open_run(folder, Options()) as run:
-            return over_time.over_time(run.eventual.queue_of("op"), step, q, u)
+        [queue] = Native(Root(folder)).queues().values()
+        return over_time.over_time(queue, step, q, u)
 
 
 def by_definition(log: Sequence[Record]) -> list[dict[str, Any]]:

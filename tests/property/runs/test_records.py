@@ -55,7 +55,7 @@ def test_verify_proves_the_line_and_that_none_is_newer(case: tuple[Execution, fr
         question = Question(failed=tuple(sorted(failed)))
         line = {f"{e.operator}/{e.subtask}": e.checkpoint for e in ask(folder, question).result.line}
         with open_run(name) as run:
-            checks = {c.check: c.holds for c in run.verify(line, True, question).result["checks"]}
+            checks = {c.check: c.holds for c in run.verify(line, True, question).result.checks}
         assert checks["consistent"] is True
         assert checks["maximal"] is True
 

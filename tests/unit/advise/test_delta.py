@@ -148,7 +148,7 @@ def cost(form: str) -> dict[str, Any]:
     return {"bytes": 1000, "duration_ms": 100.0} if form == "B" else {"bytes": 100, "duration_ms": 10.0}
 
 
-def ask(folder: Path, *rows: dict[str, Any], **asked: Any) -> tuple[DeltaAdvice, Answer]:
+def ask(folder: Path, *rows: dict[str, Any], **asked: Any) -> tuple[DeltaAdvice, Answer[Any]]:
     write(folder, "checkpoints", list(rows))
     with open_run(str(folder), Options(engine="local")) as run:
         answer = run.advise_delta(DeltaQuestion(**{"limits": DeltaLimits(), **asked}))

@@ -14,12 +14,14 @@ from cklog.advise.extent.grid import LOAD_RATE, ExtentQuestion, own_u
 from cklog.advise.extent.scan import FirstLook, first_look
 from cklog.errors import NotFound, UsageError
 from cklog.model.verdict import Answer
+from cklog.parsers.native.parser import Native
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.render.formats import render
 from cklog.run import Options, open_run
 from cklog.simulate.cec.operator import Simulation, simulate
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
+from cklog.storage import Root
 from tests.program import cklog
 
 EVERY_TUPLE_LEAVES_A_RECORD = Workload(keys=300, count=2, rate=10_000, tuples=20_050)
@@ -31,7 +33,7 @@ PACE: dict[str, float] = {"period_ms": 20.0, "interval_ms": 1e-3, "cost_us": 1e-
 ASKED = ExtentQuestion(ci_ms=(1e-3,), cp_ms=(20.0,), cost_us=1e-5, load_rate=35_714.0, replay_rate=10_000.0)
 
 
-def ask(folder: Path, asked: ExtentQuestion, **options: Any) -> tuple[ExtentAdvice, Answer]:
+def ask(folder: Path, asked: ExtentQuestion, **options: Any) -> tuple[ExtentAdvice, Answer[Any]]:
     with open_run(str(folder), Options(**options)) as run:
         answer = run.advise_extent("agg1", asked)
     return answer.result, answer
@@ -114,8 +116,8 @@ def test_the_scales_of_a_log(tmp_path: Path) -> None:
     """Ten tuples in the first second, thirty in the second, then a second without a record, and the rest of one."""
     stamps = [*range(0, 1000, 100), *range(1000, 2000, 34)[:30], 3000, 3500]
     queue(tmp_path, [record("open", f"w{i}", 5000 + t, i, 1 + i % 2) for i, t in enumerate(stamps)])
-    with open_run(str(tmp_path)) as run:
-        look = first_look(run.eventual.queue_of("agg1"), 500)
+    [queued] = Native(Root(str(tmp_path))).queues().values()
+    look = first_look(queued, 500)
     assert (look.records, look.opens, look.tuples, look.tuples_per_s) == (42, 42, 41, 30.0)
     assert (look.open_windows, look.record_bytes, look.first_ms, look.last_ms) == (1.5, 50.0, 5000, 8500)
 

@@ -37,7 +37,7 @@ def sizes(*series: list[float], step: int = 1) -> Sizes:
     return Sizes(names, start, time, np.concatenate([np.array(s, np.float64) for s in series]))
 
 
-def ask(folder: str | Path, asked: TimingQuestion, **options: Any) -> tuple[TimingAdvice, Answer]:
+def ask(folder: str | Path, asked: TimingQuestion, **options: Any) -> tuple[TimingAdvice, Answer[Any]]:
     with open_run(str(folder), Options(**options)) as run:
         answer = run.advise_timing(asked)
     return answer.result, answer

@@ -13,16 +13,17 @@ import pytest
 
 from cklog.chains.answer import ChainAnswer, ChainQuestion, ChainRow
 from cklog.engine import Engine
-from cklog.engine.local import LocalEngine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import PIECES, UNFINISHED
-from cklog.model import Answer
 from cklog.model.question import Question
+from cklog.model.verdict import Answer
 from cklog.parsers.native.parser import Native
 from cklog.policies.delta_number import RESTORE
 from cklog.run import Options, open_run
 from cklog.runs.records.pieces import pieces_of_records
+from cklog.runs.records.reading import RecordReader
 from cklog.storage import Root
+from tests.builders.concluded import READING
 from tests.builders.kafka import Log, Row, batch
 from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
@@ -30,21 +31,21 @@ from tests.oracles.chains import descendants
 from tests.program import cklog
 
 
-def ask(folder: Path, asked: ChainQuestion = ChainQuestion(), **options: Any) -> Answer:
+def ask(folder: Path, asked: ChainQuestion = ChainQuestion(), **options: Any) -> Answer[Any]:
     with open_run(str(folder), Options(**options)) as run:
         return run.chain(asked)
 
 
-def result(answer: Answer) -> ChainAnswer:
+def result(answer: Answer[Any]) -> ChainAnswer:
     assert isinstance(answer.result, ChainAnswer)
     return answer.result
 
 
-def rows_of(answer: Answer) -> dict[str, ChainRow]:
+def rows_of(answer: Answer[Any]) -> dict[str, ChainRow]:
     return {f"{row.operator}/{row.subtask} {row.store}".strip(): row for row in result(answer).chains}
 
 
-def ids(answer: Answer) -> list[str]:
+def ids(answer: Answer[Any]) -> list[str]:
     return [finding.id for finding in answer.findings]
 
 
@@ -158,7 +159,7 @@ def test_recovery_line_and_verify_go_by_the_variables_too(tmp_path: Path) -> Non
         assert line.result.line[0].checkpoint == 2
         assert [f.id for f in line.findings] == ["broken-chain"]
         assert "variable y of checkpoint a/0=4 is a delta on 3" in line.findings[0].message
-        assert run.verify({"a/0": 2}, True, Question()).result["summary"].startswith("Proved")
+        assert run.verify({"a/0": 2}, True, Question()).result.summary.startswith("Proved")
         refuted = run.verify({"a/0": 4}, True, Question())
     assert "its variable y is a delta on 3, which cannot be restored" in refuted.findings[1].message
 
@@ -279,7 +280,8 @@ def test_both_engines_give_the_same_bytes(name: str, spark: Engine, monkeypatch:
 
 
 def test_the_parser_offers_the_same_pieces() -> None:
-    table, findings, inputs = pieces_of_records(Native(Root(str(SAMPLES / "incremental"))), lambda size: LocalEngine())
+    parser = Native(Root(str(SAMPLES / "incremental")))
+    table, findings, inputs, _ = pieces_of_records(RecordReader(parser, READING))
     assert set(PIECES.names) <= set(table.column_names)
     assert (len(table), findings, inputs[0].records) == (384, (), 240)
 

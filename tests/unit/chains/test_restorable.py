@@ -11,7 +11,7 @@ import pytest
 
 from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.pieces import PIECES
-from cklog.model import Where
+from cklog.model.findings import Where
 from tests.oracles.chains import descendants
 
 DELTAS = 6

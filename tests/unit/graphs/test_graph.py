@@ -20,7 +20,8 @@ from cklog.history.arrays import History, history_of
 from cklog.history.watermarks import UNBOUNDED
 from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line
-from cklog.model import Answer, RecoveryLine
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Answer
 from tests.conftest import SAMPLES
 from tests.program import cklog
 

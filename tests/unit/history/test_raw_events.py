@@ -42,16 +42,16 @@ def write(folder: Path, *parts: list[Record] | bytes, job: Record | None = None)
     return folder
 
 
-def ask(folder: Path, **question: Any) -> Answer:
+def ask(folder: Path, **question: Any) -> Answer[Any]:
     with open_run(str(folder)) as run:
         return run.recovery_line(Question(**question))
 
 
-def line(answer: Answer) -> dict[str, int | None]:
+def line(answer: Answer[Any]) -> dict[str, int | None]:
     return {f"{e.operator}/{e.subtask}": e.checkpoint for e in answer.result.line}
 
 
-def found(answer: Answer, id: str) -> Finding:
+def found(answer: Answer[Any], id: str) -> Finding:
     (one,) = [f for f in answer.findings if f.id == id]
     return one
 

@@ -44,7 +44,7 @@ def edit_lines(folder: Path, place: str, change: Callable[[list[dict[str, Any]]]
     path.write_text("".join(json.dumps(row) + "\n" for row in (rows if changed is None else changed)))
 
 
-def ask(folder: Path, **asked: Any) -> Answer:
+def ask(folder: Path, **asked: Any) -> Answer[Any]:
     with open_run(str(folder), Options(engine="local")) as run:
         return run.impact(ImpactQuestion(**asked))
 
@@ -54,7 +54,7 @@ def impact(folder: Path, **asked: Any) -> Impact:
     return found
 
 
-def ids(answer: Answer) -> list[str]:
+def ids(answer: Answer[Any]) -> list[str]:
     return [finding.id for finding in answer.findings]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cklog.impact.figure import impact_figure
-from cklog.impact.model import RECOVERIES, BoundedTime
+from cklog.impact.model import RECOVERIES, BoundedTime, Impact
 from cklog.run import Options, open_run
 from tests.conftest import SAMPLES
 from tests.program import cklog
@@ -61,6 +61,7 @@ def test_dates_are_drawn_as_seconds_after_the_crash() -> None:
 
         crash = 1_800_000_000_000
         found = run.impact(ImpactQuestion(crash=crash, restart=crash + 90_000, recovery="gap")).result
+    assert isinstance(found, Impact)
     assert found.crash == BoundedTime(crash, crash, "--crash")
     assert impact_figure(found, found.outputs[0]).splitlines()[1].split() == ["s,", "crash", "0", "0", "90", "149"]
 

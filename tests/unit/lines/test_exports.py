@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from cklog.errors import UsageError
 from cklog.lines.exports import exports, steps
-from cklog.model import Answer, RecoveryLine, SourceOffset
+from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.verdict import Answer
 from tests.reading.offset_files import (
     Offsets,
     commands,
@@ -28,7 +29,7 @@ from tests.reading.offset_files import (
 )
 
 
-def answer(*sources: tuple[Any, ...], committed: Any = None) -> Answer:
+def answer(*sources: tuple[Any, ...], committed: Any = None) -> Answer[Any]:
     """Sources as (name, offset, operator) or (name, offset, operator, end)."""
     rows = tuple(SourceOffset(s[0], s[1], s[2], 0, *s[3:]) for s in sources)
     details = {} if committed is None else {"committed_offsets": committed}
@@ -44,7 +45,7 @@ offsets = st.integers(0, (1 << 63) - 1)
 plans = st.dictionaries(st.tuples(topics, partitions), offsets, min_size=1, max_size=8)
 
 
-def answer_of(plan: Offsets, length: int | None = None) -> Answer:
+def answer_of(plan: Offsets, length: int | None = None) -> Answer[Any]:
     end = [] if length is None else [length]
     return answer(
         *((f"{t}-{p}", n, "s", *(min(n + more, (1 << 63) - 1) for more in end)) for (t, p), n in plan.items())
@@ -179,7 +180,7 @@ def test_nothing_to_export_is_said() -> None:
         exports(topic="u")["kafka-csv"](PLAIN)
 
 
-def committed(*rows: tuple[str, str, int, int]) -> Answer:
+def committed(*rows: tuple[str, str, int, int]) -> Answer[Any]:
     names = ("group", "topic", "partition", "offset")
     return answer(("t-0", 5, "s"), committed=[dict(zip(names, row, strict=True)) for row in rows])
 
@@ -203,7 +204,7 @@ def test_each_group_needs_a_rollback_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("found", [PLAIN, committed(), answer(("t-0", 5, "s"), committed=6)])
-def test_rollback_without_committed_offsets_says_what_is_missing(found: Answer) -> None:
+def test_rollback_without_committed_offsets_says_what_is_missing(found: Answer[Any]) -> None:
     with pytest.raises(UsageError, match="no committed offset was found"):
         exports(rollback=True)["kafka-csv"](found)
 

@@ -20,13 +20,13 @@ from tests.builders.queues import GOLDEN, Row, queue, records
 from tests.reading.answers import ids
 
 
-def extent(folder: Path, operator: str = "agg1", **options: Any) -> tuple[Extent, Answer]:
+def extent(folder: Path, operator: str = "agg1", **options: Any) -> tuple[Extent, Answer[Any]]:
     with open_run(str(folder), Options(**options)) as run:
         answer = run.extent(operator)
     return answer.result, answer
 
 
-def checkpoint(folder: Path, forward: bool = False, **options: Any) -> tuple[EventualCheckpoint, Answer]:
+def checkpoint(folder: Path, forward: bool = False, **options: Any) -> tuple[EventualCheckpoint, Answer[Any]]:
     with open_run(str(folder), Options(**options)) as run:
         answer = run.eventual_checkpoint("agg1", forward)
     return answer.result, answer

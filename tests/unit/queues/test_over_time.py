@@ -28,7 +28,7 @@ NUMBERED = [row | {"input": 10 * row["ts"]} for row in records(GOLDEN)]
 """The golden log with a footprint or result for every tenth tuple."""
 
 
-def ask(folder: Path, q: int | None = None, u: int | None = None, **options: Any) -> tuple[ExtentOverTime, Answer]:
+def ask(folder: Path, q: int | None = None, u: int | None = None, **options: Any) -> tuple[ExtentOverTime, Answer[Any]]:
     with open_run(str(folder), Options(**options)) as run:
         answer = run.extent_over_time("agg1", q, u)
     return answer.result, answer

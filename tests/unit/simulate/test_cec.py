@@ -315,9 +315,9 @@ def test_the_view_says_what_the_result_holds() -> None:
         )
 
 
-def cec(*args: str | Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
+def cec(*args: str | Path, monkeypatch: pytest.MonkeyPatch) -> Answer[Any]:
     """`cklog simulate cec ARGS…`, up to its answer."""
-    answers: list[Answer] = []
+    answers: list[Answer[Any]] = []
     monkeypatch.setattr(command.PrintOptions, "show", lambda self, answer: answers.append(answer))
     monkeypatch.setattr(sys, "argv", ["simulate", "cec", *map(str, args)])
     command.simulate(standalone_mode=False)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cklog.impact.sinks.impact import SinkImpact
-from cklog.model import CheckpointId, LineEntry, RecoveryLine, ReplayRange
+from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
+from cklog.model.names import CheckpointId
 from cklog.runs.records.impact import Reached, impact_of
 from tests.conftest import SAMPLES
 from tests.program import cklog

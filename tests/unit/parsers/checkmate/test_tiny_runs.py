@@ -127,8 +127,8 @@ def test_the_ten_tiny_cases(case: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert answer.result.consistent
     assert replayed(answer) == replay
     proof = opened(tmp_path).verify(dict(line_of(answer)), True, QUESTION)
-    assert {check.check: check.holds for check in proof.result["checks"]}["consistent"] is True
-    assert {check.check: check.holds for check in proof.result["checks"]}["maximal"] is True
+    assert {check.check: check.holds for check in proof.result.checks}["consistent"] is True
+    assert {check.check: check.holds for check in proof.result.checks}["maximal"] is True
 
 
 def test_a_long_domino_ring_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.engine import Damage, Split
-from cklog.model import OUTPUTS
+from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka.log import splits, tail_splits
 from cklog.parsers.kafka.table import READER, read
 from cklog.storage import Root

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.question import Question
@@ -17,8 +17,9 @@ from cklog.model.verdict import Answer
 from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.streams import KafkaStreams, _read
 from cklog.render.formats import render
-from cklog.runs.stores.analyses import StoreRestores
+from cklog.runs.stores.line import StoreRestores
 from cklog.storage import Root
+from tests.builders.concluded import READING, Concluded
 from tests.builders.kafka import Log, Row, batch
 from tests.conftest import REPOSITORY
 
@@ -53,19 +54,19 @@ def put_log(folder: Path, topic: str, partition: int, end: int, start: int = 0) 
 
 
 def logs_of(folder: Path) -> PartitionLogs:
-    return PartitionLogs(Kafka(Root(str(folder))), lambda _size: LocalEngine(), 1 << 20)
+    return PartitionLogs(Kafka(Root(str(folder))), READING)
 
 
-def opened(folder: Path, logs: Path | None = None, strict: bool = False) -> StoreRestores:
-    return StoreRestores(KafkaStreams(Root(str(folder))), None if logs is None else logs_of(logs), strict)
+def opened(folder: Path, logs: Path | None = None, strict: bool = False) -> Concluded:
+    return Concluded(StoreRestores(KafkaStreams(Root(str(folder))), None if logs is None else logs_of(logs)), strict)
 
 
-def rows(answer: Answer) -> dict[tuple[str, str | None], tuple[object, ...]]:
+def rows(answer: Answer[Any]) -> dict[tuple[str, str | None], tuple[object, ...]]:
     keys = ("start", "restore_from", "restore_to", "records")
     return {(r["task"], r["store"]): tuple(r[k] for k in keys) for r in answer.result.details["stores"]}
 
 
-def ids(answer: Answer) -> dict[str, str]:
+def ids(answer: Answer[Any]) -> dict[str, str]:
     return {finding.id: finding.severity for finding in answer.findings}
 
 
@@ -145,7 +146,7 @@ def test_a_log_that_was_cut_behind_the_store(tmp_path: Path) -> None:
     assert rows(answer)["0/0", "counts"] == ("checkpoint", 42, 40, 0)
     assert ids(answer)["store-beyond-log"] == "error"
     assert (answer.exit_code, answer.result.consistent) == (3, False)
-    checks = opened(app, logs).verify({"0/0": 42}, False, Question()).result["checks"]
+    checks = opened(app, logs).verify({"0/0": 42}, False, Question()).result.checks
     assert [c.holds for c in checks] == [True, False]
     put_log(tmp_path / "whole", f"{APP}-counts-changelog", 0, 42)
     assert ids(opened(app, tmp_path / "whole").recovery_line(Question())) == {}
@@ -220,7 +221,7 @@ def test_named_topologies_and_several_applications(tmp_path: Path) -> None:
     answer = opened(tmp_path).recovery_line(Question())
     assert [e.operator for e in answer.result.line] == ["other/0", f"{APP}/left__0", f"{APP}/right__0"]
     verified = opened(tmp_path).verify({"other/0/1": 8}, True, Question())
-    assert [c.holds for c in verified.result["checks"]] == [True, None, True]
+    assert [c.holds for c in verified.result.checks] == [True, None, True]
 
 
 DAMAGED = {
@@ -298,7 +299,7 @@ def test_proofs_are_of_every_store_of_the_task(tmp_path: Path) -> None:
     app = usual(tmp_path)
 
     def holds(offset: int, maximal: bool) -> list[bool | None]:
-        return [c.holds for c in opened(app).verify({"1/2": offset}, maximal, Question()).result["checks"]]
+        return [c.holds for c in opened(app).verify({"1/2": offset}, maximal, Question()).result.checks]
 
     assert holds(8, True) == [True, None, True]
     assert holds(9, False) == [False, None]

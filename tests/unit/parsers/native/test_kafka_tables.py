@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from cklog.engine import Damage, Engine
 from cklog.engine.local import LocalEngine
 from cklog.graphs.selection import GraphQuestion
-from cklog.model.question import Question
+from cklog.model.question import InspectQuestion, Question
 from cklog.model.schemas import TABLES
 from cklog.model.verdict import Answer
 from cklog.parsers.kafka import table as kafka_table
@@ -83,20 +83,20 @@ def as_kafka(sample: str, folder: Path, seed: int = 1, places: Sequence[str] = P
     return folder
 
 
-ASKED: dict[str, Callable[[Run], Answer]] = {
+ASKED: dict[str, Callable[[Run], Answer[Any]]] = {
     "line": lambda run: run.recovery_line(Question(explain=True)),
     "replay": lambda run: run.replay(Question()),
-    "inspect": lambda run: run.inspect(metrics=True),
+    "inspect": lambda run: run.inspect(InspectQuestion(metrics=True)),
     "graph": lambda run: run.graph(Question(), GraphQuestion()),
 }
 
 
-def told(folder: Path, question: str, **options: Any) -> Answer:
+def told(folder: Path, question: str, **options: Any) -> Answer[Any]:
     with open_run(str(folder), Options(**options)) as run:
         return ASKED[question](run)
 
 
-def same_but_for_inputs(a: Answer, b: Answer) -> None:
+def same_but_for_inputs(a: Answer[Any], b: Answer[Any]) -> None:
     assert (a.verdict, a.exit_code) == (b.verdict, b.exit_code)
     assert a.findings == b.findings
     left, right = a.result, b.result

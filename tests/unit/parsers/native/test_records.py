@@ -32,16 +32,16 @@ def messages(*numbers: int) -> list[dict[str, Any]]:
     return [{"channel": A_TO_B, "seq": n, "time": n, "bytes": 10} for n in numbers]
 
 
-def ask(folder: Path, question: Question = Question(), **options: Any) -> Answer:
+def ask(folder: Path, question: Question = Question(), **options: Any) -> Answer[Any]:
     with open_run(str(folder), Options(**options)) as run:
         return run.recovery_line(question)
 
 
-def chosen(answer: Answer) -> dict[str, int | None]:
+def chosen(answer: Answer[Any]) -> dict[str, int | None]:
     return {f"{e.operator}/{e.subtask}": e.checkpoint for e in answer.result.line}
 
 
-def found(answer: Answer, id: str) -> Finding:
+def found(answer: Answer[Any], id: str) -> Finding:
     return next(finding for finding in answer.findings if finding.id == id)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cklog.errors import CorruptInput
-from cklog.model import Where
+from cklog.model.findings import Where
 from tests.builders.patent import (
     Operator,
     Pairs,

@@ -318,7 +318,7 @@ def test_inspection_lists_everything(tmp_path: Path) -> None:
 )
 def test_verify_an_offset(tmp_path: Path, offset: int, maximal: bool, refuted: set[str]) -> None:
     answer = log_of(grouped(tmp_path)).verify({"t/0": offset}, maximal, Question())
-    assert {c.check for c in answer.result["checks"] if c.holds is False} == refuted
+    assert {c.check for c in answer.result.checks if c.holds is False} == refuted
 
 
 def test_what_a_log_cannot_be_asked(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_what_a_log_cannot_be_asked(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         log.verify({"t/0": None}, False, Question())
     with pytest.raises(NotFound):
-        log.logs.count("t", 9, 0)
+        log.analyses.logs.count("t", 9, 0)
 
 
 def test_an_edge_batch_that_does_not_decode_is_not_exact(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 from cklog.model.lines import RecoveryLine
 from cklog.model.question import Question
@@ -25,7 +26,7 @@ def chain(folder: Path, *names: str, **more: object) -> None:
     (folder / "job.json").write_text(json.dumps({"channels": channels, **more}))
 
 
-def ask(folder: Path, question: Question = Question()) -> tuple[RecoveryLine, Answer]:
+def ask(folder: Path, question: Question = Question()) -> tuple[RecoveryLine, Answer[Any]]:
     with open_run(str(folder), Options()) as run:
         answer = run.recovery_line(question)
     return answer.result, answer

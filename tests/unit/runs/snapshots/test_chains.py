@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cklog.chains.answer import ChainAnswer, ChainQuestion
-from cklog.engine.local import LocalEngine
 from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
 from cklog.storage import Root
+from tests.builders.concluded import READING
 from tests.conftest import SAMPLES
 
 ORDERS = SAMPLES / "flink-orders"
@@ -29,7 +29,7 @@ def ask(folder: Path, asked: ChainQuestion = ChainQuestion()) -> ChainAnswer:
 
 def judged(folder: Path) -> tuple[JudgedSnapshot, ...]:
     parser: Any = Flink(Root(str(folder)))
-    return survey(parser, lambda size: LocalEngine()).judged
+    return survey(parser, READING).judged
 
 
 def test_the_files_of_an_operator_and_how_far_back_they_reach() -> None:
