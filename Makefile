@@ -3,6 +3,7 @@
 check:
 	ruff check .
 	ruff format --check .
+	lint-imports --no-logo
 	mypy
 	python -m pytest
 
