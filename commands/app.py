@@ -3,64 +3,81 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import sys
 import traceback
+from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from cklog.commands import INTERRUPTED
-from cklog.commands.advise import advise
-from cklog.commands.chain import chain
-from cklog.commands.compare import compare
-from cklog.commands.eventual_checkpoint import eventual_checkpoint
-from cklog.commands.extent import extent
-from cklog.commands.graph import graph
-from cklog.commands.impact import impact
-from cklog.commands.inspect import inspect
-from cklog.commands.recovery_line import recovery_line
-from cklog.commands.replay import replay
-from cklog.commands.retention import retention
-from cklog.commands.rounds import rounds
-from cklog.commands.simulate import simulate
-from cklog.commands.simulate_dataflow import cyclic, nexmark
-from cklog.commands.simulate_odysseus import odysseus
-from cklog.commands.verify import verify
-from cklog.commands.z_cycles import z_cycles
 from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render.formats import error_object
 from cklog.render.text import visible
 from cklog.version import __version__
 
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyCommands(TyperGroup):
+    """Commands that are loaded when they are called, or listed: a start pays for one of them.
+
+    Contexts and commands are of typer's own copy of click, whose types have no public names.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name every command, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command; None: there is no such one."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(importlib.import_module(module), name)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
+            alone.command(cmd_name)(found)
+            return get_command(alone)
+        group = get_group(found)
+        group.name = cmd_name
+        return group
+
+
+COMMANDS: Mapping[str, str] = {
+    "recovery-line": "cklog.commands.recovery_line:recovery_line",
+    "verify": "cklog.commands.verify:verify",
+    "replay": "cklog.commands.replay:replay",
+    "inspect": "cklog.commands.inspect:inspect",
+    "graph": "cklog.commands.graph:graph",
+    "z-cycles": "cklog.commands.z_cycles:z_cycles",
+    "compare": "cklog.commands.compare:compare",
+    "chain": "cklog.commands.chain:chain",
+    "retention": "cklog.commands.retention:retention",
+    "rounds": "cklog.commands.rounds:rounds",
+    "extent": "cklog.commands.extent:extent",
+    "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
+    "impact": "cklog.commands.impact:impact",
+    "advise": "cklog.commands.advise:advise",
+    "simulate": "cklog.commands.simulate.group:simulate",
+}
+"""The function, or group of them, of each command, as module:name."""
+
 app = typer.Typer(
     name="cklog",
+    cls=LazyCommands,
     help="Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
-app.command("recovery-line")(recovery_line)
-app.command("verify")(verify)
-app.command("replay")(replay)
-app.command("inspect")(inspect)
-app.command("graph")(graph)
-app.command("z-cycles")(z_cycles)
-app.command("compare")(compare)
-app.command("chain")(chain)
-app.command("retention")(retention)
-app.command("rounds")(rounds)
-app.command("extent")(extent)
-app.command("eventual-checkpoint")(eventual_checkpoint)
-app.command("impact")(impact)
-app.add_typer(advise)
-simulate.command("nexmark")(nexmark)
-simulate.command("cyclic")(cyclic)
-simulate.command("odysseus")(odysseus)
-app.add_typer(simulate)
 
 
 def _version(asked: bool) -> None:

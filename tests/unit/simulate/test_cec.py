@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.commands import simulate as command
+from cklog.commands.simulate.group import simulate as simulate_group
+from cklog.commands.simulate.options import PrintOptions
 from cklog.errors import OutputError, UsageError
 from cklog.model.schemas import OUTPUTS
 from cklog.model.verdict import Answer
@@ -318,9 +319,9 @@ def test_the_view_says_what_the_result_holds() -> None:
 def cec(*args: str | Path, monkeypatch: pytest.MonkeyPatch) -> Answer[Any]:
     """`cklog simulate cec ARGS…`, up to its answer."""
     answers: list[Answer[Any]] = []
-    monkeypatch.setattr(command.PrintOptions, "show", lambda self, answer: answers.append(answer))
+    monkeypatch.setattr(PrintOptions, "show", lambda self, answer: answers.append(answer))
     monkeypatch.setattr(sys, "argv", ["simulate", "cec", *map(str, args)])
-    command.simulate(standalone_mode=False)
+    simulate_group(standalone_mode=False)
     return answers[0]
 
 

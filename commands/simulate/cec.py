@@ -1,32 +1,22 @@
-"""cklog simulate PROTOCOL FOLDER"""
+"""cklog simulate cec FOLDER"""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import itertools
-import os
-import shutil
-import sys
-import typing
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cklog.commands.options import size
+from cklog.commands.simulate.options import EncodingName, PrintOptions, flattened
 from cklog.errors import UsageError
-from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
     from cklog.policies.check_records import CheckPolicy
     from cklog.simulate.cec.operator import Statistics
     from cklog.simulate.cec.tuples import Workload
-
-simulate = typer.Typer(name="simulate", no_args_is_help=True, rich_markup_mode=None)
 
 
 class Distribution(StrEnum):
@@ -42,15 +32,6 @@ class PolicyName(StrEnum):
     targets = "targets"
     cost_benefit = "cost-benefit"
     none = "none"
-
-
-class EncodingName(StrEnum):
-    """`--encoding`."""
-
-    jsonl = "jsonl"
-    gzip = "jsonl.gz"
-    zstd = "jsonl.zst"
-    parquet = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,56 +164,6 @@ class LogOptions:
         return figures_of(workload, policy)
 
 
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
-    """How the figures are printed; each field is a parameter of the command line."""
-
-    form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
-    ] = "table"
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
-    no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
-
-    def chosen(self) -> str:
-        """The format; to be asked before a long run rather than after it."""
-        form = "json" if self.as_json else self.form
-        if form not in FORMATS:
-            raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
-        return form
-
-    def show(self, answer: Answer[dict[str, Any]]) -> None:
-        """To stdout."""
-        terminal = sys.stdout.isatty()
-        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        width = shutil.get_terminal_size().columns if terminal else None
-        sys.stdout.write(render(answer, self.chosen(), width, color))
-
-
-def flattened(function: Callable[..., None]) -> Callable[..., None]:
-    """Give Typer the fields of each dataclass that `function` takes, as parameters of their own."""
-    groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
-    names = {name: [f.name for f in fields(kind)] for name, kind in groups.items()}
-    parameters = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hint)
-        for kind in groups.values()
-        for f, hint in zip(fields(kind), typing.get_type_hints(kind, include_extras=True).values(), strict=True)
-    ]
-
-    @functools.wraps(function)
-    def wrapped(**given: Any) -> None:
-        function(**{name: kind(**{field: given[field] for field in names[name]}) for name, kind in groups.items()})
-
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped
-
-
-@simulate.callback()
-def _simulate() -> None:
-    """A history by a named protocol and workload, of any size."""
-
-
-@simulate.command("cec")
 @flattened
 def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: PrintOptions) -> None:
     """Continuous eventual checkpointing: the output queue of an aggregate, and how its extent fared.

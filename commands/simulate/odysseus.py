@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cklog.commands.impact import RecoveryName
-from cklog.commands.simulate import EncodingName, PrintOptions, flattened
+from cklog.commands.simulate.options import EncodingName, PrintOptions, flattened
 from cklog.errors import UsageError
 
 if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other commands start without it
