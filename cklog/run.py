@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cklog.engine import Engine
 from cklog.engine.reading import Reading
-from cklog.errors import NotFound, UsageError
-from cklog.inputs.offers import Parser, ParserClass
+from cklog.errors import UsageError
+from cklog.inputs.offers import Parser
+from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
+from cklog.kinds.opening import PARSERS, Choice, choose, parser_class, runs_of
 from cklog.kinds.table import kind_of
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
@@ -47,18 +48,6 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
 
 R = TypeVar("R")
 
-PARSERS: Mapping[str, str] = {
-    "native": "cklog.parsers.native.parser:Native",
-    "spark-checkpoint": "cklog.parsers.spark.parser:SparkCheckpoint",
-    "flink": "cklog.parsers.flink.parser:Flink",
-    "kafka-streams": "cklog.parsers.kafka.streams:KafkaStreams",
-    "checkmate": "cklog.parsers.checkmate.parser:CheckMate",
-    "kafka": "cklog.parsers.kafka.parser:Kafka",
-    "patent-store": "cklog.parsers.patent.parser:PatentStore",
-}
-"""The parsers of this distribution, known without looking at installed packages; others register theirs in the
-entry-point group `cklog.parsers`."""
-
 SPARK_ABOVE = 512 << 20
 SPLIT_BYTES = 64 << 20
 
@@ -67,7 +56,8 @@ SPLIT_BYTES = 64 << 20
 class Options:
     """How to read: what every command takes.
 
-    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format.
+    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
+    `run` names one of several runs below PATH.
     """
 
     engine: str = "auto"
@@ -78,6 +68,7 @@ class Options:
     split_bytes: int = SPLIT_BYTES
     maps: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    run: str = ""
     strict: bool = False
     verbose: bool = False
 
@@ -95,28 +86,20 @@ class Run(AbstractContextManager["Run"]):
         self.spoken: list[str] = []
 
     @cached_property
+    def _choice(self) -> Choice:
+        choice = choose(self._root, self._options.source, self._options.run)
+        self.spoken += [choice.note] if choice.note else []
+        return choice
+
+    @property
     def parser(self) -> Parser:
-        """The parser that recognises the folder, or the one that `--from` names."""
-        self._root.require()
-        known = {**_registered(), **PARSERS} if self._options.source not in PARSERS else dict(PARSERS)
-        if self._options.source:
-            if self._options.source not in known:
-                raise UsageError(f"--from {self._options.source}: not one of {', '.join(sorted(known))}")
-            return _parser_class(known[self._options.source])(self._root)
-        for name in [*PARSERS, *sorted(set(known) - set(PARSERS))]:
-            parser = _parser_class(known[name])
-            if parser.recognises(self._root):
-                return parser(self._root)
-        raise NotFound(
-            f"{self._root.path}: nothing here that cklog knows",
-            "a run folder holds checkpoints/, a Spark checkpoint offsets/ and commits/, a Flink one chk-<n>/_metadata, "
-            "a Kafka log segments of 20 digits",
-        )
+        """The parser of the run; `cklog.kinds.opening.choose` says what it raises."""
+        return self._choice.parser
 
     @cached_property
     def kind(self) -> Kind:
         """What answers for this kind of run."""
-        return kind_of(self.parser, Opened(self._root, self._reading, self.logs_in, self._results_in))
+        return kind_of(self.parser, Opened(self._choice.root, self._reading, self.logs_in, self._results_in))
 
     @property
     def _reading(self) -> Reading:
@@ -135,7 +118,10 @@ class Run(AbstractContextManager["Run"]):
         return self._concluded(self.kind.verify(line, maximal, question))
 
     def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[dict[str, Any]]:
-        """Say what is here, what is damaged, what is missing."""
+        """Say what is here, what is damaged, what is missing; of several runs below PATH, which they are."""
+        runs = [] if self._options.run else runs_of(self._root, self._options.source)
+        if len(runs) > 1:
+            return self._concluded(several_runs(runs))
         return self._concluded(self.kind.metrics() if asked.metrics else self.kind.inspect(asked))
 
     def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Answer[FailuresOverTime]:
@@ -231,12 +217,14 @@ class Run(AbstractContextManager["Run"]):
 
         root = self._root if folder == self._root.path else Root(folder, self._options.maps)
         root.require()
-        parser = _parser_class(PARSERS["kafka"])
+        parser = parser_class(PARSERS["kafka"])
         return PartitionLogs(partitions_of(parser(root)), self._reading) if parser.recognises(root) else None
 
     def _results_in(self, path: str) -> TimedResults:
         """The parser of result files."""
-        found: TimedResults = _load("cklog.parsers.results.files:ResultFiles")(path)
+        from importlib import import_module
+
+        found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(path)
         return found
 
     def _concluded(self, draft: Draft[R]) -> Answer[R]:
@@ -284,21 +272,3 @@ def open_run(path: str, options: Options | None = None) -> Run:
     """
     options = options or Options()
     return Run(Root(path, options.maps), options)
-
-
-def _registered() -> dict[str, str]:
-    """Parsers of other distributions."""
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry.value for entry in entry_points(group="cklog.parsers")}
-
-
-def _parser_class(value: str) -> ParserClass:
-    found: ParserClass = _load(value)
-    return found
-
-
-def _load(value: str) -> Any:
-    """What module:name names."""
-    module, _, name = value.partition(":")
-    return getattr(importlib.import_module(module), name)

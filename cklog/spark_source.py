@@ -28,7 +28,8 @@ import pyarrow as pa
 
 from cklog.engine import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.run import PARSERS, SPLIT_BYTES
+from cklog.kinds.opening import PARSERS
+from cklog.run import SPLIT_BYTES
 from cklog.storage import Root, parse_map
 
 if TYPE_CHECKING:

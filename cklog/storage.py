@@ -100,6 +100,13 @@ class Root:
             return ""
         return path[len(root) :].lstrip("/") if path.startswith(root.rstrip("/") + "/") else None
 
+    def below(self, folder: str) -> Root:
+        """Return a folder below this one as a root of its own; "" is this one."""
+        if not folder:
+            return self
+        bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
+        return Root(posixpath.join(bare, folder) + mark + query, self.maps)
+
     def parent(self) -> tuple[Root, str]:
         """The folder that holds this one, and this one's name in it."""
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")

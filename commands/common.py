@@ -53,6 +53,9 @@ class Common:
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Any damage ends in exit 65.")] = False
     source: Annotated[str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")] = ""
+    chosen: Annotated[
+        str, typer.Option("--run", metavar="NAME", help="Which run, where several lie below PATH: its folder.")
+    ] = ""
     maps: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="OLD=NEW", help="Rewrite a stored path prefix; repeatable."),
@@ -88,6 +91,7 @@ class Common:
             split_bytes=size(self.split_size),
             maps=tuple(parse_map(text) for text in self.maps or ()),
             source=self.source,
+            run=self.chosen,
             strict=self.strict,
             verbose=self.verbose,
         )

@@ -53,8 +53,20 @@ class ParserClass(Protocol):
     def __call__(self, root: Root) -> Parser:
         """Open a folder; nothing large is read yet."""
 
+    gathers: bool
+    """Whether several folders of `runs_below` are answered together, from the folder above them."""
+
+    owns_below: bool
+    """Whether whatever lies below a run's folder is part of it, runs of other formats among it."""
+
+    reads_beside: tuple[str, ...]
+    """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
+
     def recognises(self, root: Root) -> bool:
-        """Whether a folder is of this format."""
+        """Whether a folder may be of this format, be it by the names of its folders alone."""
+
+    def runs_below(self, root: Root) -> list[str]:
+        """Return the folders in which runs of this format begin; "" is the root."""
 
 
 class OffersRecords(Parser, Protocol):

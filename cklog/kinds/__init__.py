@@ -5,6 +5,8 @@ those that make sense of it. What it answers with lies in the rooms below: `cklo
 `cklog.graphs`, `cklog.rounds`, `cklog.advise` and `cklog.protocols` those of runs with checkpoint records.
 
 * `kind`: the base class `Kind`, and what a façade lends it
+* `discovery`: every run that lies below PATH
+* `opening`: the parser of the one that is asked
 * `table`: from the kind that a parser declares to the class that answers for it
 * `records`, `queues`, `batches`, `snapshots`, `partitions`, `stores`, `pieces`: one class each
 """

@@ -25,7 +25,7 @@ from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.parsers.checkmate import log as checkmate_log
-from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, is_dump
+from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_dump
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, PSEUDO
@@ -44,11 +44,19 @@ class CheckMate:
     name = "checkmate"
     kind: KindName = "records"
     tables: ClassVar = {"checkpoints": CHECKPOINTS, "channels": MESSAGES}
+    gathers = False
+    owns_below = False
+    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
         """Whether anything here is named as the testbed names things."""
         return is_dump(root.list())
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders that hold those of snapshots and of logs."""
+        return folders_of(root.list())
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -61,6 +61,9 @@ class Flink:
     name = "flink"
     kind: KindName = "snapshots"
     tables: ClassVar = {"snapshots": SNAPSHOTS}
+    gathers = True
+    owns_below = False
+    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -73,6 +76,21 @@ class Flink:
             return True
         found = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
         return any(root.read(path, len(MAGIC)) == MAGIC for path in found[:8])
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders that hold folders of jobs, or savepoints; where PATH is one of those, PATH itself."""
+        if _is_checkpoint(root):
+            return [""]
+        entries, folders = root.tree()
+        name = root.parent()[1]
+        begun = [f for f in folders if _CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_above(f, name))]
+        jobs = {posixpath.dirname(posixpath.dirname(f)) for f in begun}
+        known = set(begun)
+        whole = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
+        alone = [path for path in whole if posixpath.dirname(path) not in known]
+        read = [path for path in alone if root.read(path, len(MAGIC)) == MAGIC]
+        return sorted(jobs | {posixpath.dirname(posixpath.dirname(path)) for path in read})
 
     def __init__(self, root: Root) -> None:
         self.only: str | None = None

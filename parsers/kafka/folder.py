@@ -53,6 +53,12 @@ def has_segments(entries: Iterable[FileEntry]) -> bool:
     return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
 
 
+def data_folders(entries: Iterable[FileEntry]) -> list[str]:
+    """The folders that hold partitions, wherever; "" where the partition is the root itself."""
+    partitions = {posixpath.dirname(e.path) for e in entries if _is_segment(posixpath.basename(e.path))}
+    return sorted({posixpath.dirname(partition) for partition in partitions})
+
+
 def _is_segment(name: str) -> bool:
     """Whether a name is an offset and `.log`; 20 digits can say more than an offset can be."""
     return _SEGMENT.fullmatch(name) is not None and int(name[:20]) < _OFFSETS

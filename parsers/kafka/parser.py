@@ -30,7 +30,7 @@ from cklog.parsers.kafka import (
     log as kafka_log,
 )
 from cklog.parsers.kafka.batches import BadBatch, records
-from cklog.parsers.kafka.folder import has_segments, layout
+from cklog.parsers.kafka.folder import data_folders, has_segments, layout
 from cklog.parsers.kafka.segment import Segment
 from cklog.storage import FileEntry, Root
 
@@ -41,11 +41,19 @@ class Kafka:
     name = "kafka"
     kind: KindName = "partitions"
     tables: ClassVar = {"batches": BATCHES, "commits": COMMITS}
+    gathers = True
+    owns_below = False
+    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
         """Whether there are segments: files of 20 digits and `.log`."""
         return has_segments(root.list())
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the brokers' data folders: those that hold folders with segments."""
+        return data_folders(root.list())
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -18,6 +18,7 @@ none. Versions before 2.6 wrote the next offset for tasks, too, so that one reco
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -59,6 +60,9 @@ class KafkaStreams:
     name = "kafka-streams"
     kind: KindName = "stores"
     tables: ClassVar = {"entries": ENTRIES}
+    gathers = True
+    owns_below = False
+    reads_beside: tuple[str, ...] = ("kafka",)
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -66,6 +70,14 @@ class KafkaStreams:
         files, folders = root.tree()
         named = any(e.path.rpartition("/")[2] == PROCESS for e in files)
         return named or bool(_task_paths(root, [e.path for e in files], folders))
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders of applications, which hold those of tasks."""
+        files, folders = root.tree()
+        tasks = _task_paths(root, [e.path for e in files], folders)
+        instances = {posixpath.dirname(e.path) for e in files if posixpath.basename(e.path) == PROCESS}
+        return sorted({posixpath.dirname(task) for task in tasks} | instances)
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -43,6 +43,9 @@ class Native:
 
     name = "native"
     tables: ClassVar = TABLES
+    gathers = False
+    owns_below = True
+    reads_beside: tuple[str, ...] = ()
 
     @property
     def kind(self) -> KindName:
@@ -53,6 +56,19 @@ class Native:
     def recognises(root: Root) -> bool:
         """Whether the folder has a manifest or one of the places of a run folder."""
         return any(e.path == "job.json" or _is_placed(e.path) for e in root.list())
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders that hold a run folder's data, or its manifest beside a place of data."""
+        found: set[str] = set()
+        named: set[str] = set()
+        for entry in root.list():
+            for folder, inner in _readings(entry.path):
+                if inner == "job.json":
+                    named.add(folder)
+                elif inner.split("/", 1)[0] in PLACES and _is_data(inner):
+                    found.add(folder)
+        return [""] if "" in found | named else _topmost(found)
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -270,6 +286,27 @@ def _is_placed(path: str) -> bool:
     """Whether a file lies in a place of a run folder; other systems too call a folder `state` or `system`."""
     place = path.split("/", 1)[0]
     return place in PLACES and (place not in ("state", "system") or _is_data(path))
+
+
+def _readings(path: str) -> Iterable[tuple[str, str]]:
+    """A path as (folder of a run, path inside it): at the manifest, and at every part that is called like a place.
+
+    >>> list(_readings("a/checkpoints/x.jsonl"))
+    [('a', 'checkpoints/x.jsonl')]
+    """
+    parts = path.split("/")
+    for i, part in enumerate(parts):
+        if part in PLACES or (part == "job.json" and i == len(parts) - 1):
+            yield "/".join(parts[:i]), "/".join(parts[i:])
+
+
+def _topmost(folders: Iterable[str]) -> list[str]:
+    """Those that lie in no other."""
+    kept: list[str] = []
+    for folder in sorted(folders):
+        if not kept or not folder.startswith(kept[-1] + "/"):
+            kept.append(folder)
+    return kept
 
 
 def _is_data(path: str) -> bool:

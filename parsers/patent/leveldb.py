@@ -29,13 +29,16 @@ _COPIED_BYTES = 8 << 20
 
 
 def folders_of(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
-    """{folder: its LevelDB files} of the root ("") and the folders in it; RocksDB's have files that these lack."""
+    """{folder: its LevelDB files} of the root ("") and the folders in it."""
+    return {folder: files for folder, files in all_folders(entries).items() if "/" not in folder}
+
+
+def all_folders(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
+    """{folder: its LevelDB files}, however deep; RocksDB's have files that these lack."""
     found: dict[str, list[FileEntry]] = {}
     foreign = set()
     for entry in entries:
         folder, _, name = entry.path.rpartition("/")
-        if "/" in folder:
-            continue
         if _NOT_OURS.fullmatch(name):
             foreign.add(folder)
         if _FILE.fullmatch(name):

@@ -21,6 +21,7 @@ Index data compressed or in columns, which the patent mentions, is not read. How
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +71,9 @@ class PatentStore:
     name = "patent-store"
     kind: KindName = "pieces"
     tables: ClassVar = {"pieces": PIECES}
+    gathers = True
+    owns_below = False
+    reads_beside: tuple[str, ...] = ()
     restored_together: Together = "subtask"
     """Each operator numbers its checkpoints by itself, and its variables come and go."""
 
@@ -81,6 +85,14 @@ class PatentStore:
             "/" not in entry.path and patent_export.suffix_of(entry.path) and patent_export.is_export(root, entry)
             for entry in entries
         )
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders that hold stores, one for each operator."""
+        entries = root.list()
+        stores = [f for f, files in patent_leveldb.all_folders(entries).items() if patent_leveldb.is_whole(files)]
+        exports = [e for e in entries if patent_export.suffix_of(e.path) and patent_export.is_export(root, e)]
+        return sorted({posixpath.dirname(f) for f in stores} | {posixpath.dirname(e.path) for e in exports})
 
     def __init__(self, root: Root) -> None:
         self._root = root

@@ -58,7 +58,9 @@ BATCHES = pa.schema(
 """A `cklog.inputs.batches.Batch`, its offsets as JSON: an object of each source's end, null where unreadable."""
 
 READER = "cklog.parsers.spark.parser:read_batches"
-_PLACE = re.compile(r"((?:[^/]+/)?)(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)")
+_PARTS = r"(metadata|(?:offsets|commits)/\.?[0-9]+(?:\.crc)?|(?:sources|state)/.+)"
+_PLACE = re.compile(r"((?:[^/]+/)?)" + _PARTS)
+_ANYWHERE = re.compile(r"((?:[^/]+/)*?)" + _PARTS)
 
 
 class SparkCheckpoint:
@@ -69,6 +71,9 @@ class SparkCheckpoint:
     tables: ClassVar = {"batches": BATCHES}
     restored_together: Together = "run"
     """State stores of one query go back to one batch."""
+    gathers = False
+    owns_below = False
+    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -78,6 +83,11 @@ class SparkCheckpoint:
             return bool(near and _prefixes(near + root.list("sources"))) or len(_prefixes(root.list())) == 1
         except OSError:
             return False
+
+    @staticmethod
+    def runs_below(root: Root) -> list[str]:
+        """Return the folders with at least two of a checkpoint's parts."""
+        return [prefix.rstrip("/") for prefix in _prefixes(root.list(), _ANYWHERE)]
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -299,15 +309,17 @@ def _text(offsets: dict[str, Any] | None) -> str | None:
         return None
 
 
-def _prefixes(entries: list[FileEntry]) -> tuple[str, ...]:
-    """Folders, "" or "name/", with at least two of a checkpoint's parts, `metadata` or a numbered batch among them.
+def _prefixes(entries: list[FileEntry], place: re.Pattern[str] = _PLACE) -> tuple[str, ...]:
+    """Folders with at least two of a checkpoint's parts, `metadata` or a numbered batch among them.
+
+    "" or "name/", or of any depth with `_ANYWHERE` as the place.
 
     >>> _prefixes([FileEntry("ck/metadata", 45), FileEntry("ck/offsets/0", 9), FileEntry("out/part-0", 1)])
     ('ck/',)
     """
     parts: dict[str, set[str]] = {}
     for entry in entries:
-        match = _PLACE.fullmatch(entry.path)
+        match = place.fullmatch(entry.path)
         if match is not None:
             parts.setdefault(match[1], set()).add(match[2].split("/")[0])
     sure = {"metadata", "offsets", "commits"}

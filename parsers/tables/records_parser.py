@@ -48,6 +48,15 @@ class RecordsParser:
         """Whether any file is this format's."""
         return any(cls.table_of(entry.path) for entry in root.list())
 
+    gathers: ClassVar[bool] = False
+    owns_below: ClassVar[bool] = False
+    reads_beside: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def runs_below(cls, root: Root) -> list[str]:
+        """Return PATH itself: which folder below it would be a run by itself, nothing tells."""
+        return [""] if cls.recognises(root) else []
+
     def __init__(self, root: Root) -> None:
         self._root = root
         self._entries = root.list()

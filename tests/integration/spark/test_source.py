@@ -18,6 +18,7 @@ from cklog.engine import Engine, Scan
 from cklog.engine.local import LocalEngine
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
 from cklog.inputs.snapshots import SNAPSHOTS
+from cklog.kinds.opening import PARSERS
 from cklog.model.schemas import TABLES
 from cklog.parsers.checkmate.parser import CheckMate
 from cklog.parsers.flink.parser import Flink
@@ -25,7 +26,6 @@ from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.streams import KafkaStreams
 from cklog.parsers.native.parser import Native
 from cklog.parsers.spark.parser import SparkCheckpoint
-from cklog.run import PARSERS
 from cklog.spark_source import SourceTable, register
 from cklog.storage import Root
 from tests.conftest import SAMPLES

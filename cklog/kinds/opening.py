@@ -1,0 +1,122 @@
+"""PATH, opened: which runs lie there, and the parser of the one that is asked."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import Parser, ParserClass
+from cklog.kinds.discovery import RunFolder, runs_below
+from cklog.storage import Root
+
+PARSERS: Mapping[str, str] = {
+    "native": "cklog.parsers.native.parser:Native",
+    "spark-checkpoint": "cklog.parsers.spark.parser:SparkCheckpoint",
+    "flink": "cklog.parsers.flink.parser:Flink",
+    "kafka-streams": "cklog.parsers.kafka.streams:KafkaStreams",
+    "checkmate": "cklog.parsers.checkmate.parser:CheckMate",
+    "kafka": "cklog.parsers.kafka.parser:Kafka",
+    "patent-store": "cklog.parsers.patent.parser:PatentStore",
+}
+"""The parsers of this distribution, known without looking at installed packages; others register theirs in the
+entry-point group `cklog.parsers`."""
+
+
+class Choice(NamedTuple):
+    """The parser of a run, the root that it reads below, and what to say of the choice on stderr."""
+
+    parser: Parser
+    root: Root
+    note: str = ""
+
+
+def runs_of(root: Root, source: str = "") -> list[RunFolder]:
+    """Find every run below PATH that a parser of this distribution is sure of; `source`: of that format only.
+
+    Raises
+    ------
+    NotFound : there is no such folder
+    """
+    root.require()
+    names = [name for name in PARSERS if source in ("", name)]
+    return runs_below(root, {name: parser_class(PARSERS[name]) for name in names})
+
+
+def choose(root: Root, source: str = "", run: str = "") -> Choice:
+    """Open the one run below PATH, or the one that `--run` (a folder below PATH) and `--from` (a format) name.
+
+    Raises
+    ------
+    NotFound : there is none, or there are several, which are named
+    UsageError : there is no such format
+    """
+    root.require()
+    if source and source not in PARSERS:
+        return Choice(_registered(source)(root), root)
+    found = runs_of(root, source)
+    asked = [one for one in found if run in ("", one.name, f"{one.name}/")]
+    if run and not asked:
+        raise NotFound(f"--run {run}: no such run below {root.path}", f"runs there: {_listed(found) or 'none'}")
+    if len(asked) > 1:
+        message = f"{root.path}: {len(asked)} runs lie here: {_listed(asked)}"
+        raise NotFound(message, "choose one with --run NAME, or make it PATH; cklog inspect lists them")
+    if asked:
+        return _opened(root, asked[0], named=bool(run))
+    return _by_recognition(root, source)
+
+
+def parser_class(value: str) -> ParserClass:
+    """Load a parser by module:class."""
+    module, _, name = value.partition(":")
+    found: ParserClass = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _opened(root: Root, run: RunFolder, named: bool) -> Choice:
+    """The parser of a run: at PATH, as long as its format is recognised there, else at the run's own folder."""
+    parser = parser_class(PARSERS[run.format])
+    if not named and parser.recognises(root):
+        return Choice(parser(root), root)
+    own = root.below(run.folder)
+    note = f"the one run below PATH is {run.name} ({run.format})" if run.folder and not named else ""
+    return Choice(parser(own), own, note)
+
+
+def _by_recognition(root: Root, source: str) -> Choice:
+    """The format that `--from` names, else the first that recognises the folder, if only by the names in it."""
+    if source:
+        return Choice(parser_class(PARSERS[source])(root), root)
+    for value in PARSERS.values():
+        parser = parser_class(value)
+        if parser.recognises(root):
+            return Choice(parser(root), root)
+    for name, value in sorted(_entry_points().items()):
+        parser = parser_class(value)
+        if name not in PARSERS and parser.recognises(root):
+            return Choice(parser(root), root)
+    raise NotFound(
+        f"{root.path}: nothing here that cklog knows",
+        "a run folder holds checkpoints/, a Spark checkpoint offsets/ and commits/, a Flink one chk-<n>/_metadata, "
+        "a Kafka log segments of 20 digits",
+    )
+
+
+def _registered(source: str) -> ParserClass:
+    """A parser of another distribution."""
+    known = _entry_points() | dict(PARSERS)
+    if source not in known:
+        raise UsageError(f"--from {source}: not one of {', '.join(sorted(known))}")
+    return parser_class(known[source])
+
+
+def _entry_points() -> dict[str, str]:
+    """Parsers of other distributions, by name."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry.value for entry in entry_points(group="cklog.parsers")}
+
+
+def _listed(runs: list[RunFolder]) -> str:
+    return ", ".join(f"{run.name} ({run.format})" for run in runs)

@@ -1,0 +1,1 @@
+"""Opening a folder, and the questions that each kind of run refuses."""
