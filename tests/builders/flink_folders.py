@@ -1,20 +1,17 @@
-"""Folders of Flink checkpoints and savepoints as a job leaves them, written by `tests.builders.flink`; and questions.
+"""Folders of Flink checkpoints and savepoints as a job leaves them, written by `tests.builders.flink`.
 
 Every file is named by a letter or word instead of a uuid. `ORIGIN` is where the root was when it was written.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cklog.parsers.flink.uid import operator_id
 from tests.builders import flink as fb
 from tests.builders.flink import Built
-from tests.program import cklog
 
 ORIGIN = "file:/mnt/flink/ckpts"
 OLD, HEIR, THIRD = (digit * 32 for digit in "0ab")
@@ -111,30 +108,3 @@ def file(path: Path, size: int) -> Path:
     if not path.exists():
         path.write_bytes(b"x" * size)
     return path
-
-
-def asked(command: str, path: Path | str, *more: str, root: Path | None = None) -> dict[str, Any]:
-    """The JSON of an answer with its exit code as `exit`; `root`: what ORIGIN is mapped to."""
-    maps = () if root is None else ("--map", f"{ORIGIN}={root}")
-    ended = cklog(command, path, *maps, *more, "--json")
-    assert "Traceback" not in ended.err
-    answer: dict[str, Any] = json.loads(ended.out) if ended.out else {"error": ended.err}
-    return answer | {"exit": ended.code}
-
-
-def verdicts(answer: dict[str, Any]) -> dict[str, str]:
-    return {row["snapshot"]: row["verdict"] for row in answer["result"]["details"]["snapshots"]}
-
-
-def restored(answer: dict[str, Any]) -> dict[str, str | None]:
-    """What each job is restored from."""
-    return {entry["operator"]: entry["uri"] for entry in answer["result"]["line"]}
-
-
-def fates(answer: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """Fate and rule of each file."""
-    return {row["path"]: (row["fate"], row["rule"]) for row in answer["result"]["rows"]}
-
-
-def ids(answer: dict[str, Any]) -> set[str]:
-    return {finding["id"] for finding in answer["findings"]}

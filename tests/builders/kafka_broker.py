@@ -13,14 +13,6 @@ from pathlib import Path
 
 import crc32c
 
-from cklog.engine import Engine
-from cklog.engine.local import LocalEngine
-from cklog.engine.reading import Reading
-from cklog.kafka_logs.logs import PartitionLogs
-from cklog.parsers.kafka.parser import Kafka
-from cklog.runs.partitions.line import PartitionLog
-from cklog.storage import Root
-from tests.builders.concluded import Concluded
 from tests.builders.kafka import ABORT, COMMIT, TRANSACTIONAL, Row, batch, marker
 
 
@@ -162,15 +154,6 @@ def snapshot(*producers: tuple[int, int, int, int, int, int]) -> bytes:
     for producer, epoch, sequence, last, time, first in producers:
         body += struct.pack(">qhiqiqiq", producer, epoch, sequence, last, 0, time, 0, first)
     return struct.pack(">hI", 1, crc32c.crc32c(body)) + body
-
-
-def logs_of(folder: Path, split_bytes: int = 1 << 20, engine: Engine | None = None) -> PartitionLogs:
-    chosen = engine or LocalEngine()
-    return PartitionLogs(Kafka(Root(str(folder))), Reading(lambda _: chosen, split_bytes))
-
-
-def log_of(folder: Path, strict: bool = False) -> Concluded:
-    return Concluded(PartitionLog(logs_of(folder)), strict)
 
 
 def job_logs(folder: Path) -> Path:

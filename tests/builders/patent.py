@@ -8,12 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import crc32c
-import pyarrow as pa
-
-from cklog.chains.restorable import Chains, chains_of
-from cklog.model.findings import Finding
-from cklog.parsers.patent.parser import PatentStore
-from cklog.storage import Root
 
 Pairs = dict[str, bytes]
 
@@ -87,44 +81,6 @@ def export(folder: Path, operator: str, pairs: Mapping[str, bytes]) -> Path:
     return folder
 
 
-def pieces(folder: Path) -> tuple[pa.Table, tuple[Finding, ...]]:
-    read = PatentStore(Root(str(folder))).pieces()
-    return read.table, read.findings
-
-
-def chains(folder: Path) -> Chains:
-    return chains_of(pieces(folder)[0])
-
-
-def rows(table: pa.Table) -> dict[tuple[str, str, int], dict[str, object]]:
-    """{(operator, store, version): its piece}."""
-    return {(r["operator"], r["store"], r["version"]): r for r in table.to_pylist()}
-
-
-def read_of(folder: Path, store: str, version: int) -> list[tuple[int, str, int]]:
-    """(version, form, bytes) of what restores a variable of the only operator, in order."""
-    found = chains(folder)
-    chain = found.chain_named(("window", 0, store))
-    assert chain is not None
-    table = found.table.to_pylist()
-    return [(table[r]["version"], table[r]["form"], table[r]["bytes"]) for r in found.reading(chain, version)]
-
-
-def ids(folder: Path) -> dict[str, str]:
-    return {finding.id: finding.severity for finding in pieces(folder)[1]}
-
-
-def flaws(folder: Path) -> dict[tuple[str, int], str]:
-    """{(store, version): flaw} of the only operator."""
-    return {(store, version): str(r["flaw"]) for (_, store, version), r in rows(pieces(folder)[0]).items() if r["flaw"]}
-
-
-def newest(folder: Path) -> int | None:
-    """The newest checkpoint that the only operator can be restored to as a whole."""
-    [found] = set(chains(folder).common("subtask"))
-    return found
-
-
 def usual() -> Operator:
     """Five checkpoints of two variables: `a` has its base in 1, `b` in 1 and 4."""
     made = Operator()
@@ -137,7 +93,7 @@ def usual() -> Operator:
 FIGURE: Pairs = {
     # the patent's text on its figures: data4 is the first variable of checkpoint 1, in base form; checkpoint 2 has
     # data3 in base form and data4 in delta form, which stands on byte 0 of 1 INDEX; checkpoint 3 has deltas of both.
-    # The text says that the base of data3 is "in the 2 INCR key value pair in Checkpoint 1": it is in 2 (acceptance.md)
+    # The text says that the base of data3 is "in the 2 INCR key value pair in Checkpoint 1": it is in 2
     "1 NON": b"data1data2",
     "1 INCR": b"data4: all",
     "1 INDEX": base(0),

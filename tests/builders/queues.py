@@ -1,4 +1,4 @@
-"""Output queues of one operator, from rows as the acceptance numbers have them."""
+"""Output queues of one operator, from rows that can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ GOLDEN: list[Row] = [
     ("check", "w2", 5, 2),
     ("open", "w4", 6, 3),
 ]
-"""Section "CEC" of the acceptance numbers: type, window, timestamp, N."""
+"""Type, window, timestamp, N: three windows are open, the oldest footprint is of w3, so the extent is 3."""
 
 
 def records(rows: list[Row], **more: Any) -> list[dict[str, Any]]:
-    """Rows as records of an output queue, numbered from 1 as in the acceptance numbers."""
+    """Rows as records of an output queue, numbered from 1."""
     names = ("type", "window", "ts", "open_windows")
     return [dict(zip(names, row, strict=True)) | {"state": {"n": i}, "pos": i} | more for i, row in enumerate(rows, 1)]
 

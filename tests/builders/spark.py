@@ -6,7 +6,7 @@ import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -88,17 +88,6 @@ def sample() -> Memory:
 @functools.cache
 def _sample() -> Memory:
     return load(SAMPLE, "file:///srv/cklog-sample/wordcount")
-
-
-def shape(plan: BatchPlan) -> tuple[Any, ...]:
-    """What the plan says, without its findings."""
-    sources = [(s.source, s.kind, s.start, s.end, s.start_known, s.end_known) for s in plan.sources]
-    return plan.committed, plan.planned, sources, plan.sink, plan.sink_has_planned
-
-
-def said(plan: BatchPlan) -> list[tuple[str, str, str]]:
-    """Its findings, without their words."""
-    return [(finding.severity, finding.id, finding.subject) for finding in plan.findings]
 
 
 def batch_time(batch: int) -> int:

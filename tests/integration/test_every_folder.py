@@ -26,7 +26,7 @@ def asked(command: str, folder: Path) -> Ended:
 
 
 def answered(command: str, folder: Path, placeless: bool = True) -> dict[str, Any]:
-    """The answer, held against design section 5: exit code, verdict, members, and the same bytes twice."""
+    """The answer, held against what is promised of each: exit code, verdict, members, and the same bytes twice."""
     ended = asked(command, folder)
     where = f"{command} {folder}: exit {ended.code}\n{ended.err}"
     assert ended.code in VERDICTS, where

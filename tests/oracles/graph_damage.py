@@ -56,7 +56,7 @@ def ended(folder: Path, ask: Ask, forms: tuple[str, ...] = ("json",)) -> tuple[i
 
 
 def hold_up(folder: Path, what: object = "", **about: Any) -> dict[str, int]:
-    """Every answer, or the refusal, ends as design section 5 says; the exit codes."""
+    """Every answer, or the refusal, ends with a documented exit code; returns the codes by question."""
     codes = {name: ended(folder, ask, EVERY_FORM)[0] for name, ask in asked(**about)}
     assert set(codes.values()) <= DOCUMENTED, (what, codes)
     return codes

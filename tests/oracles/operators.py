@@ -1,4 +1,4 @@
-"""Simulated stream operators that write the output queue of design section 3, and can be loaded and replayed.
+"""Simulated stream operators that write output queues (docs/output-queues.md), and can be loaded and replayed.
 
 Nothing here comes from the code under test. An operator keeps its state in its open windows and nowhere else (the
 model of the CEC paper): what it cannot find in the records of an eventual checkpoint, it has forgotten.

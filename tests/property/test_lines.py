@@ -258,7 +258,7 @@ def lift(values: Ints, largest: int) -> Ints:
     return lifted
 
 
-# --- CheckMate, Figure 5 (acceptance.md): ring 1 → 2 → 3 → 1
+# --- CheckMate, Figure 5: ring 1 → 2 → 3 → 1
 
 
 def figure_5() -> History:

@@ -20,8 +20,8 @@ from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.exports import exports
 from cklog.model.question import Question
 from cklog.parsers.kafka.producer_snapshots import producers
-from tests.builders.kafka_broker import log_of, logs_of
 from tests.conftest import SAMPLES
+from tests.reading.kafka_broker import log_of, logs_of
 
 DUMPED = ("ck-compact", "ck-gzip", "ck-lat", "ck-lz4", "ck-none", "ck-snappy", "ck-txn", "ck-zstd")
 SAMPLE_ENDS = {"orders-0": 37, "orders-1": 50, "__consumer_offsets-0": 6}

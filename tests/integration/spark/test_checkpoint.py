@@ -11,7 +11,8 @@ import pytest
 from cklog.errors import NotFound
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.storage import Root
-from tests.builders.spark import REAL, SAMPLE, Memory, batch_time, needs_real, said, sample, shape
+from tests.builders.spark import REAL, SAMPLE, Memory, batch_time, needs_real, sample
+from tests.reading.spark import said, shape
 
 Damage = Callable[[Memory], object]
 

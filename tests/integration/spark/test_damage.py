@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
-from tests.builders.spark import REAL, batch_time, load, needs_real, said, sample, shape
+from tests.builders.spark import REAL, batch_time, load, needs_real, sample
+from tests.reading.spark import said, shape
 
 READ = ("ck/metadata", "ck/.metadata.crc", "ck/offsets/", "ck/commits/", "ck/sources/", "out/_spark_metadata/")
 READ_PATHS = sorted(path for path in sample().files if path.startswith(READ))

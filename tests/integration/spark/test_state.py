@@ -18,9 +18,10 @@ from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.parsers.spark.state.lz4_blocks import decoded
-from tests.builders.spark import REAL, Memory, load, needs_real, said
+from tests.builders.spark import REAL, Memory, load, needs_real
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
+from tests.reading.spark import said
 
 FOLDERS = {
     "A_file_hdfs_parquetsink": 14,

@@ -19,7 +19,7 @@ from tests.oracles.lines import Execution, latest_line
 def taken_again(execution: Execution, line: dict[str, int]) -> dict[str, set[int]]:
     """By channel: messages that were received after the checkpoint on the line; a survivor's current state is last.
 
-    Of a channel that delivers out of order a watermark hides those below it that were not there yet (design section 2).
+    Of a channel that delivers out of order a watermark hides those below it that were not there yet.
     """
     taken: dict[str, set[int]] = {name: set() for name in execution.channels}
     mark = dict.fromkeys(execution.channels, 0)

@@ -21,8 +21,8 @@ from cklog.queues.forward import scan_of
 from cklog.render.formats import plain
 from cklog.run import Options, open_run
 from cklog.storage import Root
-from tests.oracles.damaged import damage, to_jsonl
 from tests.oracles.operators import Choose
+from tests.oracles.queue_damage import damage, to_jsonl
 from tests.oracles.recovery import SCENARIOS, Plan, Scenario, choices, essence, plan_by_definition
 
 each_operator = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.oracles.damaged import damage, to_jsonl
 from tests.oracles.operators import Choose, Operator, Record, StreamTuple, arrivals, run, totals
+from tests.oracles.queue_damage import damage, to_jsonl
 from tests.oracles.recovery import SCENARIOS, Scenario, choices, essence, plan_by_definition
 
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

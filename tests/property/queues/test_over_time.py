@@ -16,8 +16,8 @@ from cklog.queues.over_time import folds as over_time_folds
 from cklog.queues.over_time import timeline as over_time
 from cklog.queues.over_time.timeline import Timeline
 from cklog.storage import Root
-from tests.oracles.damaged import damage, to_jsonl
 from tests.oracles.operators import Choose, Record
+from tests.oracles.queue_damage import damage, to_jsonl
 from tests.oracles.recovery import SCENARIOS, Scenario, choices
 
 each_operator = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

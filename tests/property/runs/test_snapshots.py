@@ -15,7 +15,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders.flink_folders import HEIR, OLD, THIRD, Snapshot, asked, checkpoint, fates, file, savepoint, torn
+from tests.builders.flink_folders import HEIR, OLD, THIRD, Snapshot, checkpoint, file, savepoint, torn
+from tests.reading.flink_folders import asked, fates
 
 JOBS = (OLD, HEIR, THIRD)
 SAVEPOINTS = tuple(f"savepoint-{job[:6]}-0123456789ab" for job in JOBS)

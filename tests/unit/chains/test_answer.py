@@ -23,12 +23,12 @@ from cklog.run import Options, open_run
 from cklog.runs.records.pieces import pieces_of_records
 from cklog.runs.records.reading import RecordReader
 from cklog.storage import Root
-from tests.builders.concluded import READING
 from tests.builders.kafka import Log, Row, batch
 from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
 from tests.oracles.chains import descendants
 from tests.program import cklog
+from tests.reading.concluded import READING
 
 
 def ask(folder: Path, asked: ChainQuestion = ChainQuestion(), **options: Any) -> Answer[Any]:

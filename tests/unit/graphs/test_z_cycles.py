@@ -30,7 +30,7 @@ def ping_pong(folder: Path, **more: Any) -> Path:
 
 
 def test_figure_5_of_checkmate() -> None:
-    """CheckMate, Figure 5: three of eight checkpoints are useless, five are rolled past (acceptance numbers)."""
+    """CheckMate, Figure 5: three of eight checkpoints are useless, five are rolled past."""
     found = result(cklog("z-cycles", DOMINO, "--json"))
     assert [(u["operator"], u["checkpoint"]) for u in found["useless"]] == [("op1", 2), ("op2", 2), ("op3", 2)]
     assert found["checkpoints"] == 8

@@ -1,4 +1,4 @@
-"""Small histories with a known line; the regression cases (a), (b), (c) of acceptance.md."""
+"""Small histories with a known line, worked out by hand."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def every_line(history: History) -> list[list[int]]:
 
 
 def test_a_sender_without_checkpoints_takes_its_receiver_to_the_initial_state() -> None:
-    """Case (a): `a` never checkpoints but sent 5 messages; b@10 received 5."""
+    """`a` never checkpoints but sent 5 messages; b@10 received 5."""
     history = history_of({"a/0": [], "b/0": [10]}, {"a/0->b/0": [0]}, {"a/0->b/0": [0, 5]})
     assert every_line(history) == [[0, 0]] * 3
 
 
 def test_operators_on_one_worker_roll_back_separately() -> None:
-    """Case (b): a@5 sent 2, b@10 received 7."""
+    """a@5 sent 2, b@10 received 7."""
     history = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
     assert every_line(history) == [[5, 0]] * 3
 
 
 def test_equal_watermarks_are_no_orphan() -> None:
-    """Case (c): s@4 sent 10; a@5 received 10, sent 2; a@9 received 12, sent 4; b@6, b@10 received 1, 2."""
+    """s@4 sent 10; a@5 received 10, sent 2; a@9 received 12, sent 4; b@6, b@10 received 1, 2."""
     history = history_of(
         {"s/0": [4], "a/0": [5, 9], "b/0": [6, 10]},
         {"s/0->a/0": [0, 10], "a/0->b/0": [0, 2, 4]},

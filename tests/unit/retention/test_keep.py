@@ -8,22 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.flink_folders import (
-    HEIR,
-    OLD,
-    THIRD,
-    Snapshot,
-    asked,
-    checkpoint,
-    fates,
-    job,
-    restored,
-    savepoint,
-    torn,
-    verdicts,
-)
+from tests.builders.flink_folders import HEIR, OLD, THIRD, Snapshot, checkpoint, job, savepoint, torn
 from tests.conftest import SAMPLES
 from tests.program import cklog
+from tests.reading.flink_folders import asked, fates, restored, verdicts
 
 SAVEPOINT = f"savepoint-{OLD[:6]}-0123456789ab"
 STORED = "file:/mnt/flink/prod/checkpts"

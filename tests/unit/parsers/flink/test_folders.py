@@ -12,21 +12,9 @@ import pytest
 
 from cklog import storage
 from tests.builders import flink as fb
-from tests.builders.flink_folders import (
-    OLD,
-    ORIGIN,
-    Snapshot,
-    asked,
-    checkpoint,
-    file,
-    ids,
-    job,
-    restored,
-    torn,
-    uri,
-    verdicts,
-)
+from tests.builders.flink_folders import OLD, ORIGIN, Snapshot, checkpoint, file, job, torn, uri
 from tests.program import cklog
+from tests.reading.flink_folders import asked, ids, restored, verdicts
 
 
 def test_a_snapshot_by_itself(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cklog.parsers.flink.job_log import job_log
 from cklog.parsers.flink.uid import operator_id
-from tests.builders.flink_folders import HEIR, OLD, Snapshot, asked, checkpoint, ids, job, torn
+from tests.builders.flink_folders import HEIR, OLD, Snapshot, checkpoint, job, torn
+from tests.reading.flink_folders import asked, ids
 
 LINES: dict[str, dict[str, Any]] = {
     f"Triggering checkpoint 5 (type=CheckpointType{{name='Checkpoint', sharingFilesStrategy=FORWARD_BACKWARD}}) "

@@ -14,7 +14,8 @@ from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint, epochs, offset
 from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.producer_snapshots import BadSnapshot, aborted, producers
 from cklog.storage import Root
-from tests.builders.kafka_broker import TopicLog, broker_files, logs_of, snapshot
+from tests.builders.kafka_broker import TopicLog, broker_files, snapshot
+from tests.reading.kafka_broker import logs_of
 
 
 def layout(folder: Path) -> BrokerLayout:

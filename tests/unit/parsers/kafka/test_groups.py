@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cklog.parsers.kafka.groups import NotACommit, commit_key, commit_value, coordinator
 from tests.builders import kafka_broker
 from tests.builders.kafka import ABORT, COMMIT, Row, batch
-from tests.builders.kafka_broker import TopicLog, commit_batch, logs_of
+from tests.builders.kafka_broker import TopicLog, commit_batch
+from tests.reading.kafka_broker import logs_of
 
 
 def committed(folder: Path) -> dict[tuple[str, str], int]:

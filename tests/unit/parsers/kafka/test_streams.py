@@ -19,9 +19,9 @@ from cklog.parsers.kafka.streams import KafkaStreams, _read
 from cklog.render.formats import render
 from cklog.runs.stores.line import StoreRestores
 from cklog.storage import Root
-from tests.builders.concluded import READING, Concluded
 from tests.builders.kafka import Log, Row, batch
 from tests.conftest import REPOSITORY
+from tests.reading.concluded import READING, Concluded
 
 APP = "shop"
 

@@ -11,23 +11,8 @@ import pytest
 
 from cklog.errors import CorruptInput
 from cklog.model.findings import Where
-from tests.builders.patent import (
-    Operator,
-    Pairs,
-    base,
-    chains,
-    delta,
-    export,
-    flaws,
-    header,
-    ids,
-    lines_of,
-    newest,
-    pieces,
-    read_of,
-    rows,
-    usual,
-)
+from tests.builders.patent import Operator, Pairs, base, delta, export, header, lines_of, usual
+from tests.reading.patent import chains, flaws, ids, newest, pieces, read_of, rows
 
 
 def test_a_missing_chunk_costs_only_what_lies_in_it(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 from cklog.errors import EngineError, UsageError
 from cklog.parsers.patent.parser import PatentStore
 from cklog.storage import Root
-from tests.builders.patent import FIGURE, chains, export, newest, pieces, rows, usual
+from tests.builders.patent import FIGURE, export, usual
 from tests.program import cklog
+from tests.reading.patent import chains, newest, pieces, rows
 
 
 @pytest.fixture

@@ -18,27 +18,12 @@ from cklog.parsers.patent.keys import BASE, DELTA, HEADER
 from cklog.parsers.patent.parser import PatentStore
 from cklog.spark_source import SourceTable
 from cklog.storage import Root
-from tests.builders.patent import (
-    FIGURE,
-    base,
-    chains,
-    chunked,
-    delta,
-    export,
-    header,
-    ids,
-    lines_of,
-    newest,
-    number,
-    pieces,
-    read_of,
-    rows,
-    usual,
-)
+from tests.builders.patent import FIGURE, base, chunked, delta, export, header, lines_of, number, usual
 from tests.conftest import SAMPLES
 from tests.program import cklog
+from tests.reading.patent import chains, ids, newest, pieces, read_of, rows
 
-# --- the numbers of the patent (acceptance.md, "Adaptive incremental checkpointing")
+# --- the numbers of the patent
 
 
 def test_an_index_entry_has_9_bytes_in_base_form_and_25_in_delta_form() -> None:

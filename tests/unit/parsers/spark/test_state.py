@@ -13,8 +13,9 @@ from cklog.chains.restorable import chains_of
 from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import encode
 from cklog.parsers.spark.parser import SparkCheckpoint
-from tests.builders.spark import Memory, said
+from tests.builders.spark import Memory
 from tests.builders.spark_state import snapshot, stream
+from tests.reading.spark import said
 
 CLASSES = "org.apache.spark.sql.execution.streaming.state."
 HDFS, ROCKS = CLASSES + "HDFSBackedStateStoreProvider", CLASSES + "RocksDBStateStoreProvider"

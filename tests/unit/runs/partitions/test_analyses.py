@@ -18,7 +18,8 @@ from cklog.lines.view import inspect_view
 from cklog.model.question import Question
 from cklog.render.view import view
 from tests.builders.kafka import ABORT, COMMIT, Row, batch
-from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch, log_of, logs_of, random_log
+from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch, random_log
+from tests.reading.kafka_broker import log_of, logs_of
 
 
 def one(folder: Path) -> Partition:

@@ -13,20 +13,17 @@ from tests.builders.flink_folders import (
     ORIGIN,
     THIRD,
     Snapshot,
-    asked,
     assigned,
     checkpoint,
     file,
-    ids,
     job,
     metadata,
-    restored,
     savepoint,
     torn,
     uri,
-    verdicts,
 )
 from tests.program import cklog
+from tests.reading.flink_folders import asked, ids, restored, verdicts
 
 
 def test_the_newest_whole_checkpoint_is_restored(tmp_path: Path) -> None:

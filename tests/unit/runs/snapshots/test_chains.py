@@ -13,8 +13,8 @@ from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
 from cklog.storage import Root
-from tests.builders.concluded import READING
 from tests.conftest import SAMPLES
+from tests.reading.concluded import READING
 
 ORDERS = SAMPLES / "flink-orders"
 FIRST, SECOND = "aba3f4bfac52eaa92f2d9f59dce4f476", "125c88b9401f9252baa1b39e412cc4b8"

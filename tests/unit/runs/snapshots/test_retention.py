@@ -15,19 +15,16 @@ from tests.builders.flink_folders import (
     ORIGIN,
     THIRD,
     Snapshot,
-    asked,
     checkpoint,
-    fates,
     file,
-    ids,
     job,
     metadata,
-    restored,
     savepoint,
     torn,
     uri,
 )
 from tests.program import cklog
+from tests.reading.flink_folders import asked, fates, ids, restored
 
 SAVEPOINT = f"savepoint-{OLD[:6]}-0123456789ab"
 
