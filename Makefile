@@ -13,10 +13,16 @@ test:
 test-slow:
 	python -m pytest -m slow
 
-samples:
+samples:  # not those of real systems: make_spark_wordcount.py, make_spark_state.py, make_flink.py
 	python sample_logs/make_native.py
 	python sample_logs/make_raw_events.py
 	python sample_logs/make_simulated.py
+	python sample_logs/make_cec.py
+	python sample_logs/make_incremental.py
+	python sample_logs/make_patent_store.py
+	python sample_logs/make_token_rounds.py
+	python sample_logs/make_meteor.py
+	python sample_logs/make_odysseus.py
 	python sample_logs/make_kafka.py
 	python sample_logs/make_kafka_streams.py
 	python sample_logs/make_checkmate.py

@@ -88,13 +88,13 @@ def milliseconds(figures: Figures) -> float:
 
 
 def table_2_row(protocol: str, workers: int) -> str:
-    """A row of the README: the paper's ratio / the simulation's, by query."""
+    """A row of docs/checkmate.md: the paper's ratio / the simulation's, by query."""
     cells = [f"{RATIOS[q][protocol][workers]:.2f} / {run(NEXMARK[q], protocol, workers).ratio:.2f}" for q in NEXMARK]
     return f"| {protocol} | {workers} | {' | '.join(cells)} |"
 
 
 def table_3_row(query: str, workers: int) -> str:
-    """A row of the README: total (invalid), the paper's / the simulation's, by protocol."""
+    """A row of docs/checkmate.md: total (invalid), the paper's / the simulation's, by protocol."""
     cells = []
     for protocol in ("unc", "cic-hmnr", "coor"):
         found = run(NEXMARK[query], protocol, workers)
@@ -104,7 +104,7 @@ def table_3_row(query: str, workers: int) -> str:
 
 
 def table_4_row(workers: int) -> str:
-    """A row of the README: invalid share, the paper's / the simulation's mean of ten seeds, by protocol."""
+    """A row of docs/checkmate.md: invalid share, the paper's / the simulation's mean of ten seeds, by protocol."""
     cells = []
     for protocol in ("unc", "cic-hmnr"):
         shares = [percent(run(CYCLIC, protocol, workers, seed)) for seed in range(1, 11)]
@@ -114,17 +114,17 @@ def table_4_row(workers: int) -> str:
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_the_readme_shows_the_tables_as_they_come_out(workers: int) -> None:
+def test_the_page_shows_the_tables_as_they_come_out(workers: int) -> None:
     rows = [table_2_row(protocol, workers) for protocol in ("coor", "unc", "cic-hmnr")]
     rows += [table_3_row(query, workers) for query in NEXMARK]
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
-    assert [row for row in rows if row not in readme] == []
+    page = (REPOSITORY / "docs" / "checkmate.md").read_text(encoding="utf-8").splitlines()
+    assert [row for row in rows if row not in page] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [5, 10])
-def test_the_readme_shows_table_4_as_it_comes_out(workers: int) -> None:
-    assert table_4_row(workers) in (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+def test_the_page_shows_table_4_as_it_comes_out(workers: int) -> None:
+    assert table_4_row(workers) in (REPOSITORY / "docs" / "checkmate.md").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("workers", WORKERS)
