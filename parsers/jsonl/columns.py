@@ -15,11 +15,7 @@ Values are read as little-endian words of eight bytes, which `cklog.parsers.json
 
 from __future__ import annotations
 
-import json
-import re
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import U64, Ints
-from cklog.parsers.jsonl.line_crc import line_crcs
+from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, member_spans, template_of
 from cklog.parsers.jsonl.words import (
     HIGH,
     MIX,
@@ -39,12 +35,12 @@ from cklog.parsers.jsonl.words import (
     bytes_below,
     every_byte,
     hexadecimal,
+    line_crcs,
     read_digits,
     unused_bits,
     zero_bytes,
 )
 
-ColumnKind = Literal["string", "int64"]
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 
 
@@ -55,31 +51,6 @@ _LONGEST_LINE_BYTES = 1 << 16
 
 _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
-
-_TOKEN = re.compile(
-    rb' *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?(?:0|[1-9][0-9]*))(?![0-9.eE])'
-    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """One value of the template and the literal bytes between the value before it and this one."""
-
-    name: str
-    kind: ColumnKind
-    literal: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """What the first line fixes. The first value's literal starts with the end of the line before."""
-
-    values: tuple[_Value, ...]
-    line: bytes
-    others: frozenset[str]  # members that are not one integer or string; a member that is null is none
-    head: int  # bytes of a line before its first value
-    tail: bytes  # of a line behind its last value, with the newline
 
 
 def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
@@ -111,7 +82,7 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
 
 
 def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
-    template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
+    template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
     flat = [(name, kind) for name, kind in fields if kind != "json"]
@@ -134,74 +105,6 @@ def _check_utf8(block: bytes | memoryview) -> None:
         str(block, "utf-8")
     except UnicodeDecodeError:
         raise Deviates from None
-
-
-def _template(block: bytes) -> _Template:
-    """The template that the first line of `block` fixes."""
-    line = block[: block.find(b"\n") + 1]
-    try:
-        members = json.loads(line)
-    except (ValueError, RecursionError):
-        raise Deviates from None
-    found = list(_values(line))
-    if not isinstance(members, dict) or not found:
-        raise Deviates
-    names = [name for name, *_ in found]
-    tail = line[found[-1][3] :]
-    if "crc32c" in names[:-1] or (names[-1] == "crc32c" and tail != b'"}\n') or "_offset" in members:
-        raise Deviates
-    values = []
-    before = 0
-    for name, kind, start, end in found:
-        values.append(_Value(name, kind, line[before:start]))
-        before = end
-    first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
-    others = frozenset(name for name, value in members.items() if value is not None and name not in names)
-    return _Template((first, *values[1:]), line, others, found[0][2], tail)
-
-
-def _member_texts(line: bytes, names: set[str]) -> dict[str, tuple[int, int]]:
-    """Where the values of members stand in a line that is a JSON object; null is no value."""
-    text = line.decode("latin-1")  # a character for every byte
-    decoder, found, at = json.JSONDecoder(), {}, text.index("{")
-    while text[at] != "}":
-        name, at = decoder.raw_decode(text, _behind_spaces(text, at + 1))
-        start = _behind_spaces(text, text.index(":", at) + 1)
-        value, end = decoder.raw_decode(text, start)
-        at = _behind_spaces(text, end)
-        if name in names and value is not None:
-            found[name] = start, end
-    return found
-
-
-def _behind_spaces(text: str, at: int) -> int:
-    while text[at] == " ":
-        at += 1
-    return at
-
-
-def _values(line: bytes) -> Iterator[tuple[str, ColumnKind, int, int]]:
-    """Every integer and every string of a line that is no name: its member ("" below the top), kind and place."""
-    at, depth, name, names = 0, 0, "", set[str]()
-    while line[at:] != b"\n":
-        token = _TOKEN.match(line, at)
-        if not token:
-            raise Deviates
-        at = token.end()
-        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token["mark"] or b"", 0)
-        if token["string"] is not None and _names_a_member(line, at):
-            if depth == 1:
-                name = token["string"].decode(errors="surrogateescape")
-                if name in names:
-                    raise Deviates  # the later one of the two would count
-                names.add(name)
-        elif token["string"] is not None or token["int64"] is not None:
-            kind: ColumnKind = "int64" if token["string"] is None else "string"
-            yield (name if depth == 1 else "", kind, *token.span(kind))
-
-
-def _names_a_member(line: bytes, at: int) -> bool:
-    return line[at:].lstrip(b" ").startswith(b":")
 
 
 class _BlockScratch(threading.local):
@@ -244,7 +147,7 @@ def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> Ints:
 class _BlockLines:
     """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
 
-    def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
+    def __init__(self, raw: NDArray[np.uint8], template: LineTemplate) -> None:
         memory, marks = _SCRATCH.padded(raw, template.tail)
         newlines = _newlines(memory, marks)
         self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
@@ -276,7 +179,7 @@ class _BlockLines:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
             raise Deviates
-        for name, span in _member_texts(self._template.line, texts).items() if texts else ():
+        for name, span in member_spans(self._template.line, texts).items() if texts else ():
             columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
         return columns
 
@@ -380,7 +283,7 @@ def _strings(contents: list[U64], width: Widths) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(width), buffers)
 
 
-def _check_crc(value: _Value, lines: _BlockLines, end: Ints, words: LineWords) -> None:
+def _check_crc(value: TemplateValue, lines: _BlockLines, end: Ints, words: LineWords) -> None:
     """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
     if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
         raise Deviates

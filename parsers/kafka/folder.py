@@ -1,7 +1,7 @@
 """The folders of a Kafka broker: which partitions there are, and what the broker's own small files say of them.
 
     DATA/                            a broker has one or more (`log.dirs`)
-      meta.properties  .kafka_cleanshutdown  *-offset-checkpoint        (`cklog.parsers.kafka.offset_checkpoints`)
+      meta.properties  .kafka_cleanshutdown  *-offset-checkpoint        (`cklog.parsers.kafka.side_files`)
       TOPIC-PARTITION/               split at the last hyphen
         NNNNNNNNNNNNNNNNNNNN.log     segments, with .index  .timeindex  .txnindex  .snapshot beside them
         leader-epoch-checkpoint  partition.metadata
@@ -23,10 +23,8 @@ import pyarrow as pa
 
 from cklog.inputs.partitions import BrokerLayout, Folder, ProducerSnapshot, SegmentFile
 from cklog.model.findings import Finding, InputUsed, Where
-from cklog.parsers.kafka import offset_checkpoints as kafka_checkpoints
-from cklog.parsers.kafka import producer_snapshots as kafka_snapshots
+from cklog.parsers.kafka import side_files
 from cklog.parsers.kafka.groups import TOPIC
-from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint
 from cklog.storage import FileEntry, Root
 
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
@@ -107,7 +105,7 @@ class _FolderReading:
             message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
             self.findings.append(Finding("skipped-folder", "info", path, message, (Where(path),)))
             return False
-        if not segments and kafka_checkpoints.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
+        if not segments and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
             message = f"{path}: no segment is here; they were deleted, or lie in tiered storage"
             self.findings.append(Finding("missing-segment", "warning", path, message, (Where(path),)))
         return bool(segments)
@@ -118,24 +116,24 @@ class _FolderReading:
         topic, number = _named(posixpath.basename(path) if path else self._root.parent()[1])
         broker = self._broker(posixpath.dirname(path)) if path else {}
         key = topic, number
-        cleaned = broker.get(kafka_checkpoints.CLEANED)
+        cleaned = broker.get(side_files.CLEANED)
         return Folder(
             topic=topic,
             partition=number,
             path=path,
             segments=_segments(held, _SEGMENT),
             clean=self._clean(posixpath.dirname(path)) if path else None,
-            log_start=(broker.get(kafka_checkpoints.LOG_STARTS) or {}).get(key),
-            high_watermark=(broker.get(kafka_checkpoints.HIGH_WATERMARKS) or {}).get(key),
-            recovery_point=(broker.get(kafka_checkpoints.RECOVERY_POINTS) or {}).get(key),
+            log_start=(broker.get(side_files.LOG_STARTS) or {}).get(key),
+            high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
+            recovery_point=(broker.get(side_files.RECOVERY_POINTS) or {}).get(key),
             compacted=None if cleaned is None else key in cleaned,
-            epochs=self._decoded(held.get(kafka_checkpoints.LEADER_EPOCHS), kafka_checkpoints.epochs) or (),
+            epochs=self._decoded(held.get(side_files.LEADER_EPOCHS), side_files.epochs) or (),
             snapshot=self._snapshot(held),
             aborted=tuple(
                 span
                 for name in sorted(held)
                 if _ABORTED.fullmatch(name)
-                for span in self._decoded(held[name], kafka_snapshots.aborted) or ()
+                for span in self._decoded(held[name], side_files.aborted) or ()
             ),
             deleted=self._deleted(path, held),
         )
@@ -157,21 +155,21 @@ class _FolderReading:
         if path not in self._brokers:
             held = self._files.get(path, {})
             names = [n for n in held if n.endswith("-offset-checkpoint")]
-            self._brokers[path] = {name: self._decoded(held[name], kafka_checkpoints.offsets) for name in sorted(names)}
+            self._brokers[path] = {name: self._decoded(held[name], side_files.offsets) for name in sorted(names)}
         return self._brokers[path]
 
     def _clean(self, path: str) -> bool | None:
         """Whether the broker of a data folder was stopped cleanly; None if no file of a broker is there."""
         held = self._files.get(path, {})
-        if kafka_checkpoints.CLEAN_STOP in held:
+        if side_files.CLEAN_STOP in held:
             return True
-        return False if _PROPERTIES in held or kafka_checkpoints.RECOVERY_POINTS in held else None
+        return False if _PROPERTIES in held or side_files.RECOVERY_POINTS in held else None
 
     def _snapshot(self, held: Mapping[str, FileEntry]) -> ProducerSnapshot | None:
         names = sorted(name for name in held if _SNAPSHOT.fullmatch(name))
         if not names:
             return None
-        found = self._decoded(held[names[-1]], kafka_snapshots.producers)
+        found = self._decoded(held[names[-1]], side_files.producers)
         return None if found is None else ProducerSnapshot(held[names[-1]].path, int(names[-1][:20]), found)
 
     def _deleted(self, path: str, held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
@@ -193,7 +191,7 @@ class _FolderReading:
             return None
         try:
             return decode(self._root.read(entry.path))
-        except (OSError, pa.ArrowException, BadCheckpoint, kafka_snapshots.BadSnapshot) as reason:
+        except (OSError, pa.ArrowException, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
             message = f"{entry.path}: not used: {reason}".splitlines()[0]
             self.findings.append(Finding("bad-checkpoint-file", "warning", entry.path, message, (Where(entry.path),)))
             return None

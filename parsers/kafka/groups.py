@@ -16,13 +16,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage, Split
 from cklog.inputs.partitions import COMMITS
-from cklog.parsers.kafka.records import SegmentPart, read_records
+from cklog.parsers.kafka.batches import Header
+from cklog.parsers.kafka.decode import Decoded, decode
+from cklog.parsers.kafka.headers import Heads, heads
+from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment
 from cklog.parsers.tables.records import PSEUDO
 
 TOPIC = "__consumer_offsets"
@@ -32,6 +37,9 @@ _KEYS_KEPT = 1 << 18
 """Keys that are kept understood at a time."""
 
 _FLEXIBLE = 4
+
+_PART_BATCHES, _PART_BYTES = 1000, 16 << 20
+"""Decoded at once from a segment, before decompression."""
 
 
 class NotACommit(Exception):
@@ -187,3 +195,39 @@ def _text(data: bytes, at: int, length: int) -> tuple[str, int]:
         return data[at : at + length].decode("utf-8"), at + length
     except UnicodeDecodeError:
         raise NotACommit(f"a string at byte {at} is not UTF-8") from None
+
+
+class SegmentPart(NamedTuple):
+    """Some batches of a segment: their byte positions, their headers, and their records."""
+
+    at: Ints
+    heads: list[Header]
+    records: Decoded
+
+
+def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Damage]:
+    """The records of a split's batches, part by part, and the damage; with `check` every CRC is verified."""
+    with Segment(split.uri, split.path, split.size, BLOCK_BYTES, mapped=True) as segment:
+        for found in heads(split, check):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            for at, some in _measured(found):
+                batches = [(head, segment.data(i, head.size)) for i, head in zip(at.tolist(), some, strict=True)]
+                part = SegmentPart(at, some, decode(batches))
+                yield part
+                for i, reason in part.records.faults:
+                    detail = f"offsets {some[i].base} to {some[i].last}: {reason}"
+                    yield Damage(split.path, "corrupt-batch", int(at[i]), detail, some[i].count)
+
+
+def _measured(found: Heads) -> Iterator[tuple[Ints, list[Header]]]:
+    """The same in parts of `_PART_BATCHES` and about `_PART_BYTES` at the most."""
+    every = found.headers()
+    end = np.cumsum([head.size for head in every])
+    start = 0
+    while start < len(every):
+        before = int(end[start - 1]) if start else 0
+        stop = min(max(int(np.searchsorted(end, before + _PART_BYTES)), start + 1), start + _PART_BATCHES)
+        yield found.at[start:stop], every[start:stop]
+        start = stop

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, KafkaRecord, decompress
 
 FRONT = struct.Struct(
@@ -182,30 +183,7 @@ def _repaired(frame: bytes) -> bytes:
         return frame
     flags = frame[4]
     at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary
-    return frame[:at] + bytes([xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
-
-
-def xxh32(data: bytes) -> int:
-    """The 32-bit xxHash, seed 0, of fewer than 16 bytes: those have no stripes, only a tail.
-
-    >>> hex(xxh32(b"")), hex(xxh32(b"abc"))
-    ('0x2cc5d05', '0x32d153ff')
-    """
-    first, second, third, fourth, fifth = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
-    found, words = fifth + len(data), len(data) // 4
-    for (word,) in struct.iter_unpack("<I", data[: 4 * words]):
-        found = _rotated(found + word * third, 17) * fourth
-    for byte in data[4 * words :]:
-        found = _rotated(found + byte * fifth, 11) * first
-    for shift, factor in ((15, second), (13, third), (16, 1)):
-        found &= 0xFFFFFFFF
-        found = (found ^ found >> shift) * factor
-    return found & 0xFFFFFFFF
-
-
-def _rotated(number: int, left: int) -> int:
-    number &= 0xFFFFFFFF
-    return number << left | number >> (32 - left)
+    return frame[:at] + bytes([xxh32([frame[4:at]])[0] >> 8 & 0xFF]) + frame[at + 1 :]
 
 
 def places(block: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:

@@ -20,8 +20,7 @@ from cklog.engine import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, records
-from cklog.parsers.kafka.lines import RawBatch, rows_at_once
-from cklog.parsers.kafka.rows import members, own_place
+from cklog.parsers.kafka.rows import RawBatch, members, own_place, rows_at_once
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
