@@ -1,14 +1,14 @@
-"""JSON lines of one shape, decoded a column at a time.
+"""JSON lines of one shape as columns, all lines at once.
 
     block   = line+
     line    = JSON object "\\n"       its strings without escapes, its numbers integers of 64 bits
 
 A log writer prints every record by the same template, so only the values of a block differ. The first line
-gives the template: the literal bytes before each value and the type of each value, however deep it lies; words
-(true, false, null), names and brackets belong to the literals. The block is then read as
-a few passes over all lines at once: compare the literal, find the end of the value, go on behind it. Nothing
-is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
-None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
+gives the template: the literal bytes before each value and the type of each value, however deep it lies
+(`cklog.parsers.jsonl.template`). The block is then read as a few passes over all lines at once: compare the
+literal, find the end of the value, go on behind it. Nothing is skipped: a block is decoded if every one of its
+bytes is explained by the template, else `decode` gives None and a reader that understands all of JSON takes over.
+So this file decides speed, never answers.
 
 Values are read as little-endian words of eight bytes, which `cklog.parsers.jsonl.words` gathers from any address.
 """
@@ -42,6 +42,7 @@ from cklog.parsers.jsonl.words import (
 )
 
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
+"""(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""
 
 
 _LONGEST_WORDS = 31
@@ -54,13 +55,13 @@ _PAD_BYTES = 4096
 
 
 def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
-    """Columns `fields` of a block of whole lines, or None if not every line has the first line's shape.
+    """Read columns `fields` of a block of whole lines; None if not every line has the first line's shape.
 
     Parameters
     ----------
     block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
     fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
-        the line's first byte in the block; the kind "json" stands for the text of any member
+        the line's first byte in the block
 
     Returns
     -------
@@ -76,12 +77,12 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     True
     """
     try:
-        return _decode(block, fields)
+        return _decode_columns(block, fields)
     except Deviates:
         return None
 
 
-def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+def _decode_columns(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
@@ -115,7 +116,7 @@ class _BlockScratch(threading.local):
         self._marks = np.zeros(0, np.bool_)
 
     def padded(self, raw: NDArray[np.uint8], tail: bytes) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """A copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
+        """Return a copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
         size = -(-len(raw) // 8) * 8 + 2 * _PAD_BYTES
         if size > len(self._bytes):
             self._bytes, self._marks = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
@@ -131,14 +132,14 @@ _SCRATCH = _BlockScratch()
 
 
 def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> Ints:
-    """Addresses of newlines: in every eight bytes the first, for no line of a template is that short.
+    """Return the addresses of newlines: in every eight bytes the first, for no line of a template is that short.
 
-    A newline that is passed over lies inside a line then, where no template has one.
+    E.g. of "\\n" at 3, 5 and 9: [3, 9]. The one that is passed over lies inside a line then, where no template has one.
     """
     words = np.equal(memory, 0x0A, out=marks).view(np.uint64)
     at = np.flatnonzero(words != 0)
     found = words[at] - np.uint64(1)
-    found &= ~words[at]
+    found &= ~words[at]  # the bits below the first mark: eight for each byte before it
     at *= 8
     at += np.bitwise_count(found) >> np.uint8(3)
     return at
@@ -157,10 +158,16 @@ class _BlockLines:
         self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
 
     def words(self, at: Ints) -> LineWords:
+        """Return the words that begin at an address of each line, shape (lines,)."""
         return LineWords(self._windows, at)
 
     def columns(self, wanted: set[str], texts: set[str]) -> dict[str, pa.Array]:
-        """Read all members of all lines; the columns of those wanted, and the JSON text of others."""
+        """Read all members of all lines; return the columns of those `wanted`, and of others the JSON `texts`.
+
+        Raises
+        ------
+        Deviates : a line is not of the template
+        """
         columns: dict[str, pa.Array] = {}
         ends: list[Ints] = []
         tail = len(self._template.tail)
@@ -170,7 +177,7 @@ class _BlockLines:
             words = self._behind(value.literal, start)
             if value.name == "crc32c":
                 _check_crc(value, self, end, words)
-            width, column = _READ[value.kind](words, value.name in wanted)
+            width, column = _READ_VALUE[value.kind](words, value.name in wanted)
             end = start + width
             ends.append(end)
             if (end > self._ends).any():
@@ -179,25 +186,31 @@ class _BlockLines:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
             raise Deviates
-        for name, span in member_spans(self._template.line, texts).items() if texts else ():
-            columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
+        if texts:
+            for name, (first, last) in member_spans(self._template.line, texts).items():
+                columns[name] = self._texts(self._in_all(ends, first), self._in_all(ends, last))
         return columns
 
     def _in_all(self, ends: list[Ints], at: int) -> Ints:
-        """Where byte `at` of the first line is in every line: as far behind the value before it."""
+        """Return where byte `at` of the first line is in every line, shape (lines,): as far behind the value before it.
+
+        `ends` has the end of each value in each line: of {"a":1,"b":2} and {"a":10,"b":2} with the lines at 0 and 14,
+        `ends` is [[6, 21], [12, 27]], and the comma, byte 6 of the first line, is at [6, 21].
+        """
         first = [int(end[0] - self.starts[0]) for end in ends]
         before = sum(end <= at for end in first)
         return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
 
     def _texts(self, start: Ints, end: Ints) -> pa.Array:
-        """The bytes from `start` to `end` of every line as strings."""
+        """Return the bytes from `start` to `end` of every line as strings."""
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
+        # the address of every byte that is taken: [10, 20] to [12, 23] → [10, 11, 20, 21, 22]
         source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
         return pa.Array.from_buffers(pa.string(), len(start), buffers)
 
     def _behind(self, literal: bytes, start: Ints) -> LineWords:
-        """The words of the value at `start`, once the literal before it has been compared."""
+        """Compare the literal before `start` in every line, and return the words of the value there."""
         count = -(-len(literal) // 8)
         if count > _LONGEST_WORDS:
             raise Deviates
@@ -211,8 +224,8 @@ class _BlockLines:
         return words.behind(count)
 
 
-def _integer(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
-    """Width and value of an integer as JSON writes it, within 64 bits."""
+def _read_integers(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Return the width and, if `wanted`, the value of each line's integer, as JSON writes it and within 64 bits."""
     number, width = read_digits(words)
     if width.all():
         if number.max() >> np.uint64(63):
@@ -226,14 +239,14 @@ def _integer(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
     return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
 
 
-def _text(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
-    """Width and value of a string that needs no unescaping."""
-    contents: list[U64] = []
+def _read_strings(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Return the width and, if `wanted`, the value of each line's string, which needs no unescaping."""
+    contents: list[U64] = []  # word by word; bytes behind a string are 0
     width: Widths = np.zeros((), np.uint8)
     for j in range(_LONGEST_WORDS):
         word = words[j]
         count = bytes_below(zero_bytes(word ^ QUOTES))
-        count *= width == 8 * j
+        count *= width == 8 * j  # nothing counts behind a quote that has been met
         width = width + count
         unused = unused_bits(count)
         contents.append(word << unused >> unused)
@@ -248,16 +261,16 @@ def _text(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
 
 
 def _check_plain(contents: list[U64], width: Widths) -> None:
-    """No backslash, no control character."""
+    """Raise `Deviates` where a string (`contents` as `_read_strings` has them) holds a backslash or control character."""
     for j, word in enumerate(contents):
         used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
-        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))
+        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))  # spaces behind the string
         if ((zero_bytes(word ^ every_byte(0x5C)) | ((below - every_byte(0x20)) & ~below)) & HIGH).any():
             raise Deviates
 
 
 def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
-    """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
+    """Return strings as a dictionary: codes by hash, then each line compared with its code's string."""
     hashed = contents[0]
     for word in contents[1:]:
         hashed = hashed * MIX
@@ -275,7 +288,7 @@ def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
 
 
 def _strings(contents: list[U64], width: Widths) -> pa.Array:
-    """The first `width` bytes of each row of words as a string array."""
+    """Return the first `width` bytes of each row of words as strings; `contents` as `_read_strings` has them."""
     characters = np.stack(contents, axis=1).view(np.uint8)  # (strings, 8 * words)
     used = np.arange(characters.shape[1]) < width[:, None]
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(width, dtype=np.int32)])
@@ -284,7 +297,7 @@ def _strings(contents: list[U64], width: Widths) -> pa.Array:
 
 
 def _check_crc(value: TemplateValue, lines: _BlockLines, end: Ints, words: LineWords) -> None:
-    """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
+    """Raise `Deviates` unless the last member is the CRC-32C of the line before it, in eight lowercase hex digits."""
     if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
         raise Deviates
     if (words[1] & np.uint64(0xFF) != ord('"')).any():
@@ -294,4 +307,4 @@ def _check_crc(value: TemplateValue, lines: _BlockLines, end: Ints, words: LineW
         raise Deviates
 
 
-_READ = {"int64": _integer, "string": _text}
+_READ_VALUE = {"int64": _read_integers, "string": _read_strings}
