@@ -261,7 +261,7 @@ def _read_strings(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | No
 
 
 def _check_plain(contents: list[U64], width: Widths) -> None:
-    """Raise `Deviates` where a string (`contents` as `_read_strings` has them) holds a backslash or control character."""
+    """Raise `Deviates` where a string holds a backslash or a control character; `contents` as in `_read_strings`."""
     for j, word in enumerate(contents):
         used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
         below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))  # spaces behind the string
