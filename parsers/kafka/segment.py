@@ -14,7 +14,7 @@ import mmap
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ MAGIC_AT, OLD = 16, (b"\0", b"\1")
 
 
 def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """The `.log` segments among the files of one partition folder, in log order.
+    """Return the `.log` segments among the files of one partition folder, in log order.
 
     >>> names = [f"q-0/{n:020}.log{s}" for n, s in ((7, ""), (0, ""), (3, ".deleted"))]
     >>> [e.path for e in segments([FileEntry(name, 9) for name in names])]
@@ -51,7 +51,7 @@ def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
 
 
 def map_file(uri: str, size: int) -> memoryview | None:
-    """The first `size` bytes of a local file, mapped; None if it is elsewhere, empty or shorter by now.
+    """Map the first `size` bytes of a local file into memory; None if it is elsewhere, empty or shorter by now.
 
     A file that is cut while it is mapped ends the process. Brokers append, and delete whole segments; they cut one
     only when they recover.
@@ -63,6 +63,13 @@ def map_file(uri: str, size: int) -> memoryview | None:
             return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
     except (OSError, ValueError):
         return None  # reading it in blocks says what is wrong
+
+
+class PlacedHeader(NamedTuple):
+    """A batch: the byte at which it begins, and its header."""
+
+    at: int
+    head: Header
 
 
 class Segment:
@@ -89,11 +96,11 @@ class Segment:
         self.view = None
 
     def data(self, at: int, length: int) -> bytes | memoryview:
-        """`bytes`, without a copy where the file is mapped."""
+        """Return what `bytes` does, without a copy where the file is mapped."""
         return self.bytes(at, length) if self.view is None else self.view[at : min(at + length, self.size)]
 
     def bytes(self, at: int, length: int) -> bytes:
-        """At most `length` bytes from `at`."""
+        """Return at most `length` bytes from `at`."""
         length = min(length, self.size - at)
         if length <= 0:
             return b""
@@ -107,11 +114,11 @@ class Segment:
         return self._data[inside : inside + length]
 
     def header(self, at: int) -> Header:
-        """The header at `at`; `BadBatch` if no batch can begin there."""
+        """Decode the header at `at`; raise `BadBatch` if no batch can begin there."""
         return header(self.bytes(at, HEADER.size))
 
     def after(self, at: int) -> int | None:
-        """Where the batch at `at` ends by its length field; None if it has none that can be right."""
+        """Return where the batch at `at` ends by its length field; None if it has none that can be right."""
         try:
             end = at + self.header(at).size
         except BadBatch:
@@ -119,14 +126,14 @@ class Segment:
         return end if end <= self.size else None
 
     def legacy(self, at: int) -> int | None:
-        """The size of the message of format 0 or 1 that begins at `at`, if one does."""
+        """Return the size of the message of format 0 or 1 that begins at `at`, if one does."""
         try:
-            return len(message(self, at))
+            return len(whole_message(self, at))
         except BadBatch:
             return None
 
     def first(self, at: int, ordinary: bool = False) -> int | None:
-        """The first offset of the batch whose header lies at `at`, the only one that a message tells; or None."""
+        """Return the first offset of the batch at `at`, of a message of format 0 or 1 its only one; None: no header."""
         front = self.bytes(at, HEADER.size)
         try:
             if ordinary and front[MAGIC_AT : MAGIC_AT + 1] in OLD:
@@ -136,7 +143,7 @@ class Segment:
             return None
 
     def only_zeros(self, at: int) -> bool:
-        """Whether nothing but zeros follows."""
+        """Return whether nothing but zeros follows."""
         step = HEADER.size
         while at < self.size:
             block = self.bytes(at, step)
@@ -147,7 +154,7 @@ class Segment:
         return True
 
     def search(self, start: int, end: int, below: int = 1 << 62, ordinary: bool = False) -> int | None:
-        """The first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
+        """Find the first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
         budget = _SEARCH_BYTES
         for at in self._candidates(start, end, ordinary):
             try:
@@ -158,7 +165,7 @@ class Segment:
                 budget -= size
                 if budget < 0:
                     return None
-                head = whole(self, at, True, ordinary)
+                head = whole_header(self, at, check=True, ordinary=ordinary)
                 if self.base <= head.base <= head.last < below:
                     return at
             except BadBatch:
@@ -166,7 +173,7 @@ class Segment:
         return None
 
     def _candidates(self, start: int, end: int, ordinary: bool) -> Iterator[int]:
-        """Places where the bytes of a header that hardly vary have their values."""
+        """Yield the places in [start, end) where the bytes of a header that hardly vary have their values."""
         for at in range(start, end, BLOCK_BYTES):
             block = np.frombuffer(self.bytes(at, BLOCK_BYTES + HEADER.size - 1), np.uint8)
             places = max(len(block) - HEADER.size + 1, 0)
@@ -176,14 +183,14 @@ class Segment:
             found = np.flatnonzero(good)
             if ordinary:
                 old = legacy.places(block)
-                found = np.union1d(found, old[old < BLOCK_BYTES])
+                found = np.union1d(found, old[old < BLOCK_BYTES])  # what begins behind is the next block's
             yield from (at + int(i) for i in found if at + i < end)
 
 
 def walk(
     segment: Segment, start: int, end: int, check: bool = True, ordinary: bool = False
-) -> Iterator[tuple[int, Header] | Damage]:
-    """The batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
+) -> Iterator[PlacedHeader | Damage]:
+    """Yield the batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
 
     With `check` the CRC of each is verified and the order of the offsets looked at; else only headers are read.
     Offsets of an output queue are dense. Those of an `ordinary` topic have gaps, and may lie in messages of
@@ -195,25 +202,25 @@ def walk(
         if isinstance(found, Damage):
             yield found
         else:
-            yield at, found
+            yield PlacedHeader(at, found)
             if check or ordinary:
                 yield from jumps(segment, at, found, ordinary)
         at = after
 
 
 def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header | Damage, int]:
-    """The batch that begins at `at`, or what lies there that is none, and where to go on."""
+    """Return the batch that begins at `at`, or what lies there that is none, and where to go on."""
     try:
-        head = whole(segment, at, check, ordinary)
+        head = whole_header(segment, at, check, ordinary)
     except BadBatch as reason:
-        return _passed(segment, at, str(reason), ordinary)
+        return _pass_damage(segment, at, str(reason), ordinary)
     return head, at + head.size
 
 
-def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
-    """The batch at `at`, as far as it is looked at; `BadBatch` if there is none."""
+def whole_header(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
+    """Return the header of the whole batch at `at`, its CRC verified with `check`; `BadBatch` if there is none."""
     if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
-        return near(legacy.header(message(segment, at, check)), segment.base)
+        return near(legacy.header(whole_message(segment, at, check)), segment.base)
     head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
@@ -222,8 +229,8 @@ def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
     return head
 
 
-def message(segment: Segment, at: int, check: bool = True) -> bytes:
-    """The whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
+def whole_message(segment: Segment, at: int, check: bool = True) -> bytes:
+    """Return the whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
     size = legacy.size(segment.bytes(at, legacy.FRONT.size))
     data = segment.bytes(at, size)
     if len(data) < size:
@@ -234,25 +241,29 @@ def message(segment: Segment, at: int, check: bool = True) -> bytes:
 
 
 def jumps(segment: Segment, at: int, head: Header, ordinary: bool) -> Iterator[Damage]:
-    """Offsets that do not go on where the segment's name or the batch before ends; forwards is `ordinary`."""
+    """Report offsets that do not go on where the segment's name or the batch at `at` ends.
+
+    In an `ordinary` topic only those that go backwards are damage.
+    """
     if at == 0 and (head.base < segment.base if ordinary else head.base != segment.base):
-        yield _jump(segment, 0, "the segment begins", segment.base, head.base, ordinary)
+        yield _jump_damage(segment, 0, "the segment begins", segment.base, head.base, ordinary)
     follows = segment.first(at + head.size, ordinary)
     if follows is None:
         return  # the end, or damage that is reported at its own place
     if follows <= head.last if ordinary else follows != head.last + 1:
-        yield _jump(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
+        yield _jump_damage(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
 
 
-def _jump(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
+def _jump_damage(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
     name, why = ("offset-backwards", "offsets taken twice") if ordinary else ("offset-jump", "compacted")
     detail = f"{before} at offset {expected}, this batch begins at {found}: {why}, or a wrong base offset"
     count = expected - found if ordinary else max(found - expected, 1)
-    return Damage(segment.path, name, at, detail + ", which no CRC covers", count)
+    detail += ", which no CRC covers"
+    return Damage(path=segment.path, id=name, offset=at, detail=detail, count=count)
 
 
-def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
-    """What is wrong at `at`, and where to go on (the file's size: nowhere)."""
+def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
+    """Return what is wrong at `at`, and where to go on (the file's size: nowhere)."""
     size, rest = segment.size, segment.size - at
     if segment.only_zeros(at):
         return Damage(segment.path, "torn-tail", at, f"{rest} bytes of zeros at the end"), size
@@ -260,10 +271,11 @@ def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Dam
     if old:
         detail = "a message of format 0 or 1; only format 2 is read"
         return Damage(segment.path, "unknown-version", at, detail), at + old
-    extent = _extent(segment, at, ordinary)
+    extent = _claimed_extent(segment, at, ordinary)
     if extent and extent.size <= rest:
         known = f"offsets {extent.base} to {extent.last}" if extent.magic == 2 else f"offset {extent.last}"
-        damage = Damage(segment.path, "corrupt-batch", at, f"{known}: {reason}", extent.last_delta + 1)
+        detail, count = f"{known}: {reason}", extent.last_delta + 1
+        damage = Damage(path=segment.path, id="corrupt-batch", offset=at, detail=detail, count=count)
         return damage, _after_corrupt(segment, at, extent, ordinary)
     found = segment.search(at + 1, size, ordinary=ordinary)
     if found is not None:
@@ -274,20 +286,31 @@ def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Dam
     return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
 
 
-def _extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
-    """What the front of a batch says of its size and offsets, whatever is wrong with the rest; None: no front."""
+def _claimed_extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
+    """Return what the front of a batch says of its size and offsets, whatever is wrong with the rest, if it has one."""
     try:
         if not (ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD):
             return segment.header(at)
         front = segment.bytes(at, legacy.FRONT.size)
         size, offset = legacy.size(front), int.from_bytes(front[:8], "big")
-        return Header(offset, size - BEFORE_LENGTH, 0, 0, 0, -1, -1, -1, 1, front[MAGIC_AT])
+        return Header(
+            base=offset,
+            length=size - BEFORE_LENGTH,
+            crc=0,
+            attributes=0,
+            last_delta=0,
+            base_time=-1,
+            max_time=-1,
+            producer=-1,
+            count=1,
+            magic=front[MAGIC_AT],
+        )
     except BadBatch:
         return None
 
 
 def _after_corrupt(segment: Segment, at: int, head: Header, ordinary: bool) -> int:
-    """Where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
+    """Return where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
     end = at + head.size
     follows = segment.first(end, ordinary)
     if follows == head.last + 1:

@@ -35,8 +35,10 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 CLEAN_STOP = ".kafka_cleanshutdown"
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_HEAD = struct.Struct(">hIi")
+_SNAPSHOT_HEAD = struct.Struct(">hIi")
 _CHECKED_FROM = 6
+"""Where the bytes of a snapshot begin that its CRC covers."""
+
 _PRODUCER = struct.Struct(">qhiqiqiq")
 _ABORTED = struct.Struct(">hqqqq")
 
@@ -54,7 +56,7 @@ class BadSnapshot(Exception):
 
 
 def offsets(data: bytes) -> dict[tuple[str, int], int]:
-    """Offset per (topic, partition) of an offset checkpoint; of two entries for one, the last.
+    """Decode an offset checkpoint to an offset per (topic, partition); of two entries for one, the last counts.
 
     >>> offsets(b"0\\n2\\nck-none 0 1500\\nck-txn 0 55\\n")
     {('ck-none', 0): 1500, ('ck-txn', 0): 55}
@@ -63,27 +65,31 @@ def offsets(data: bytes) -> dict[tuple[str, int], int]:
     ------
     BadCheckpoint : another version, a line that is no entry, or more or fewer entries than it says
     """
-    return {(topic, _number(i, partition)): _number(i, offset) for i, (topic, partition, offset) in _entries(data, 3)}
+    return {
+        (topic, _offset_of(line, partition)): _offset_of(line, offset)
+        for line, (topic, partition, offset) in _checkpoint_entries(data, 3)
+    }
 
 
 def epochs(data: bytes) -> tuple[tuple[int, int], ...]:
-    """(leader epoch, its first offset), ascending.
+    """Decode a `leader-epoch-checkpoint` to (leader epoch, its first offset), ascending.
 
     >>> epochs(b"0\\n2\\n0 50\\n3 120\\n")
     ((0, 50), (3, 120))
     """
-    return tuple(sorted((_number(i, epoch), _number(i, start)) for i, (epoch, start) in _entries(data, 2)))
+    entries = _checkpoint_entries(data, 2)
+    return tuple(sorted((_offset_of(line, epoch), _offset_of(line, start)) for line, (epoch, start) in entries))
 
 
-def _entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
-    """(line number, words) of each entry."""
+def _checkpoint_entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
+    """Return (line number, `width` words) of each entry of a checkpoint file."""
     try:
         lines = data.decode("utf-8").splitlines()
     except UnicodeDecodeError:
         raise BadCheckpoint(1, "not UTF-8") from None
     if not lines or lines[0].strip() != "0":
         raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if lines else "the file is empty")
-    count = _number(2, lines[1].strip()) if len(lines) > 1 else -1
+    count = _offset_of(2, lines[1].strip()) if len(lines) > 1 else -1
     found = [(i, line.split()) for i, line in enumerate(lines[2:], 3) if line.strip()]
     if len(found) != count:
         raise BadCheckpoint(2, f"{count} entries are announced, {len(found)} are there")
@@ -93,40 +99,47 @@ def _entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
     return found
 
 
-def _number(line: int, text: str) -> int:
+def _offset_of(line: int, text: str) -> int:
     if not _NUMBER.fullmatch(text) or int(text) >= 1 << 63:
         raise BadCheckpoint(line, f"{text[:20]!r} is no offset")
     return int(text)
 
 
 def producers(data: bytes) -> tuple[ProducerState, ...]:
-    """The producers of a snapshot, by id.
+    """Decode the producers of a snapshot, by id.
 
     Raises
     ------
     BadSnapshot : cut short, another version, a wrong CRC, or more or fewer entries than it says
     """
-    if len(data) < _HEAD.size:
-        raise BadSnapshot(f"{len(data)} bytes, a snapshot has {_HEAD.size} at least")
-    version, crc, count = _HEAD.unpack_from(data)
+    if len(data) < _SNAPSHOT_HEAD.size:
+        raise BadSnapshot(f"{len(data)} bytes, a snapshot has {_SNAPSHOT_HEAD.size} at least")
+    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
     if version != 1:
         raise BadSnapshot(f"version {version}, known is 1")
     computed = crc32c.crc32c(memoryview(data)[_CHECKED_FROM:])
     if computed != crc:
         raise BadSnapshot(f"crc is {crc:08x}, the bytes give {computed:08x}")
-    if len(data) != _HEAD.size + count * _PRODUCER.size:
-        raise BadSnapshot(f"{count} producers are announced, there are {len(data) - _HEAD.size} bytes of them")
-    found = _PRODUCER.iter_unpack(data[_HEAD.size :])
+    if len(data) != _SNAPSHOT_HEAD.size + count * _PRODUCER.size:
+        raise BadSnapshot(f"{count} producers are announced, there are {len(data) - _SNAPSHOT_HEAD.size} bytes of them")
+    found = _PRODUCER.iter_unpack(data[_SNAPSHOT_HEAD.size :])
     return tuple(
         sorted(
-            ProducerState(producer, epoch, sequence, last, time, None if first < 0 else first)
+            ProducerState(
+                producer=producer,
+                epoch=epoch,
+                last_sequence=sequence,
+                last_offset=last,
+                time=time,
+                open_from=None if first < 0 else first,
+            )
             for producer, epoch, sequence, last, _, time, _, first in found
         )
     )
 
 
 def aborted(data: bytes) -> tuple[AbortedSpan, ...]:
-    """The whole entries of an index of aborted transactions, in its order, as far as their version is known.
+    """Decode the whole entries of an index of aborted transactions, in its order, as far as their version is known.
 
     >>> aborted(_ABORTED.pack(0, 3, 2, 16, 1) + bytes(5))
     (AbortedSpan(producer=3, first=2, last=16, stable=1),)
