@@ -23,7 +23,15 @@ from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode
 from cklog.parsers.jsonl.mixed_columns import decode_mixed
 from cklog.parsers.jsonl.template import ColumnKind
-from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json
+from cklog.parsers.tables.records import (
+    PSEUDO,
+    NotARecord,
+    as_record,
+    batch_of_rows,
+    faults,
+    member_of,
+    strict_json,
+)
 from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
@@ -158,13 +166,7 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
                 yield Damage(shape.path, "bad-record", at, str(reason))
         at += len(line) + 1
     if rows:
-        yield _batch_of_rows(rows, shape.schema, shape.columns)
-
-
-def _batch_of_rows(rows: list[dict[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:
-    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
-    arrays = [pa.array([row[f.name] for row in rows], f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        yield batch_of_rows(rows, shape.schema, shape.columns)
 
 
 class Gunzip:

@@ -23,7 +23,7 @@ from cklog.parsers.kafka.batches import BadBatch, records
 from cklog.parsers.kafka.rows import RawBatch, members, own_place, rows_at_once
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
-from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
+from cklog.parsers.tables.records import NotARecord, as_record, batch_of_rows
 
 READER = "cklog.parsers.kafka.table:read"
 
@@ -36,7 +36,6 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     """Yield batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
-    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else full.field(n) for n in columns])
     flat = jsonl.flat_fields(schema, columns)
     lines = jsonl.Shape(path=split.path, schema=schema, columns=columns, flat=flat, trusted=True)
     rows: list[dict[str, Any]] = []
@@ -50,17 +49,12 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             rows.append(row)
             held += size
             if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
-                yield _table_batch(rows, shape)
+                yield batch_of_rows(rows, schema, columns)
                 rows, held = [], 0
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
     if rows:
-        yield _table_batch(rows, shape)
-
-
-def _table_batch(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
-    return pa.RecordBatch.from_arrays(arrays, schema=shape)
+        yield batch_of_rows(rows, schema, columns)
 
 
 _SizedRow = tuple[int, dict[str, Any]]
