@@ -83,6 +83,7 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
 
 
 def _decode_columns(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+    """Read columns as `decode` does; raise `Deviates` where it gives None."""
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}

@@ -67,6 +67,7 @@ def read_untrusted(split: Split, table: str, columns: tuple[str, ...]) -> Iterat
 
 
 def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the rows of a split's lines and what is wrong; `trusted`: nothing says that the file's bytes are wrong."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     try:
@@ -294,8 +295,10 @@ def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | D
     if not whole:
         at, rest = _first_line(file, split)
     while True:
-        ahead = split.end - at - len(rest)
-        data = file.read(_BLOCK_BYTES if whole else min(_BLOCK_BYTES, ahead) if ahead > 0 else _BEYOND_BYTES)
+        size, ahead = _BLOCK_BYTES, split.end - at - len(rest)
+        if not whole:
+            size = min(size, ahead) if ahead > 0 else _BEYOND_BYTES
+        data = file.read(size)
         rest = rest + data if rest else data
         cut = rest.rfind(b"\n") + 1
         if not whole and at + cut >= split.end:

@@ -110,6 +110,7 @@ def read_unchecked(split: Split, table: str, columns: tuple[str, ...]) -> Iterat
 
 
 def _read_table(split: Split, columns: tuple[str, ...], check: bool) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the headers of a split as rows of `BATCHES`, gathered into large Arrow batches, and the damage."""
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else BATCHES.field(n) for n in columns])
     held: list[Heads] = []
     try:
@@ -272,7 +273,11 @@ def _usual_markers(view: memoryview, at: Ints, fields: HeaderRows) -> _MarkerCod
 
 
 def _table_batch(held: Sequence[Heads], path: str, shape: pa.Schema) -> pa.RecordBatch:
-    whole = Heads(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
+    whole = Heads(
+        at=np.concatenate([part.at for part in held]),
+        fields=np.concatenate([part.fields for part in held]),
+        marker=np.concatenate([part.marker for part in held]),
+    )
     return pa.RecordBatch.from_arrays([_table_column(field, whole, path) for field in shape], schema=shape)
 
 

@@ -21,20 +21,20 @@ _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
 
-IndexEntry = tuple[int, int]
+IndexHint = tuple[int, int]
 """(offset - base, position): the batch at that byte position ends with that offset. There are many, so no class."""
 
-TimeEntry = tuple[int, int]
+TimeHint = tuple[int, int]
 """(time, offset - base): no record up to that offset is newer than that time, in ms."""
 
 
-def index_entries(data: bytes) -> list[IndexEntry]:
+def index_entries(data: bytes) -> list[IndexHint]:
     """Decode an `.index`, as far as both offsets and positions grow.
 
     >>> index_entries(bytes.fromhex("00000063 0000112d 00000095 00002200 00000000 00000000"))
     [(99, 4397), (149, 8704)]
     """
-    entries: list[IndexEntry] = []
+    entries: list[IndexHint] = []
     last_delta = last_at = -(1 << 32)
     for delta, at in _INDEX_ENTRY.iter_unpack(_used_part(data, _INDEX_ENTRY.size)):
         if delta > last_delta and at > last_at:
@@ -43,7 +43,7 @@ def index_entries(data: bytes) -> list[IndexEntry]:
     return [(delta, at) for delta, at in entries if delta >= 0 and at > 0]
 
 
-def time_entries(data: bytes) -> list[TimeEntry]:
+def time_entries(data: bytes) -> list[TimeHint]:
     """Decode a `.timeindex`.
 
     >>> time_entries(bytes.fromhex("0000018bcfe56800 00000031") + bytes(24))
@@ -73,7 +73,7 @@ def read_index(uri: str) -> bytes:
 class Cuts:
     """Where a segment can be cut: batch boundaries, found with as few reads as its index allows."""
 
-    def __init__(self, segment: Segment, index: list[IndexEntry]) -> None:
+    def __init__(self, segment: Segment, index: list[IndexHint]) -> None:
         self._segment = segment
         self._hints = [(at, segment.base + delta) for delta, at in index if at < segment.size]
         """(position, last offset of its batch), ascending."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
-from cklog.parsers.kafka.indexes import Cuts, IndexEntry, TimeEntry, index_entries, read_index, time_entries
+from cklog.parsers.kafka.indexes import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.parsers.kafka.table import READER
 from cklog.storage import FileEntry
@@ -85,7 +85,7 @@ def beside(segment: FileEntry, suffix: str) -> str:
     return segment.path.removesuffix(".log") + suffix
 
 
-def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[IndexEntry]:
+def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[IndexHint]:
     """Read what the `.index` of a segment says; nothing if it cannot be read."""
     path = beside(segment, ".index")
     if all(entry.path != path for entry in entries):
@@ -154,7 +154,7 @@ class _SegmentEnd(NamedTuple):
     newest: int
 
 
-def _find_end(segment: Segment, index: list[IndexEntry]) -> _SegmentEnd:
+def _find_end(segment: Segment, index: list[IndexHint]) -> _SegmentEnd:
     """Find the end of a segment, from the last usable hint on."""
     end, last, newest = 0, segment.base - 1, -1
     for found in walk(segment, Cuts(segment, index).below_hint(segment.size), segment.size, check=False):
@@ -164,7 +164,7 @@ def _find_end(segment: Segment, index: list[IndexEntry]) -> _SegmentEnd:
     return _SegmentEnd(end, last, newest)
 
 
-def _find_index_beyond_log(segment: Segment, index: list[IndexEntry], times: list[TimeEntry]) -> Finding | None:
+def _find_index_beyond_log(segment: Segment, index: list[IndexHint], times: list[TimeHint]) -> Finding | None:
     """Report entries of the indexes that lie behind the log's end."""
     end, last, newest = _find_end(segment, index)
     lost = sum(at >= end or segment.base + delta > last for delta, at in index)
@@ -188,7 +188,7 @@ def _find_index_beyond_log(segment: Segment, index: list[IndexEntry], times: lis
     )
 
 
-def _find_log_beyond_index(segment: Segment, index: list[IndexEntry]) -> Finding | None:
+def _find_log_beyond_index(segment: Segment, index: list[IndexHint]) -> Finding | None:
     """Report the batches that no index entry leads to, if they are more than a running broker leaves."""
     start = Cuts(segment, index).below_hint(segment.size)
     found = [f for f in walk(segment, start, segment.size, check=False) if not isinstance(f, Damage)]
@@ -318,7 +318,7 @@ def _batches_from(uri_of: Callable[[str], str], entries: list[FileEntry], start:
                     yield _LogBatch(entry.path, found.at, found.head)
 
 
-def _all_older(segment: Segment, index: list[IndexEntry], times: list[TimeEntry], ts: int) -> int:
+def _all_older(segment: Segment, index: list[IndexHint], times: list[TimeHint], ts: int) -> int:
     """Return a batch boundary before which every timestamp is below `ts`, by the time index; 0 if it does not say."""
     older = [delta for time, delta in times if time < ts]
     if not older:

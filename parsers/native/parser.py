@@ -201,6 +201,7 @@ class Native:
         return self._partitions[folder]
 
     def _file_faults(self, entry: FileEntry) -> Iterable[Finding]:
+        """Look for the faults that `_check_file` keeps: the size, the checksums beside the file, the footer."""
         if is_segment(entry.path):
             return  # an empty one waits for records; batches have checksums of their own
         if entry.size == 0:

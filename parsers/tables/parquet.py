@@ -76,6 +76,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
 def _read_row_groups(
     handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them."""
     metadata = pq.read_metadata(handle)
     texts = _dictionary_columns(schema, metadata)
     handle.seek(0)

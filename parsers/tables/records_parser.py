@@ -116,6 +116,7 @@ def reader(rows: Rows) -> Reader:
     """Make the reader of a plug-in's splits; its place, `module:name`, is what `RecordsParser.reader` says."""
 
     def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield batches of `columns` and damage; a `cklog.engine.Reader`."""
         schema = pa.schema([pa.field(name, PSEUDO.get(name) or TABLES[table].field(name).type) for name in columns])
         good: list[dict[str, Any]] = []
         for found in _typed_records(rows, split, table):
