@@ -1,7 +1,7 @@
 """Kafka on disk: the data folder of a broker, and state folders of Kafka Streams.
 
 Bytes become batches, records, and tables here; what a log means for groups and transactions is worked out in
-`cklog.kafka_logs`. Readers are named by strings and loaded by Spark tasks: one that reads headers loads no more.
+`cklog.kafka_logs`. Readers are named by strings and loaded in Spark tasks, so no module loads more than it needs.
 
 Batches and records:
 
