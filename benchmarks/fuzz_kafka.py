@@ -33,7 +33,7 @@ from cklog.inputs.record_batches import BATCHES
 from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka import headers as kafka_headers
 from cklog.parsers.kafka import table as kafka_table
-from cklog.parsers.kafka.records import read_records
+from cklog.parsers.kafka.groups import read_records
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row
 

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cklog.engine import Damage, Split
 from cklog.inputs.record_batches import BATCHES
+from cklog.parsers.kafka.groups import read_records
 from cklog.parsers.kafka.headers import read, read_unchecked
-from cklog.parsers.kafka.records import read_records
 from tests.builders.kafka import Row, batch
 
 ROUNDS, STEP, RECORDS = 7, 16 << 10, 100

@@ -31,7 +31,7 @@ class CrcMismatch:
 
 
 def sidecar_of(path: str) -> str:
-    """Where the side file of a file lies.
+    """Return where the side file of a file lies.
 
     >>> sidecar_of("ck/offsets/14"), sidecar_of("metadata")
     ('ck/offsets/.14.crc', '.metadata.crc')
@@ -41,7 +41,7 @@ def sidecar_of(path: str) -> str:
 
 
 def file_of(path: str) -> str | None:
-    """The file that a side file belongs to, None if `path` is not a side file.
+    """Return the file that a side file belongs to, None if `path` is not a side file.
 
     >>> file_of("ck/offsets/.14.crc"), file_of("ck/offsets/14")
     ('ck/offsets/14', None)
@@ -53,7 +53,7 @@ def file_of(path: str) -> str | None:
 
 
 def is_readable(sidecar: bytes) -> bool:
-    """Whether the header can be read; if not, the file counts as unchecked.
+    """Return whether the header can be read; if not, the file counts as unchecked.
 
     >>> is_readable(encode(b"ok")), is_readable(b""), is_readable(b"crc\\0")
     (True, False, False)
@@ -62,7 +62,7 @@ def is_readable(sidecar: bytes) -> bool:
 
 
 def check(data: bytes, sidecar: bytes) -> CrcMismatch | None:
-    """The first chunk of `data` that disagrees with `sidecar`, or None: all agree, or the header is unreadable.
+    """Find the first chunk of `data` that disagrees with `sidecar`; None: all agree, or the header is unreadable.
 
     >>> check(b"ok", encode(b"ok"))
     >>> check(b"on", encode(b"ok"))
@@ -87,7 +87,7 @@ def check(data: bytes, sidecar: bytes) -> CrcMismatch | None:
 
 
 def _check_length(size: int, chunk: int, stored: int) -> CrcMismatch | None:
-    """A file of `size` bytes needs one sum a chunk, no more and no less."""
+    """Compare the bytes of sums with those that a file of `size` bytes needs: one sum a chunk, no more and no less."""
     needed = -(-size // chunk) * _SUM.size
     if stored == needed:
         return None
@@ -96,7 +96,7 @@ def _check_length(size: int, chunk: int, stored: int) -> CrcMismatch | None:
 
 
 def encode(data: bytes, chunk: int = 512) -> bytes:
-    """The side file of `data`, as Hadoop writes it.
+    """Return the side file of `data`, as Hadoop writes it.
 
     >>> encode(b"ok").hex(" ", 4)
     '63726300 00000200 79dcdd47'

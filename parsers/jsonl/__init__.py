@@ -1,1 +1,10 @@
-"""JSON lines, a column at a time."""
+"""Files of JSON lines, plain or compressed: read in byte ranges, decoded many lines at once where they have one shape.
+
+Every line is judged by the rules of `cklog.parsers.tables.records`; what a line means is its table's business.
+
+- `reader`: the rows of a split, and its bad lines as damage; files as streams of whole lines
+- `columns`: lines of one shape as columns, all at once
+- `mixed_columns`: the same of lines of a few shapes
+- `template`: what the first line of a block fixes for all of them
+- `words`: eight bytes of many lines at a time: digits, strings' ends, checksums
+"""

@@ -1,25 +1,21 @@
-"""JSON lines of one shape, decoded a column at a time.
+"""JSON lines of one shape as columns, all lines at once.
 
     block   = line+
     line    = JSON object "\\n"       its strings without escapes, its numbers integers of 64 bits
 
 A log writer prints every record by the same template, so only the values of a block differ. The first line
-gives the template: the literal bytes before each value and the type of each value, however deep it lies; words
-(true, false, null), names and brackets belong to the literals. The block is then read as
-a few passes over all lines at once: compare the literal, find the end of the value, go on behind it. Nothing
-is skipped: a block is decoded if every one of its bytes is explained by the template, else `decode` gives
-None and a reader that understands all of JSON takes over. So this file decides speed, never answers.
+gives the template: the literal bytes before each value and the type of each value, however deep it lies
+(`cklog.parsers.jsonl.template`). The block is then read as a few passes over all lines at once: compare the
+literal, find the end of the value, go on behind it. Nothing is skipped: a block is decoded if every one of its
+bytes is explained by the template, else `decode` gives None and a reader that understands all of JSON takes over.
+So this file decides speed, never answers.
 
 Values are read as little-endian words of eight bytes, which `cklog.parsers.jsonl.words` gathers from any address.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -27,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import U64, Ints
-from cklog.parsers.jsonl.line_crc import line_crcs
+from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, member_spans, template_of
 from cklog.parsers.jsonl.words import (
     HIGH,
     MIX,
@@ -39,13 +35,14 @@ from cklog.parsers.jsonl.words import (
     bytes_below,
     every_byte,
     hexadecimal,
+    line_crcs,
     read_digits,
     unused_bits,
     zero_bytes,
 )
 
-ColumnKind = Literal["string", "int64"]
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
+"""(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""
 
 
 _LONGEST_WORDS = 31
@@ -56,40 +53,15 @@ _LONGEST_LINE_BYTES = 1 << 16
 _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
-_TOKEN = re.compile(
-    rb' *(?:"(?P<string>[^"\\\x00-\x1f]*)"|(?P<int64>-?(?:0|[1-9][0-9]*))(?![0-9.eE])'
-    rb"|(?P<word>true|false|null)|(?P<mark>[{}\[\],:]))"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """One value of the template and the literal bytes between the value before it and this one."""
-
-    name: str
-    kind: ColumnKind
-    literal: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """What the first line fixes. The first value's literal starts with the end of the line before."""
-
-    values: tuple[_Value, ...]
-    line: bytes
-    others: frozenset[str]  # members that are not one integer or string; a member that is null is none
-    head: int  # bytes of a line before its first value
-    tail: bytes  # of a line behind its last value, with the newline
-
 
 def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
-    """Columns `fields` of a block of whole lines, or None if not every line has the first line's shape.
+    """Read columns `fields` of a block of whole lines; None if not every line has the first line's shape.
 
     Parameters
     ----------
     block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
     fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
-        the line's first byte in the block; the kind "json" stands for the text of any member
+        the line's first byte in the block
 
     Returns
     -------
@@ -105,13 +77,14 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     True
     """
     try:
-        return _decode(block, fields)
+        return _decode_columns(block, fields)
     except Deviates:
         return None
 
 
-def _decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
-    template = _template(bytes(block[:_LONGEST_LINE_BYTES]))
+def _decode_columns(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+    """Read columns as `decode` does; raise `Deviates` where it gives None."""
+    template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
     flat = [(name, kind) for name, kind in fields if kind != "json"]
@@ -136,74 +109,6 @@ def _check_utf8(block: bytes | memoryview) -> None:
         raise Deviates from None
 
 
-def _template(block: bytes) -> _Template:
-    """The template that the first line of `block` fixes."""
-    line = block[: block.find(b"\n") + 1]
-    try:
-        members = json.loads(line)
-    except (ValueError, RecursionError):
-        raise Deviates from None
-    found = list(_values(line))
-    if not isinstance(members, dict) or not found:
-        raise Deviates
-    names = [name for name, *_ in found]
-    tail = line[found[-1][3] :]
-    if "crc32c" in names[:-1] or (names[-1] == "crc32c" and tail != b'"}\n') or "_offset" in members:
-        raise Deviates
-    values = []
-    before = 0
-    for name, kind, start, end in found:
-        values.append(_Value(name, kind, line[before:start]))
-        before = end
-    first = _Value(values[0].name, values[0].kind, tail + values[0].literal)
-    others = frozenset(name for name, value in members.items() if value is not None and name not in names)
-    return _Template((first, *values[1:]), line, others, found[0][2], tail)
-
-
-def _member_texts(line: bytes, names: set[str]) -> dict[str, tuple[int, int]]:
-    """Where the values of members stand in a line that is a JSON object; null is no value."""
-    text = line.decode("latin-1")  # a character for every byte
-    decoder, found, at = json.JSONDecoder(), {}, text.index("{")
-    while text[at] != "}":
-        name, at = decoder.raw_decode(text, _behind_spaces(text, at + 1))
-        start = _behind_spaces(text, text.index(":", at) + 1)
-        value, end = decoder.raw_decode(text, start)
-        at = _behind_spaces(text, end)
-        if name in names and value is not None:
-            found[name] = start, end
-    return found
-
-
-def _behind_spaces(text: str, at: int) -> int:
-    while text[at] == " ":
-        at += 1
-    return at
-
-
-def _values(line: bytes) -> Iterator[tuple[str, ColumnKind, int, int]]:
-    """Every integer and every string of a line that is no name: its member ("" below the top), kind and place."""
-    at, depth, name, names = 0, 0, "", set[str]()
-    while line[at:] != b"\n":
-        token = _TOKEN.match(line, at)
-        if not token:
-            raise Deviates
-        at = token.end()
-        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token["mark"] or b"", 0)
-        if token["string"] is not None and _names_a_member(line, at):
-            if depth == 1:
-                name = token["string"].decode(errors="surrogateescape")
-                if name in names:
-                    raise Deviates  # the later one of the two would count
-                names.add(name)
-        elif token["string"] is not None or token["int64"] is not None:
-            kind: ColumnKind = "int64" if token["string"] is None else "string"
-            yield (name if depth == 1 else "", kind, *token.span(kind))
-
-
-def _names_a_member(line: bytes, at: int) -> bool:
-    return line[at:].lstrip(b" ").startswith(b":")
-
-
 class _BlockScratch(threading.local):
     """Memory kept from block to block of a thread: fresh pages cost more than the work on them."""
 
@@ -212,7 +117,7 @@ class _BlockScratch(threading.local):
         self._marks = np.zeros(0, np.bool_)
 
     def padded(self, raw: NDArray[np.uint8], tail: bytes) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """A copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
+        """Return a copy of the block between zeros, as if a line's `tail` preceded it, and as many free marks."""
         size = -(-len(raw) // 8) * 8 + 2 * _PAD_BYTES
         if size > len(self._bytes):
             self._bytes, self._marks = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
@@ -228,14 +133,14 @@ _SCRATCH = _BlockScratch()
 
 
 def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> Ints:
-    """Addresses of newlines: in every eight bytes the first, for no line of a template is that short.
+    """Return the addresses of newlines: in every eight bytes the first, for no line of a template is that short.
 
-    A newline that is passed over lies inside a line then, where no template has one.
+    E.g. of "\\n" at 3, 5 and 9: [3, 9]. The one that is passed over lies inside a line then, where no template has one.
     """
     words = np.equal(memory, 0x0A, out=marks).view(np.uint64)
     at = np.flatnonzero(words != 0)
     found = words[at] - np.uint64(1)
-    found &= ~words[at]
+    found &= ~words[at]  # the bits below the first mark: eight for each byte before it
     at *= 8
     at += np.bitwise_count(found) >> np.uint8(3)
     return at
@@ -244,7 +149,7 @@ def _newlines(memory: NDArray[np.uint8], marks: NDArray[np.bool_]) -> Ints:
 class _BlockLines:
     """A block's lines, read member by member. Positions are addresses in the padded copy of the block."""
 
-    def __init__(self, raw: NDArray[np.uint8], template: _Template) -> None:
+    def __init__(self, raw: NDArray[np.uint8], template: LineTemplate) -> None:
         memory, marks = _SCRATCH.padded(raw, template.tail)
         newlines = _newlines(memory, marks)
         self.starts, self._ends, self._template = newlines[:-1] + 1, newlines[1:], template
@@ -254,10 +159,16 @@ class _BlockLines:
         self._windows = np.ndarray(every, np.dtype(f"V{size}"), memory.data, strides=(1,))
 
     def words(self, at: Ints) -> LineWords:
+        """Return the words that begin at an address of each line, shape (lines,)."""
         return LineWords(self._windows, at)
 
     def columns(self, wanted: set[str], texts: set[str]) -> dict[str, pa.Array]:
-        """Read all members of all lines; the columns of those wanted, and the JSON text of others."""
+        """Read all members of all lines; return the columns of those `wanted`, and of others the JSON `texts`.
+
+        Raises
+        ------
+        Deviates : a line is not of the template
+        """
         columns: dict[str, pa.Array] = {}
         ends: list[Ints] = []
         tail = len(self._template.tail)
@@ -267,7 +178,7 @@ class _BlockLines:
             words = self._behind(value.literal, start)
             if value.name == "crc32c":
                 _check_crc(value, self, end, words)
-            width, column = _READ[value.kind](words, value.name in wanted)
+            width, column = _READ_VALUE[value.kind](words, value.name in wanted)
             end = start + width
             ends.append(end)
             if (end > self._ends).any():
@@ -276,25 +187,31 @@ class _BlockLines:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
             raise Deviates
-        for name, span in _member_texts(self._template.line, texts).items() if texts else ():
-            columns[name] = self._texts(*(self._in_all(ends, at) for at in span))
+        if texts:
+            for name, (first, last) in member_spans(self._template.line, texts).items():
+                columns[name] = self._texts(self._in_all(ends, first), self._in_all(ends, last))
         return columns
 
     def _in_all(self, ends: list[Ints], at: int) -> Ints:
-        """Where byte `at` of the first line is in every line: as far behind the value before it."""
+        """Return where byte `at` of the first line is in every line, shape (lines,): as far behind the value before it.
+
+        `ends` has the end of each value in each line: of {"a":1,"b":2} and {"a":10,"b":2} with the lines at 0 and 14,
+        `ends` is [[6, 21], [12, 27]], and the comma, byte 6 of the first line, is at [6, 21].
+        """
         first = [int(end[0] - self.starts[0]) for end in ends]
         before = sum(end <= at for end in first)
         return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
 
     def _texts(self, start: Ints, end: Ints) -> pa.Array:
-        """The bytes from `start` to `end` of every line as strings."""
+        """Return the bytes from `start` to `end` of every line as strings."""
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
+        # the address of every byte that is taken: [10, 20] to [12, 23] → [10, 11, 20, 21, 22]
         source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
         return pa.Array.from_buffers(pa.string(), len(start), buffers)
 
     def _behind(self, literal: bytes, start: Ints) -> LineWords:
-        """The words of the value at `start`, once the literal before it has been compared."""
+        """Compare the literal before `start` in every line, and return the words of the value there."""
         count = -(-len(literal) // 8)
         if count > _LONGEST_WORDS:
             raise Deviates
@@ -308,8 +225,8 @@ class _BlockLines:
         return words.behind(count)
 
 
-def _integer(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
-    """Width and value of an integer as JSON writes it, within 64 bits."""
+def _read_integers(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Return the width and, if `wanted`, the value of each line's integer, as JSON writes it and within 64 bits."""
     number, width = read_digits(words)
     if width.all():
         if number.max() >> np.uint64(63):
@@ -323,14 +240,14 @@ def _integer(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
     return width + negative, pa.array(np.where(negative, -number.view(np.int64), number.view(np.int64)))
 
 
-def _text(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
-    """Width and value of a string that needs no unescaping."""
-    contents: list[U64] = []
+def _read_strings(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
+    """Return the width and, if `wanted`, the value of each line's string, which needs no unescaping."""
+    contents: list[U64] = []  # word by word; bytes behind a string are 0
     width: Widths = np.zeros((), np.uint8)
     for j in range(_LONGEST_WORDS):
         word = words[j]
         count = bytes_below(zero_bytes(word ^ QUOTES))
-        count *= width == 8 * j
+        count *= width == 8 * j  # nothing counts behind a quote that has been met
         width = width + count
         unused = unused_bits(count)
         contents.append(word << unused >> unused)
@@ -345,16 +262,16 @@ def _text(words: LineWords, wanted: bool) -> tuple[Widths, pa.Array | None]:
 
 
 def _check_plain(contents: list[U64], width: Widths) -> None:
-    """No backslash, no control character."""
+    """Raise `Deviates` where a string holds a backslash or a control character; `contents` as in `_read_strings`."""
     for j, word in enumerate(contents):
         used = np.minimum(np.maximum(width, 8 * j) - 8 * j, 8).astype(np.uint8)
-        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))
+        below = word | (every_byte(0x20) << np.uint64(64) - unused_bits(used))  # spaces behind the string
         if ((zero_bytes(word ^ every_byte(0x5C)) | ((below - every_byte(0x20)) & ~below)) & HIGH).any():
             raise Deviates
 
 
 def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
-    """Dictionary of the strings in `contents`: codes by hash, then each line compared with its code's string."""
+    """Return strings as a dictionary: codes by hash, then each line compared with its code's string."""
     hashed = contents[0]
     for word in contents[1:]:
         hashed = hashed * MIX
@@ -372,7 +289,7 @@ def _dictionary(contents: list[U64], width: Widths) -> pa.DictionaryArray:
 
 
 def _strings(contents: list[U64], width: Widths) -> pa.Array:
-    """The first `width` bytes of each row of words as a string array."""
+    """Return the first `width` bytes of each row of words as strings; `contents` as `_read_strings` has them."""
     characters = np.stack(contents, axis=1).view(np.uint8)  # (strings, 8 * words)
     used = np.arange(characters.shape[1]) < width[:, None]
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(width, dtype=np.int32)])
@@ -380,8 +297,8 @@ def _strings(contents: list[U64], width: Widths) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(width), buffers)
 
 
-def _check_crc(value: _Value, lines: _BlockLines, end: Ints, words: LineWords) -> None:
-    """The last member holds the CRC-32C of the line before it, in eight lowercase hexadecimal digits."""
+def _check_crc(value: TemplateValue, lines: _BlockLines, end: Ints, words: LineWords) -> None:
+    """Raise `Deviates` unless the last member is the CRC-32C of the line before it, in eight lowercase hex digits."""
     if value.kind != "string" or not value.literal.endswith(b',"crc32c":"'):
         raise Deviates
     if (words[1] & np.uint64(0xFF) != ord('"')).any():
@@ -391,4 +308,4 @@ def _check_crc(value: _Value, lines: _BlockLines, end: Ints, words: LineWords) -
         raise Deviates
 
 
-_READ = {"int64": _integer, "string": _text}
+_READ_VALUE = {"int64": _read_integers, "string": _read_strings}

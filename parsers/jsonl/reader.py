@@ -22,7 +22,16 @@ from cklog.engine import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode
 from cklog.parsers.jsonl.mixed_columns import decode_mixed
-from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record, faults, member_of, strict_json
+from cklog.parsers.jsonl.template import ColumnKind
+from cklog.parsers.tables.records import (
+    PSEUDO,
+    NotARecord,
+    as_record,
+    batch_of_rows,
+    faults,
+    member_of,
+    strict_json,
+)
 from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
@@ -42,20 +51,23 @@ _PACKED_BYTES = 256 << 10
 
 READER = "cklog.parsers.jsonl.reader:read"
 UNTRUSTED = "cklog.parsers.jsonl.reader:read_untrusted"
+
 COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
+"""The codec of a file, by the end of its name."""
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
-    return _read(split, table, columns, trusted=True)
+    """Yield batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    return _read_rows(split, table, columns, trusted=True)
 
 
 def read_untrusted(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The same of a file whose bytes are known to be wrong: only lines with a crc32c of their own are records."""
-    return _read(split, table, columns, trusted=False)
+    """Read a file whose bytes are known to be wrong, as `read` does: only lines with their own crc32c are records."""
+    return _read_rows(split, table, columns, trusted=False)
 
 
-def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
+def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the rows of a split's lines and what is wrong; `trusted`: nothing says that the file's bytes are wrong."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     try:
@@ -65,7 +77,7 @@ def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> 
                 if isinstance(block, Damage):
                     yield block
                 else:
-                    shape = Shape(split.path, schema, columns, flat, file.trusted)
+                    shape = Shape(path=split.path, schema=schema, columns=columns, flat=flat, trusted=file.trusted)
                     yield from rows_of(shape, start, block)
             if file.fault is not None:
                 yield file.fault
@@ -75,7 +87,11 @@ def _read(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What lines are read into: `flat` fields for the vectorised decoder, or None to go line by line."""
+    """The rows that lines are read into: `columns` of a table's `schema`, and where the lines lie.
+
+    `flat`: fields for the vectorised decoder, None to go line by line. Of a file that is not `trusted` only lines with
+    a checksum of their own are records.
+    """
 
     path: str
     schema: pa.Schema
@@ -85,27 +101,30 @@ class Shape:
 
 
 def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
-    """Fields for the vectorised decoder, or None if the table has columns that only the slower reader fills."""
+    """Return the fields for the vectorised decoder; None if the table has columns that only the slow reader fills."""
     if any(pa.types.is_float64(f.type) or (pa.types.is_map(f.type) and member_of(f) == f.name) for f in schema):
         return None
     fields = [schema.field(name) for name in columns if name not in PSEUDO]
     flat = [f for f in fields if not pa.types.is_map(f.type)]
-    found: Fields = tuple((f.name, _decoded_as(f)) for f in flat)
+    found: Fields = tuple((f.name, _kind_of_column(f)) for f in flat)
     return (*found, ("_offset", "int64")) if "_offset" in columns else found
 
 
-def _decoded_as(field: pa.Field) -> Literal["json", "int64", "string"]:
+def _kind_of_column(field: pa.Field) -> ColumnKind | Literal["json"]:
     if (field.metadata or {}).get(b"holds") == b"json":
         return "json"
     return "int64" if pa.types.is_int64(field.type) else "string"
 
 
 def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
-    """Decode a block at once if its lines have one shape or a few, else halve it, at last line by line."""
+    """Decode a block of whole lines at once if they have one shape or a few, else by halves, at last line by line.
+
+    `start` is the offset of the block in the file; yields batches of the shape's columns, and damage.
+    """
     if shape.flat is not None:
         found = decode(block, shape.flat)
         found = decode_mixed(block, shape.flat) if found is None else found
-        batch = _completed(shape, start, found) if found is not None else None
+        batch = _batch_of_columns(shape, start, found) if found is not None else None
         if batch is not None:
             yield batch
             return
@@ -117,8 +136,8 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
         yield from rows_of(shape, start + middle, block[middle:])
 
 
-def _completed(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:
-    """All columns of a decoded block, or None if not every line of it is a record."""
+def _batch_of_columns(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:
+    """Return all columns of a decoded block, or None if not every line of it is a record."""
     rows = found.num_rows
     arrays = []
     for name in shape.columns:
@@ -136,6 +155,7 @@ def _completed(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the damage of a block's lines, then its records as one batch."""
     rows: list[dict[str, Any]] = []
     at = start
     for line in block.split(b"\n")[:-1]:
@@ -147,13 +167,7 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
                 yield Damage(shape.path, "bad-record", at, str(reason))
         at += len(line) + 1
     if rows:
-        yield _batch(rows, shape.schema, shape.columns)
-
-
-def _batch(rows: list[dict[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:
-    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
-    arrays = [pa.array([row[f.name] for row in rows], f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        yield batch_of_rows(rows, shape.schema, shape.columns)
 
 
 class Gunzip:
@@ -175,7 +189,7 @@ class Gunzip:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt."""
+        """Return at most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt."""
         while True:
             if self._member.eof and not self._next_member():
                 return b""
@@ -227,7 +241,7 @@ class ByteStream:
         self._file.close()
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; empty at the end of what is there."""
+        """Return the next bytes, at most `size`; none at the end of what is there."""
         if self._left is not None:
             size = min(size, self._left)
         data: bytes = self._file.read(size) if size else b""
@@ -260,7 +274,7 @@ class ByteStream:
         self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")
 
     def _decompress(self, skip: int, step: int) -> tuple[int, str | None]:
-        """Bytes that come out when read in `step`s after the first `skip`, and the error that ends them."""
+        """Count the bytes that come out when read in `step`s after the first `skip`; also the error that ends them."""
         done = 0
         with self._open() as file:
             try:
@@ -272,14 +286,19 @@ class ByteStream:
 
 
 def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
-    """Blocks of whole lines that begin in the split, each with its offset; reads little beyond the split's end."""
+    """Yield blocks of whole lines that begin in the split, each with its offset, and lines that are too long as damage.
+
+    Reads little beyond the split's end. A last line without a newline is damage, too.
+    """
     whole = split.start == 0 and split.end >= split.size
-    at, rest = 0, b""
+    at, rest = 0, b""  # what has been read and not given yet begins at `at`
     if not whole:
         at, rest = _first_line(file, split)
     while True:
-        ahead = split.end - at - len(rest)
-        data = file.read(_BLOCK_BYTES if whole else min(_BLOCK_BYTES, ahead) if ahead > 0 else _BEYOND_BYTES)
+        size, ahead = _BLOCK_BYTES, split.end - at - len(rest)
+        if not whole:
+            size = min(size, ahead) if ahead > 0 else _BEYOND_BYTES
+        data = file.read(size)
         rest = rest + data if rest else data
         cut = rest.rfind(b"\n") + 1
         if not whole and at + cut >= split.end:
@@ -303,7 +322,7 @@ def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | D
 
 
 def _first_line(file: ByteStream, split: Split) -> tuple[int, bytes]:
-    """Position the file after the line that the split before owns; offset and bytes already read."""
+    """Position the file after the line that the split before owns; return the offset and bytes already read there."""
     if split.start == 0:
         return 0, b""
     file.seek(split.start - 1)
@@ -311,7 +330,7 @@ def _first_line(file: ByteStream, split: Split) -> tuple[int, bytes]:
 
 
 def _after_newline(file: ByteStream, at: int, size: int) -> tuple[int, bytes]:
-    """Read on, `size` bytes at a time, to behind the next newline; offset and bytes already read from there."""
+    """Read on, `size` bytes at a time, to behind the next newline; return the offset and bytes already read there."""
     while data := file.read(size):
         newline = data.find(b"\n")
         if newline >= 0:

@@ -70,7 +70,7 @@ class BadBatch(Exception):
 
 
 class KafkaRecord(NamedTuple):
-    """One record; `size` is its encoded length in bytes, before compression, with its length field."""
+    """One record; `timestamp` in ms, `size` its encoded length in bytes, before compression, with its length field."""
 
     offset: int
     timestamp: int
@@ -84,8 +84,9 @@ class KafkaRecord(NamedTuple):
 class Header:
     """The header of a batch, its fields possible but not yet verified.
 
-    `magic` is the format. What formats 0 and 1 (`cklog.parsers.kafka.legacy`) do not have is -1: all times of
-    format 0, and the last three fields.
+    `magic` is the format, `base` the first offset, `length` the bytes behind the length field; times are in ms.
+    What formats 0 and 1 (`cklog.parsers.kafka.legacy`) do not have is -1: all times of format 0, and the last three
+    fields.
     """
 
     base: int
@@ -104,7 +105,7 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The bytes of the whole batch."""
         return BEFORE_LENGTH + self.length
 
     @property
@@ -114,23 +115,27 @@ class Header:
 
     @property
     def codec(self) -> int:
+        """The compression of the payload: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         return self.attributes & 0x07
 
     @property
     def log_append_time(self) -> bool:
+        """Whether every record has the time at which the broker took the batch, `max_time`."""
         return bool(self.attributes & 0x08)
 
     @property
     def transactional(self) -> bool:
+        """Whether the records are part of their producer's transaction."""
         return bool(self.attributes & 0x10)
 
     @property
     def control(self) -> bool:
+        """Whether the one record is a marker that ends a transaction, and no data."""
         return bool(self.attributes & 0x20)
 
 
 def header(data: bytes, at: int = 0) -> Header:
-    """The header at byte `at`.
+    """Decode the header at byte `at`.
 
     Raises
     ------
@@ -163,24 +168,24 @@ def header(data: bytes, at: int = 0) -> Header:
     if not 0 <= count <= last + 1:
         raise BadBatch(f"{count} records in {last + 1} offsets")
     return Header(
-        base,
-        length,
-        crc,
-        attributes,
-        last,
-        base_time,
-        max_time,
-        producer,
-        count,
-        magic,
-        leader_epoch,
-        producer_epoch,
-        sequence,
+        base=base,
+        length=length,
+        crc=crc,
+        attributes=attributes,
+        last_delta=last,
+        base_time=base_time,
+        max_time=max_time,
+        producer=producer,
+        count=count,
+        magic=magic,
+        leader_epoch=leader_epoch,
+        producer_epoch=producer_epoch,
+        sequence=sequence,
     )
 
 
 def near(head: Header, base: int) -> Header:
-    """The same; `BadBatch` if its offsets are too far behind the segment's base: they are under no CRC."""
+    """Return the header; raise `BadBatch` if its offsets, under no CRC, are too far behind the segment's base."""
     if head.last - base >= FARTHEST:
         raise BadBatch(f"offset {head.last} is too far behind the segment's base {base}")
     return head
@@ -196,7 +201,7 @@ def verify(head: Header, batch: bytes) -> None:
 
 
 def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
-    """The records of a whole batch, in order, decoded as they are asked for; the CRC is not looked at.
+    """Yield the records of a whole batch, in order, decoded as they are asked for; the CRC is not looked at.
 
     Raises
     ------
@@ -208,7 +213,7 @@ def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
     data = decompress(head.codec, batch[HEADER.size : head.size])
     at, before = 0, -1
     for _ in range(head.count):
-        record, delta, at = _record(head, data, at)
+        record, delta, at = _decode_record(head, data, at)
         if not before < delta <= head.last_delta:
             raise BadBatch(f"offset {record.offset} after {head.base + before} in a batch up to {head.last}")
         before = delta
@@ -218,7 +223,13 @@ def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
 
 
 def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
-    """What a control batch says of its producer's transaction; None if it speaks of something else."""
+    """Return how a control batch ends its producer's transaction; None if it speaks of something else.
+
+    Raises
+    ------
+    BadBatch
+        as `records`, or a record whose key is no marker's.
+    """
     for record in records(head, batch):
         if record.key is None or len(record.key) < _MARKER.size:
             raise BadBatch("a control record without a version and a type")
@@ -226,48 +237,56 @@ def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
     return None
 
 
-def _record(head: Header, data: bytes, start: int) -> tuple[KafkaRecord, int, int]:
-    """The record at `start`, its offset delta, and where the next one begins."""
+def _decode_record(head: Header, data: bytes, start: int) -> tuple[KafkaRecord, int, int]:
+    """Decode the record at `start`; return it, its offset delta, and where the next one begins."""
     length, at = varint(data, start)
     end = at + length
     if length < 0 or end > len(data):
         raise BadBatch(f"a record of {length} bytes where {len(data) - at} are left")
     time_delta, at = varint(data, at + 1, bits=64)
     delta, at = varint(data, at)
-    key, at = _bytes(data, at, end)
-    value, at = _bytes(data, at, end)
+    key, at = _decode_bytes(data, at, end)
+    value, at = _decode_bytes(data, at, end)
     count, at = varint(data, at)
     if not 0 <= count <= end - at:
         raise BadBatch(f"{count} headers in {end - at} bytes")
-    headers, at = _headers(data, at, end, count)
+    headers, at = _decode_headers(data, at, end, count)
     if at != end:
         raise BadBatch(f"a record that ends {abs(end - at)} bytes from where its length says")
     time = head.max_time if head.log_append_time else head.base_time + time_delta
     if not -(1 << 63) <= time < 1 << 63:
         raise BadBatch(f"a timestamp of {time}")
-    return KafkaRecord(head.base + delta, time, key, value, headers, end - start), delta, end
+    record = KafkaRecord(
+        offset=head.base + delta, timestamp=time, key=key, value=value, headers=headers, size=end - start
+    )
+    return record, delta, end
 
 
-def _headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    """Names and values of `count` headers from `at` on, and where they end."""
+def _decode_headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    """Decode `count` headers from `at` on; return their names and values, and where they end."""
     found = []
     for _ in range(count):
-        name, at = _bytes(data, at, end)
-        held, at = _bytes(data, at, end)
-        found.append((_text(name), held))
+        name, at = _decode_bytes(data, at, end)
+        value, at = _decode_bytes(data, at, end)
+        found.append((_header_name(name), value))
     return tuple(found), at
 
 
 def headers_at(data: bytes, at: int, count: int) -> tuple[tuple[str, bytes | None], ...]:
-    """Names and values of the `count` headers that begin at `at` in a payload that is known to decode."""
-    return _headers(data, at, len(data), count)[0]
+    """Return names and values of the `count` headers that begin at `at` in a payload that is known to decode."""
+    return _decode_headers(data, at, len(data), count)[0]
 
 
 def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """A zig-zag varint of at most `bits`, and where it ends.
+    """Decode the zig-zag varint of at most `bits` at byte `at`; return the number, and where it ends.
 
     >>> varint(bytes([0x01]), 0), varint(bytes([0xac, 0x02]), 0)
     ((-1, 1), (150, 2))
+
+    Raises
+    ------
+    BadBatch
+        the bytes end inside it, or it is larger.
     """
     raw, shift = 0, 0
     try:
@@ -287,7 +306,8 @@ def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
     return (raw >> 1) ^ -(raw & 1), at
 
 
-def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+def _decode_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """Decode the field of bytes at `at`, which ends by `end`; return it, None if it is null, and where it ends."""
     length, at = varint(data, at)
     if length == -1:
         return None, at
@@ -296,7 +316,7 @@ def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     return data[at : at + length], at + length
 
 
-def _text(name: bytes | None) -> str:
+def _header_name(name: bytes | None) -> str:
     if name is None:
         raise BadBatch("a header without a name")
     try:
@@ -306,7 +326,7 @@ def _text(name: bytes | None) -> str:
 
 
 def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
-    """The payload that `packed` holds, of `limit` bytes at the most.
+    """Return the payload that `packed` holds, of `limit` bytes at the most.
 
     Raises
     ------
@@ -318,14 +338,14 @@ def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
     if codec not in _CODECS:
         raise BadBatch(f"compression codec {codec}")
     try:
-        parts = _snappy(packed) if codec == 2 else _stream(packed, _CODECS[codec])
-        return _bounded(parts, limit)
+        parts = _snappy_parts(packed) if codec == 2 else _stream_parts(packed, _CODECS[codec])
+        return _joined_parts(parts, limit)
     except (OSError, pa.ArrowException) as error:
         raise BadBatch(f"{_CODECS[codec]}: {error}".splitlines()[0]) from None
 
 
-def _bounded(parts: Iterator[bytes], limit: int) -> bytes:
-    """All parts, as long as they stay within the limit."""
+def _joined_parts(parts: Iterator[bytes], limit: int) -> bytes:
+    """Join all parts, as long as they stay within the limit."""
     whole = bytearray()
     for part in parts:
         whole += part
@@ -334,16 +354,16 @@ def _bounded(parts: Iterator[bytes], limit: int) -> bytes:
     return bytes(whole)
 
 
-def _stream(packed: bytes, codec: str) -> Iterator[bytes]:
+def _stream_parts(packed: bytes, codec: str) -> Iterator[bytes]:
     with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
         while part := stream.read(_BLOCK_BYTES):
             yield part
 
 
-def _snappy(packed: bytes) -> Iterator[bytes]:
-    """Blocks of a snappy payload: the Java client frames them (xerial), librdkafka writes one raw block."""
+def _snappy_parts(packed: bytes) -> Iterator[bytes]:
+    """Decompress a snappy payload by blocks: the Java client frames them (xerial), librdkafka writes one raw block."""
     if not packed.startswith(_XERIAL):
-        yield _snappy_block(packed)
+        yield _decompress_snappy(packed)
         return
     at = len(_XERIAL) + 8  # two version numbers that no reader looks at
     while at < len(packed):
@@ -351,11 +371,12 @@ def _snappy(packed: bytes) -> Iterator[bytes]:
         at += 4
         if at + length > len(packed):
             raise BadBatch(f"a snappy block of {length} bytes where {max(len(packed) - at, 0)} are left")
-        yield _snappy_block(packed[at : at + length])
+        yield _decompress_snappy(packed[at : at + length])
         at += length
 
 
-def _snappy_block(block: bytes) -> bytes:
+def _decompress_snappy(block: bytes) -> bytes:
+    """Decompress one block, which begins with the size of what it holds: an unsigned varint of at most 5 bytes."""
     size, shift = 0, 0
     for at, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << shift

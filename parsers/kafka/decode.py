@@ -1,15 +1,15 @@
-"""The records of many Kafka batches at once, as arrays: what `kafka_batches.records` gives one by one.
+"""The records of many Kafka batches at once, as arrays; `cklog.parsers.kafka.batches.records` gives them one by one.
 
     payload = record*
     record  = length  attributes:i8  timestampDelta  offsetDelta  bytes(key)  bytes(value)  n  (name bytes(value))*n
 
-A record says how long it is, so that two things can be told apart. Where records begin: their lengths are followed
-in all batches side by side, the k-th record of every batch in one step. What they hold: each field of all records
-in one step, since by then every place is known. Keys, values and headers stay where they lie and are told by
+A record says how long it is, so that two questions can be asked one after the other. Where records begin: their lengths
+are followed in all batches side by side, the k-th record of every batch in one step. What they hold: each field of all
+records in one step, since by then every place is known. Keys, values and headers stay where they lie and are given by
 position and length.
 
-The careful decoder is `kafka_batches.records`: a batch that anything speaks against is given to it, and is a fault
-with its reason, or stays. Messages of formats 0 and 1 are decoded by `kafka_legacy` and join the arrays.
+The careful decoder is `batches.records`: a batch that anything speaks against is given to it, and is a fault with its
+reason, or stays. Messages of formats 0 and 1 are decoded by `cklog.parsers.kafka.legacy` and join the arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -73,11 +72,11 @@ class Decoded:
     faults: tuple[Fault, ...]
 
     def headers_of(self, i: int) -> tuple[tuple[str, bytes | None], ...]:
-        """Names and values of record `i`'s headers."""
+        """Return the names and values of record `i`'s headers."""
         return headers_at(self.data, int(self.headers_at[i]), int(self.headers[i]))
 
     def to_table(self) -> pa.Table:
-        """Columns batch, offset, timestamp, key, value, headers (their number) and size."""
+        """Return columns batch, offset, timestamp, key, value, headers (their number) and size."""
         return pa.table(
             {
                 "batch": self.batch,
@@ -103,29 +102,34 @@ _ARRAYS = (
     "headers_at",
     "size",
 )
+"""The arrays of `Decoded`, in the order in which they are the rows of one array of shape (10, n) here."""
 
 
 class _Payloads(NamedTuple):
-    """Payloads one behind the other, with padding; `start` of shape (batches + 1,); messages decoded already."""
+    """Payloads one behind the other, with padding: batch i takes [start[i], start[i + 1]) and has counts[i] records.
+
+    Shapes: `start` (batches + 1,), `counts` (batches,). A batch of format 0 or 1 has no count: its messages are decoded
+    already and lie in `old`, an array of shape (10, n) for each such batch, its rows as in `_ARRAYS`.
+    """
 
     data: bytes
     start: Ints
     counts: Ints
-    old: list[npt.NDArray[np.int64]]
+    old: list[Ints]
     faults: list[Fault]
 
 
 def decode(batches: Sequence[HeaderAndBytes]) -> Decoded:
-    """The records of whole batches of any format; no CRC is looked at.
+    """Decode the records of whole batches of any format; no CRC is looked at.
 
     Some thousand batches, or some 16 MB, are a good measure: what is worked on then fits the caches.
     """
-    payloads = _payloads(batches)
+    payloads = _join_payloads(batches)
     data = np.frombuffer(payloads.data, np.uint8)
-    begin, end, whose, suspects = _places(payloads, data)
-    found, bad = _fields(payloads.data, data, begin, end, whose, [head for head, _ in batches])
+    begin, end, whose, suspects = _record_bounds(payloads, data)
+    found, bad = _decode_fields(payloads.data, data, begin, end, whose, [head for head, _ in batches])
     suspects |= set(whose[bad].tolist())
-    faults = payloads.faults + [fault for i in sorted(suspects) if (fault := _fault(i, batches[i]))]
+    faults = payloads.faults + [fault for i in sorted(suspects) if (fault := _find_fault(i, batches[i]))]
     if faults:
         found = found[:, ~np.isin(found[0], [fault.batch for fault in faults])]
     if payloads.old:
@@ -136,9 +140,13 @@ def decode(batches: Sequence[HeaderAndBytes]) -> Decoded:
 
 
 def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
-    """Slices of `data` as a binary array, null where the length is -1; they ascend and do not overlap.
+    """Return slices of `data` as a binary array, null where the length is -1; they ascend and do not overlap.
 
-    Slices and the gaps between them are one array over the data, of which every other element is taken.
+    Slices and the gaps between them are one array over the data, of which every other element is taken; nothing is
+    copied but what is taken.
+
+    >>> slices(b"key=value", np.array([0, 4, 9]), np.array([3, 5, -1])).to_pylist()
+    [b'key', b'value', None]
     """
     bounds = np.empty(2 * len(at) + 1, np.int64)
     bounds[0:-1:2], bounds[1::2] = at, at + np.maximum(length, 0)
@@ -149,8 +157,8 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     return whole.take(pa.array(np.arange(0, 2 * len(at), 2), mask=length < 0))
 
 
-def _fault(i: int, batch: HeaderAndBytes) -> Fault | None:
-    """What the careful decoder says against a batch, if anything."""
+def _find_fault(i: int, batch: HeaderAndBytes) -> Fault | None:
+    """Return what the careful decoder says against a batch, if anything."""
     head, data = batch
     try:
         for _ in records(head, bytes(data)):
@@ -160,11 +168,11 @@ def _fault(i: int, batch: HeaderAndBytes) -> Fault | None:
     return None
 
 
-def _payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
-    """Every payload decompressed; empty where it cannot be, and where no record is left."""
+def _join_payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
+    """Decompress every payload and join them; empty where that cannot be, and where no record is left."""
     parts: list[bytes | memoryview] = []
     count, start = np.zeros(len(batches), np.int64), np.zeros(len(batches) + 1, np.int64)
-    old: list[npt.NDArray[np.int64]] = []
+    old: list[Ints] = []
     faults: list[Fault] = []
     for i, (head, data) in enumerate(batches):
         part: bytes | memoryview = b""
@@ -172,7 +180,7 @@ def _payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
             if head.magic < 2:
                 rows = list(legacy.records(head, bytes(data)))
                 part = b"".join((row.key or b"") + (row.value or b"") for row in rows)
-                old.append(_old(i, rows, int(start[i])))
+                old.append(_legacy_arrays(i, rows, int(start[i])))
             elif head.count:
                 packed = data[HEADER.size : head.size]
                 part = decompress(head.codec, bytes(packed)) if head.codec else packed
@@ -181,11 +189,12 @@ def _payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
             faults.append(Fault(i, str(reason)))
         parts.append(part)
         start[i + 1] = start[i] + len(part)
-    return _Payloads(b"".join([*parts, bytes(_PADDING)]), start, count, old, faults)
+    data = b"".join([*parts, bytes(_PADDING)])
+    return _Payloads(data=data, start=start, counts=count, old=old, faults=faults)
 
 
-def _old(i: int, rows: list[KafkaRecord], at: int) -> npt.NDArray[np.int64]:
-    """The arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
+def _legacy_arrays(i: int, rows: list[KafkaRecord], at: int) -> Ints:
+    """Return the arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
     found = np.empty((len(_ARRAYS), len(rows)), np.int64)
     for k, row in enumerate(rows):
         lengths = [-1 if held is None else len(held) for held in (row.key, row.value)]
@@ -196,28 +205,34 @@ def _old(i: int, rows: list[KafkaRecord], at: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def _places(payloads: _Payloads, data: Bytes) -> tuple[Ints, Ints, Ints, set[int]]:
-    """Where each record begins and ends, and its batch, shapes (n,); and the batches whose lengths do not fit."""
+def _record_bounds(payloads: _Payloads, data: Bytes) -> tuple[Ints, Ints, Ints, set[int]]:
+    """Return where each record begins and ends, and its batch, shapes (n,); and the batches whose lengths do not fit.
+
+    E.g. of two batches, with records of 9 and 8 bytes in the first and one of 10 in the second: begins [0, 9, 17],
+    ends [9, 17, 27], batches [0, 0, 1].
+    """
     start, end = payloads.start[:-1], payloads.start[1:]
     fits = payloads.counts * _SMALLEST <= end - start
     count = np.where(fits, payloads.counts, 0)
     first = np.cumsum(count + 1) - (count + 1)  # of a batch in `bounds`: begins of its records, and the end of the last
-    bounds = np.empty(int((count + 1).sum()), np.int64)
-    _follow(payloads.data, data, start, end, count, first, bounds)
+    bounds = _follow_lengths(payloads, data, count, first)
     fits &= (bounds[first + count] == end) | (count == 0)
     count = np.where(fits, count, 0)
     whose = np.repeat(np.arange(len(count)), count)
+    # the place in `bounds` of each record: its batch's first place, and how many records of the batch come before it
     here = np.arange(len(whose)) + np.repeat(first - np.cumsum(count) + count, count)
     return bounds[here], bounds[here + 1], whose, set(np.flatnonzero(~fits).tolist())
 
 
-def _follow(packed: bytes, data: Bytes, start: Ints, end: Ints, count: Ints, first: Ints, bounds: Ints) -> None:
-    """Fill `bounds` from `first` on with the begins of `count` records and the end of the last, for each batch.
+def _follow_lengths(payloads: _Payloads, data: Bytes, count: Ints, first: Ints) -> Ints:
+    """Return, for each batch from its place `first` on, the begins of `count` records and the end of the last.
 
-    Where lengths lead out of a payload or are negative, all that follow are its end plus one.
+    Where lengths lead out of a payload or are negative, all that follow are its end plus one. E.g. of two batches with
+    records of 9 and 8 bytes in the first and one of 10 in the second: [0, 9, 17, 17, 27].
     """
+    bounds = np.empty(int((count + 1).sum()), np.int64)
     order = np.argsort(-count, kind="stable")  # the longest first: batches that go on are a prefix
-    at, end, count, first = start[order], end[order], count[order], first[order]
+    at, end, count, first = payloads.start[:-1][order], payloads.start[1:][order], count[order], first[order]
     k = 0
     while (going := int(np.searchsorted(-count, -k))) >= _SIDE_BY_SIDE:
         bounds[first[:going] + k] = at[:going]
@@ -227,12 +242,13 @@ def _follow(packed: bytes, data: Bytes, start: Ints, end: Ints, count: Ints, fir
         k += 1
     bounds[first + count] = at
     for i in range(going):
-        places = _follow_one(packed, int(at[i]), int(end[i]), int(count[i]) - k)
+        places = _follow_payload(payloads.data, int(at[i]), int(end[i]), int(count[i]) - k)
         bounds[first[i] + k : first[i] + count[i] + 1] = places
+    return bounds
 
 
-def _follow_one(data: bytes, at: int, end: int, count: int) -> list[int]:
-    """The begins of `count` records of one payload, and the end of the last, as `_follow` has them."""
+def _follow_payload(data: bytes, at: int, end: int, count: int) -> list[int]:
+    """Return the begins of `count` records of one payload, and the end of the last, as `_follow_lengths` has them."""
     places = [end + 1] * (count + 1)
     for i in range(count):
         places[i] = at
@@ -251,28 +267,35 @@ def _follow_one(data: bytes, at: int, end: int, count: int) -> list[int]:
     return places
 
 
-def _fields(
+def _decode_fields(
     packed: bytes, data: Bytes, begin: Ints, end: Ints, whose: Ints, heads: list[Header]
-) -> tuple[npt.NDArray[np.int64], Mask]:
-    """The arrays of all records, shape (10, n), and those that do not decode or are left to the careful decoder."""
+) -> tuple[Ints, Mask]:
+    """Decode the records at [begin, end), shapes (n,), of which `whose` says the batch.
+
+    Returns their arrays, shape (10, n), and those records that do not decode or are left to the careful decoder, (n,).
+    """
     _, at, _ = varints(data, begin, 32)
     time, at, bad = varints(data, at + 1, 64)  # one byte of attributes, which say nothing
     delta, at, worse = varints(data, at, 32)
     bad |= worse
-    key, key_length, at = _held(data, at, end, bad)
-    value, value_length, at = _held(data, at, end, bad)
+    key, key_length, at = _bytes_places(data, at, end, bad)
+    value, value_length, at = _bytes_places(data, at, end, bad)
     headers, at, worse = varints(data, at, 32)
     bad |= worse | (headers < 0) | (headers > end - at) | ((headers == 0) & (at != end))
     if headers.any():
-        _headers(packed, data, at, end, headers, bad)
-    offset, time, worse = _numbered(time, delta, whose, heads)
+        _mark_bad_headers(packed, data, at, end, headers, bad)
+    offset, time, worse = _offsets_and_times(time, delta, whose, heads)
     bad |= worse
     arrays = [whose, offset, time, key, key_length, value, value_length, headers, at, end - begin]
     return np.array(arrays, np.int64).reshape(len(_ARRAYS), -1), bad
 
 
-def _held(data: Bytes, at: Ints, end: Ints, bad: Mask) -> tuple[Ints, Ints, Ints]:
-    """Where the bytes of a field begin, how many they are, and where they end; `bad` is marked where they cannot."""
+def _bytes_places(data: Bytes, at: Ints, end: Ints, bad: Mask) -> tuple[Ints, Ints, Ints]:
+    """Return where the bytes of a field begin, how many they are, and where they end; shapes (n,).
+
+    Its length stands at `at`; `bad` is marked where the bytes cannot end by `end`. E.g. "abc" with its length at 4:
+    5, 3 and 8; null at 4: 5, -1 and 5.
+    """
     length, at, worse = varints(data, at, 32)
     worse |= (length < -1) | ((length >= 0) & (length > end - at))
     bad |= worse
@@ -281,30 +304,37 @@ def _held(data: Bytes, at: Ints, end: Ints, bad: Mask) -> tuple[Ints, Ints, Ints
     return at, length, at + np.maximum(length, 0)
 
 
-def _numbered(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tuple[Ints, Ints, Mask]:
-    """Offsets and timestamps out of their deltas, and which cannot be."""
+def _offsets_and_times(time: Ints, delta: Ints, whose: Ints, heads: list[Header]) -> tuple[Ints, Ints, Mask]:
+    """Return offsets and timestamps, computed from their deltas, and which of them cannot be; shapes (n,).
+
+    The offset deltas of a batch ascend, up to the header's last: [0, 2, 1] of one batch marks [False, False, True].
+    """
     names = ("base", "last_delta", "base_time", "max_time", "log_append_time")
     base, last, base_time, max_time, appended = (
         np.array([getattr(head, name) for head in heads], np.int64)[whose] for name in names
     )
     before = np.concatenate([[-1], delta[:-1]])
-    before[np.flatnonzero(np.diff(whose, prepend=-1))] = -1
+    before[np.flatnonzero(np.diff(whose, prepend=-1))] = -1  # nothing comes before the first record of a batch
     bad = (delta <= before) | (delta > last)
     found = base_time + time
-    overflown = ((base_time ^ found) & (time ^ found)) < 0
+    overflown = ((base_time ^ found) & (time ^ found)) < 0  # the sum's sign is neither number's
     return base + delta, np.where(appended != 0, max_time, found), bad | (overflown & (appended == 0))
 
 
-def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: Mask) -> None:
-    """Mark in `bad` the records whose headers do not decode, or are more than is worth following here."""
-    going = np.flatnonzero((count > 0) & ~bad)
+def _mark_bad_headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: Mask) -> None:
+    """Mark in `bad` the records whose headers do not decode, or are more than is worth following here; shapes (n,).
+
+    The `count` headers of a record begin at `at` and must end at `end`: header h of all records that have one is
+    passed in step h.
+    """
+    going = np.flatnonzero((count > 0) & ~bad)  # records that have a header h, and were right so far
     at, names = at[going], []
     for h in range(_HEADERS):
         wrong = np.zeros(len(going), np.bool_)
-        name, length, at = _held(data, at, end[going], wrong)
+        name, length, at = _bytes_places(data, at, end[going], wrong)
         wrong |= length < 0
         names.append((name[~wrong], length[~wrong], going[~wrong]))
-        _, _, at = _held(data, at, end[going], wrong)
+        _, _, at = _bytes_places(data, at, end[going], wrong)
         last = count[going] == h + 1
         wrong |= last & (at != end[going])
         bad[going[wrong]] = True
@@ -313,20 +343,20 @@ def _headers(packed: bytes, data: Bytes, at: Ints, end: Ints, count: Ints, bad: 
             break
     bad[going] = True
     at, length, whose = (np.concatenate(parts) for parts in zip(*names, strict=True))
-    _names(packed, at, length, whose, bad)
+    _mark_bad_names(packed, at, length, whose, bad)
 
 
-def _names(packed: bytes, at: Ints, length: Ints, whose: Ints, bad: Mask) -> None:
-    """Mark in `bad` the records with a header whose name is not UTF-8."""
+def _mark_bad_names(packed: bytes, at: Ints, length: Ints, whose: Ints, bad: Mask) -> None:
+    """Mark in `bad` the records with a header whose name is not UTF-8; name i lies at `at` and is record whose[i]'s."""
     order = np.argsort(at)
     names = slices(packed, at[order], length[order])
-    strange = [name for name in names.unique().to_pylist() if not _is_text(name)]
+    strange = [name for name in names.unique().to_pylist() if not _is_utf8(name)]
     if strange:
         found = pc.is_in(names, value_set=pa.array(strange, names.type)).to_numpy(zero_copy_only=False)
         bad[whose[order][found]] = True
 
 
-def _is_text(name: bytes) -> bool:
+def _is_utf8(name: bytes) -> bool:
     try:
         name.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The folders of a Kafka broker: which partitions there are, and what the broker's own small files say of them.
+"""The folders of a Kafka broker: which partitions there are, and what its own small files say of them.
 
     DATA/                            a broker has one or more (`log.dirs`)
-      meta.properties  .kafka_cleanshutdown  *-offset-checkpoint        (`cklog.parsers.kafka.offset_checkpoints`)
+      meta.properties  .kafka_cleanshutdown  *-offset-checkpoint        (`cklog.parsers.kafka.side_files`)
       TOPIC-PARTITION/               split at the last hyphen
         NNNNNNNNNNNNNNNNNNNN.log     segments, with .index  .timeindex  .txnindex  .snapshot beside them
         leader-epoch-checkpoint  partition.metadata
@@ -21,12 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.partitions import BrokerLayout, Folder, ProducerSnapshot, SegmentFile
-from cklog.model.findings import Finding, InputUsed, Where
-from cklog.parsers.kafka import offset_checkpoints as kafka_checkpoints
-from cklog.parsers.kafka import producer_snapshots as kafka_snapshots
+from cklog.inputs.partitions import AbortedSpan, BrokerLayout, Folder, ProducerSnapshot, SegmentFile
+from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.parsers.kafka import side_files
 from cklog.parsers.kafka.groups import TOPIC
-from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint
 from cklog.storage import FileEntry, Root
 
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
@@ -49,7 +47,7 @@ _WHY_PARTED = {
 
 
 def has_segments(entries: Iterable[FileEntry]) -> bool:
-    """Whether there is any segment of a Kafka log."""
+    """Return whether there is any segment of a Kafka log."""
     return any(_is_segment(posixpath.basename(e.path)) and e.path.count("/") <= _DEEPEST for e in entries)
 
 
@@ -65,7 +63,7 @@ def _is_segment(name: str) -> bool:
 
 
 def layout(root: Root, entries: Iterable[FileEntry]) -> BrokerLayout:
-    """Every partition among the files below a root, and what is to be said before any segment is read."""
+    """Find every partition among the files below a root, and what is wrong before any segment is read."""
     files: dict[str, dict[str, FileEntry]] = {}
     for entry in entries:
         if entry.path.count("/") <= _DEEPEST:
@@ -73,19 +71,19 @@ def layout(root: Root, entries: Iterable[FileEntry]) -> BrokerLayout:
             files.setdefault(folder, {})[name] = entry
     reading = _FolderReading(root, files)
     found = [reading.partition(path) for path in sorted(files) if reading.is_partition(path)]
-    folders = reading.distinct(sorted(found, key=_order))
-    inputs = _inputs(folders)
+    folders = reading.distinct(sorted(found, key=_sort_key))
+    inputs = _data_folders(folders)
     commits = tuple(folder for folder in folders if folder.topic == TOPIC)
     return BrokerLayout(tuple(folders), tuple(reading.findings), inputs, commits)
 
 
-def _order(folder: Folder) -> tuple[str, int, int, str]:
-    """By topic and number; of several with one name the uppermost first."""
+def _sort_key(folder: Folder) -> tuple[str, int, int, str]:
+    """Sort by topic and number; of several with one name the uppermost comes first."""
     return folder.topic, folder.partition, folder.path.count("/"), folder.path
 
 
-def _inputs(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
-    """One row per data folder."""
+def _data_folders(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
+    """Return one row per data folder, with the bytes of its segments."""
     sizes: dict[str, int] = {}
     for folder in folders:
         size = sum(segment.size for segment in folder.segments)
@@ -94,7 +92,7 @@ def _inputs(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
 
 
 class _FolderReading:
-    """The folders below a root while their small files are read."""
+    """The folders below a root while their small files are read; `files` are {folder: {name: file}}."""
 
     def __init__(self, root: Root, files: Mapping[str, Mapping[str, FileEntry]]) -> None:
         self._root = root
@@ -103,7 +101,7 @@ class _FolderReading:
         self.findings: list[Finding] = []
 
     def is_partition(self, path: str) -> bool:
-        """Whether a folder is a partition's; one that is not, though it looks like it, is reported."""
+        """Return whether a folder is a partition's; one that is not, though it looks like it, is reported."""
         name = posixpath.basename(path)
         parted = _PARTED.fullmatch(name)
         held = self._files[path]
@@ -111,76 +109,79 @@ class _FolderReading:
         if parted:
             size = sum(entry.size for entry in segments)
             message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
-            self.findings.append(Finding("skipped-folder", "info", path, message, (Where(path),)))
+            self._report("skipped-folder", "info", path, message, [path])
             return False
-        if not segments and kafka_checkpoints.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
+        if not segments and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
             message = f"{path}: no segment is here; they were deleted, or lie in tiered storage"
-            self.findings.append(Finding("missing-segment", "warning", path, message, (Where(path),)))
+            self._report("missing-segment", "warning", path, message, [path])
         return bool(segments)
 
     def partition(self, path: str) -> Folder:
-        """One partition, with what its own files and its broker's say."""
+        """Read one partition's folder: its segments, and what its own files and its broker's say."""
         held = self._files[path]
-        topic, number = _named(posixpath.basename(path) if path else self._root.parent()[1])
+        topic, number = _topic_and_partition(posixpath.basename(path) if path else self._root.parent()[1])
         broker = self._broker(posixpath.dirname(path)) if path else {}
         key = topic, number
-        cleaned = broker.get(kafka_checkpoints.CLEANED)
+        cleaned = broker.get(side_files.CLEANED)
         return Folder(
             topic=topic,
             partition=number,
             path=path,
             segments=_segments(held, _SEGMENT),
             clean=self._clean(posixpath.dirname(path)) if path else None,
-            log_start=(broker.get(kafka_checkpoints.LOG_STARTS) or {}).get(key),
-            high_watermark=(broker.get(kafka_checkpoints.HIGH_WATERMARKS) or {}).get(key),
-            recovery_point=(broker.get(kafka_checkpoints.RECOVERY_POINTS) or {}).get(key),
+            log_start=(broker.get(side_files.LOG_STARTS) or {}).get(key),
+            high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
+            recovery_point=(broker.get(side_files.RECOVERY_POINTS) or {}).get(key),
             compacted=None if cleaned is None else key in cleaned,
-            epochs=self._decoded(held.get(kafka_checkpoints.LEADER_EPOCHS), kafka_checkpoints.epochs) or (),
+            epochs=self._decoded(held.get(side_files.LEADER_EPOCHS), side_files.epochs) or (),
             snapshot=self._snapshot(held),
-            aborted=tuple(
-                span
-                for name in sorted(held)
-                if _ABORTED.fullmatch(name)
-                for span in self._decoded(held[name], kafka_snapshots.aborted) or ()
-            ),
+            aborted=self._aborted(held),
             deleted=self._deleted(path, held),
         )
 
     def distinct(self, folders: Iterable[Folder]) -> list[Folder]:
-        """The folders without those whose partition another one has; data folders of one broker share none."""
+        """Return the folders without those whose partition another one has; data folders of one broker share none."""
         found: dict[str, Folder] = {}
         for folder in folders:
             other = found.setdefault(folder.name, folder)
             if other is not folder:
                 message = f"{folder.path}: left out, {other.path} is {folder.name} too; give the right one alone"
-                self.findings.append(
-                    Finding("duplicate-partition", "error", folder.name, message, (Where(folder.path),))
-                )
+                self._report("duplicate-partition", "error", folder.name, message, [folder.path])
         return list(found.values())
 
     def _broker(self, path: str) -> dict[str, dict[tuple[str, int], int] | None]:
-        """The offset checkpoints of a data folder, by name; None for one that cannot be read."""
+        """Read the offset checkpoints of a data folder, by name; None for one that cannot be read."""
         if path not in self._brokers:
             held = self._files.get(path, {})
             names = [n for n in held if n.endswith("-offset-checkpoint")]
-            self._brokers[path] = {name: self._decoded(held[name], kafka_checkpoints.offsets) for name in sorted(names)}
+            self._brokers[path] = {name: self._decoded(held[name], side_files.offsets) for name in sorted(names)}
         return self._brokers[path]
 
     def _clean(self, path: str) -> bool | None:
-        """Whether the broker of a data folder was stopped cleanly; None if no file of a broker is there."""
+        """Return whether the broker of a data folder was stopped cleanly; None if no file of a broker is there."""
         held = self._files.get(path, {})
-        if kafka_checkpoints.CLEAN_STOP in held:
+        if side_files.CLEAN_STOP in held:
             return True
-        return False if _PROPERTIES in held or kafka_checkpoints.RECOVERY_POINTS in held else None
+        return False if _PROPERTIES in held or side_files.RECOVERY_POINTS in held else None
 
     def _snapshot(self, held: Mapping[str, FileEntry]) -> ProducerSnapshot | None:
+        """Read the newest snapshot of producers."""
         names = sorted(name for name in held if _SNAPSHOT.fullmatch(name))
         if not names:
             return None
-        found = self._decoded(held[names[-1]], kafka_snapshots.producers)
+        found = self._decoded(held[names[-1]], side_files.producers)
         return None if found is None else ProducerSnapshot(held[names[-1]].path, int(names[-1][:20]), found)
 
+    def _aborted(self, held: Mapping[str, FileEntry]) -> tuple[AbortedSpan, ...]:
+        """Read the indexes of aborted transactions."""
+        found: list[AbortedSpan] = []
+        for name in sorted(held):
+            if _ABORTED.fullmatch(name):
+                found += self._decoded(held[name], side_files.aborted) or ()
+        return tuple(found)
+
     def _deleted(self, path: str, held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
+        """Return the segments that wait for their deletion, and report them."""
         found = tuple(segment for segment in _segments(held, _DELETED) if segment.size)
         if found:
             are = "segment is" if len(found) == 1 else "segments are"
@@ -188,27 +189,29 @@ class _FolderReading:
                 f"{found[0].path}: {len(found)} deleted {are} still here ({sum(s.size for s in found)} bytes): copy "
                 "them now if their records are needed, a broker removes them within a minute"
             )
-            self.findings.append(
-                Finding("deleted-segment", "info", path, message, tuple(Where(segment.path) for segment in found))
-            )
+            self._report("deleted-segment", "info", path, message, [segment.path for segment in found])
         return found
 
     def _decoded(self, entry: FileEntry | None, decode: Callable[[bytes], Any]) -> Any:
-        """What a small file holds; None, and a finding, if it cannot be read."""
+        """Decode a small file; None, and a finding, if it cannot be read."""
         if entry is None:
             return None
         try:
             return decode(self._root.read(entry.path))
-        except (OSError, pa.ArrowException, BadCheckpoint, kafka_snapshots.BadSnapshot) as reason:
+        except (OSError, pa.ArrowException, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
             message = f"{entry.path}: not used: {reason}".splitlines()[0]
-            self.findings.append(Finding("bad-checkpoint-file", "warning", entry.path, message, (Where(entry.path),)))
+            self._report("bad-checkpoint-file", "warning", entry.path, message, [entry.path])
             return None
 
+    def _report(self, id: str, severity: Severity, subject: str, message: str, paths: Iterable[str]) -> None:
+        where = tuple(Where(path) for path in paths)
+        self.findings.append(Finding(id=id, severity=severity, subject=subject, message=message, where=where))
 
-def _named(name: str) -> tuple[str, int]:
-    """Topic and partition of a folder's name.
 
-    >>> _named("a-b-12"), _named("copy")
+def _topic_and_partition(name: str) -> tuple[str, int]:
+    """Return topic and partition of a folder's name; a name of another form is a topic's.
+
+    >>> _topic_and_partition("a-b-12"), _topic_and_partition("copy")
     (('a-b', 12), ('copy', 0))
     """
     match = _PARTITION.fullmatch(name)
@@ -216,6 +219,6 @@ def _named(name: str) -> tuple[str, int]:
 
 
 def _segments(held: Mapping[str, FileEntry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:
-    """The segments of a folder, in log order."""
+    """Return the segments of a folder whose names are of a form, in log order."""
     names = sorted(name for name in held if form.fullmatch(name) and int(name[:20]) < _OFFSETS)
     return tuple(SegmentFile(held[name].path, int(name[:20]), held[name].size) for name in names)

@@ -16,13 +16,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage, Split
 from cklog.inputs.partitions import COMMITS
-from cklog.parsers.kafka.records import SegmentPart, read_records
+from cklog.parsers.kafka.batches import Header
+from cklog.parsers.kafka.decode import Decoded, decode
+from cklog.parsers.kafka.headers import Heads, heads
+from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment
 from cklog.parsers.tables.records import PSEUDO
 
 TOPIC = "__consumer_offsets"
@@ -32,6 +37,10 @@ _KEYS_KEPT = 1 << 18
 """Keys that are kept understood at a time."""
 
 _FLEXIBLE = 4
+"""The version of a value from which on strings have varints as lengths."""
+
+_PART_BATCHES, _PART_BYTES = 1000, 16 << 20
+"""The most that is decoded at once from a segment, before decompression."""
 
 
 class NotACommit(Exception):
@@ -39,9 +48,9 @@ class NotACommit(Exception):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` of `COMMITS`, and records that cannot be understood; a `cklog.engine.Reader`.
+    """Yield batches of `columns` of `COMMITS`, and records that cannot be understood; a `cklog.engine.Reader`.
 
-    Damage of whole batches is not told here: the scan of the headers has told it.
+    Damage of whole batches is not reported here: the scan of the headers has reported it.
     """
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else COMMITS.field(n) for n in columns])
     keys: dict[bytes, tuple[str, str, int] | None] = {}
@@ -52,7 +61,13 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             for fault in part.records.faults:
                 head = part.heads[fault.batch]
                 detail = f"offsets {head.base} to {head.last}: {fault.reason}"
-                yield Damage(split.path, "bad-record", int(part.at[fault.batch]), detail, max(head.count, 1))
+                yield Damage(
+                    path=split.path,
+                    id="bad-record",
+                    offset=int(part.at[fault.batch]),
+                    detail=detail,
+                    count=max(head.count, 1),
+                )
             found = _Commits(split.path, part, keys)
             yield from found.damage
             yield found.batch(shape)
@@ -91,59 +106,67 @@ class _Commits:
             self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
 
     def batch(self, shape: pa.Schema) -> pa.RecordBatch:
-        """The rows, as the columns of `shape`."""
+        """Return the rows, as the columns of `shape`."""
         names = ("batch", "at", "group", "topic", "partition", "offset", "time", "leader_epoch")
         lists = zip(*self._rows, strict=True) if self._rows else ((),) * len(names)
         columns: dict[str, Any] = dict(zip(names, lists, strict=True))
-        heads, at = self._part.heads, self._part.at.tolist()
-        columns["producer"] = [heads[i].producer for i in columns["batch"]]
-        columns["transactional"] = [heads[i].transactional for i in columns["batch"]]
+        headers, at = self._part.heads, self._part.at.tolist()
+        columns["producer"] = [headers[i].producer for i in columns["batch"]]
+        columns["transactional"] = [headers[i].transactional for i in columns["batch"]]
         columns["_offset"] = [at[i] for i in columns["batch"]]
         columns["_path"] = [self._path] * len(self._rows)
         return pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in shape], schema=shape)
 
 
 def commit_key(key: bytes) -> tuple[str, str, int] | None:
-    """(group, topic, partition) of a committed offset's key; None for a record of another kind.
+    """Decode a committed offset's key to (group, topic, partition); None for a record of another kind.
 
     >>> commit_key(bytes.fromhex("0001 0002 6731 0001 74 00000003"))
     ('g1', 't', 3)
+
+    Raises
+    ------
+    NotACommit : a field is cut short, or cannot be what it stands for
     """
-    version, at = _number(key, 0, ">h")
+    version, at = _read_number(key, 0, ">h")
     if version not in (0, 1):
         return None
-    group, at = _string(key, at)
-    topic, at = _string(key, at)
-    partition, _ = _number(key, at, ">i")
+    group, at = _read_string(key, at)
+    topic, at = _read_string(key, at)
+    partition, _ = _read_number(key, at, ">i")
     if partition < 0:
         raise NotACommit(f"partition {partition}")
     return group, topic, partition
 
 
 def commit_value(value: bytes | None) -> tuple[int | None, int | None, int | None]:
-    """(offset, commit time in ms, leader epoch) of a committed offset's value; all None if it is a deletion.
+    """Decode a committed offset's value to (offset, commit time in ms, leader epoch); all None if it is a deletion.
 
     >>> commit_value(struct.pack(">hqihq", 3, 1200, 7, 0, 1700000000000))
     (1200, 1700000000000, 7)
+
+    Raises
+    ------
+    NotACommit : an unknown version, or a field that is cut short or negative
     """
     if value is None:
         return None, None, None
-    version, at = _number(value, 0, ">h")
+    version, at = _read_number(value, 0, ">h")
     if not 0 <= version <= _FLEXIBLE:
         raise NotACommit(f"a committed offset of version {version}, known are 0 to {_FLEXIBLE}")
-    offset, at = _number(value, at, ">q")
+    offset, at = _read_number(value, at, ">q")
     if offset < 0:
         raise NotACommit(f"a committed offset of {offset}")
     epoch = -1
     if version >= 3:
-        epoch, at = _number(value, at, ">i")
-    _, at = _compact_string(value, at) if version == _FLEXIBLE else _string(value, at)
-    time, _ = _number(value, at, ">q")
+        epoch, at = _read_number(value, at, ">i")
+    _, at = _read_compact_string(value, at) if version == _FLEXIBLE else _read_string(value, at)
+    time, _ = _read_number(value, at, ">q")
     return offset, None if time < 0 else time, None if epoch < 0 else epoch
 
 
 def coordinator(group: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` that holds a group's commits: Java's hash of the name, its sign dropped.
+    """Return the partition of `__consumer_offsets` that holds a group's commits, by Java's hash of its name.
 
     >>> [coordinator(group, 5) for group in ("g1", "g2", "g3", "brandnew")]
     [2, 3, 4, 3]
@@ -152,38 +175,82 @@ def coordinator(group: str, partitions: int) -> int:
     units = group.encode("utf-16-be", "surrogatepass")
     for unit in struct.unpack(f">{len(units) // 2}H", units):
         code = (31 * code + unit) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code >> 31 else code
+    signed = code - (1 << 32) if code >> 31 else code  # Java drops the sign of the hash, and 0 stands for the smallest
     return 0 if signed == -(1 << 31) else abs(signed) % partitions
 
 
-def _number(data: bytes, at: int, form: str) -> tuple[int, int]:
+def _read_number(data: bytes, at: int, form: str) -> tuple[int, int]:
+    """Return the number at `at`, of a `form` as `struct` writes it, and where it ends."""
     end = at + struct.calcsize(form)
     if end > len(data):
         raise NotACommit(f"a field at byte {at} of {len(data)} is cut short")
     return int(struct.unpack_from(form, data, at)[0]), end
 
 
-def _string(data: bytes, at: int) -> tuple[str, int]:
-    length, at = _number(data, at, ">h")
-    return _text(data, at, length)
+def _read_string(data: bytes, at: int) -> tuple[str, int]:
+    length, at = _read_number(data, at, ">h")
+    return _decode_string(data, at, length)
 
 
-def _compact_string(data: bytes, at: int) -> tuple[str, int]:
-    """A string whose length + 1 is an unsigned varint of at most 5 bytes."""
+def _read_compact_string(data: bytes, at: int) -> tuple[str, int]:
+    """Return the string at `at`, before which its length + 1 is an unsigned varint of at most 5 bytes, and its end."""
     length, shift = 0, 0
     while shift < 35:
-        byte, at = _number(data, at, ">B")
+        byte, at = _read_number(data, at, ">B")
         length |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return _text(data, at, length - 1)
+            return _decode_string(data, at, length - 1)
     raise NotACommit("a length beyond 32 bits")
 
 
-def _text(data: bytes, at: int, length: int) -> tuple[str, int]:
+def _decode_string(data: bytes, at: int, length: int) -> tuple[str, int]:
     if length < 0 or at + length > len(data):
         raise NotACommit(f"a string of {length} bytes where {len(data) - at} are left")
     try:
         return data[at : at + length].decode("utf-8"), at + length
     except UnicodeDecodeError:
         raise NotACommit(f"a string at byte {at} is not UTF-8") from None
+
+
+class SegmentPart(NamedTuple):
+    """Some batches of a segment: their byte positions, their headers, and their records."""
+
+    at: Ints
+    heads: list[Header]
+    records: Decoded
+
+
+def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Damage]:
+    """Yield the records of a split's batches, part by part, and the damage; with `check` every CRC is verified.
+
+    A split is a segment, or a part of one that begins at a batch; it owns the batches that begin in it. What a crash
+    left is reported as `cklog.parsers.kafka.headers` does; a batch that is intact and does not decode is a corrupt
+    batch besides.
+    """
+    with Segment(split.uri, split.path, split.size, BLOCK_BYTES, mapped=True) as segment:
+        for found in heads(split, check):
+            if isinstance(found, Damage):
+                yield found
+                continue
+            for at, some in _parts_of(found):
+                batches = [(head, segment.data(i, head.size)) for i, head in zip(at.tolist(), some, strict=True)]
+                part = SegmentPart(at, some, decode(batches))
+                yield part
+                for i, reason in part.records.faults:
+                    detail = f"offsets {some[i].base} to {some[i].last}: {reason}"
+                    yield Damage(
+                        path=split.path, id="corrupt-batch", offset=int(at[i]), detail=detail, count=some[i].count
+                    )
+
+
+def _parts_of(found: Heads) -> Iterator[tuple[Ints, list[Header]]]:
+    """Yield positions and headers in parts of `_PART_BATCHES` and about `_PART_BYTES` at the most."""
+    every = found.headers()
+    end = np.cumsum([head.size for head in every])
+    start = 0
+    while start < len(every):
+        before = int(end[start - 1]) if start else 0
+        stop = min(max(int(np.searchsorted(end, before + _PART_BYTES)), start + 1), start + _PART_BATCHES)
+        yield found.at[start:stop], every[start:stop]
+        start = stop

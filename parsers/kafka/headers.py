@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import crc32c
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.batches import (
@@ -66,6 +67,12 @@ FIELDS = np.dtype(
 )
 """The header of `cklog.parsers.kafka.batches`, and the fields of its `Header`, in the file's order of bytes."""
 
+HeaderRows = NDArray[np.void]
+"""Headers as an array of `FIELDS`, one entry each."""
+
+_MarkerCodes = NDArray[np.int8]
+"""What control batches say, as indices into `_MARKERS`."""
+
 _LENGTH = struct.Struct(">8xI")  # unsigned: a negative length leads beyond any file
 _BASE = struct.Struct(">q")
 
@@ -73,35 +80,37 @@ _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 
 _MARKERS = np.array([None, "abort", "commit", "other"], dtype=object)
 _ABORT, _COMMIT, _OTHER = 1, 2, 3
-_SAID = {"abort": _ABORT, "commit": _COMMIT, None: _OTHER}
-_USUAL = np.frombuffer(bytes.fromhex("2000000008 0000 0000 0c 0000 00000000 00"), np.uint8)
+_CODE_OF = {"abort": _ABORT, "commit": _COMMIT, None: _OTHER}
+_USUAL_MARKER = np.frombuffer(bytes.fromhex("2000000008 0000 0000 0c 0000 00000000 00"), np.uint8)
 _FIXED = np.array([0, 1, 2, 3, 4, 9, 16])
 """The record of a marker as brokers write it, its kind at 7, and the places in it that hold no fields."""
 
 
 class Heads(NamedTuple):
-    """Headers of batches in the order of the file: byte positions, `FIELDS`, and an index into `_MARKERS`."""
+    """Headers of batches in the order of the file: byte positions, `FIELDS`, indices into `_MARKERS`; shapes (n,)."""
 
-    at: npt.NDArray[np.int64]
-    fields: npt.NDArray[Any]
-    marker: npt.NDArray[np.int8]
+    at: Ints
+    fields: HeaderRows
+    marker: _MarkerCodes
 
     def headers(self) -> list[Header]:
-        """One `Header` for each."""
-        return [Header(*row) for row in self.fields[list(Header.__slots__)].tolist()]
+        """Return one `Header` for each."""
+        in_order = self.fields[list(Header.__slots__)]  # the columns as the fields of `Header` follow each other
+        return [Header(*row) for row in in_order.tolist()]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage, every CRC verified; a `cklog.engine.Reader`."""
-    return _read(split, columns, check=True)
+    """Yield batches of `columns` and damage, every CRC verified; a `cklog.engine.Reader`."""
+    return _read_table(split, columns, check=True)
 
 
 def read_unchecked(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The same from the 61 bytes of each header alone: no CRC is looked at, and bytes that changed are not seen."""
-    return _read(split, columns, check=False)
+    """Read from the 61 bytes of each header alone: no CRC is looked at, and bytes that changed are not seen."""
+    return _read_table(split, columns, check=False)
 
 
-def _read(split: Split, columns: tuple[str, ...], check: bool) -> Iterator[pa.RecordBatch | Damage]:
+def _read_table(split: Split, columns: tuple[str, ...], check: bool) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the headers of a split as rows of `BATCHES`, gathered into large Arrow batches, and the damage."""
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else BATCHES.field(n) for n in columns])
     held: list[Heads] = []
     try:
@@ -110,37 +119,40 @@ def _read(split: Split, columns: tuple[str, ...], check: bool) -> Iterator[pa.Re
                 yield found
                 continue
             if held and sum(len(part.at) for part in [*held, found]) > ROWS_AT_ONCE:
-                yield _batch(held, split.path, shape)
+                yield _table_batch(held, split.path, shape)
                 held = []
             held.append(found)
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
     if held:
-        yield _batch(held, split.path, shape)
+        yield _table_batch(held, split.path, shape)
 
 
 def heads(split: Split, check: bool = True, markers: bool = False) -> Iterator[Heads | Damage]:
-    """The headers of a split's batches, at most `ROWS_AT_ONCE` at a time, and the damage between them."""
+    """Yield the headers of a split's batches, at most `ROWS_AT_ONCE` at a time, and the damage between them.
+
+    With `check` every CRC is verified; with `markers` control batches are decoded for what they say.
+    """
     at, end, want = split.start, min(split.end, split.size), _FIRST_RUN
     block = BLOCK_BYTES if check else PROBE_BYTES
     with Segment(split.uri, split.path, split.size, block, mapped=True) as segment:
         while at < end:
             if segment.view is not None:
-                found, at = _run(segment, at, end, want, check)
+                found, at = _read_run(segment, at, end, want, check)
                 if len(found.at):
-                    yield from _marked(segment, found) if markers else [found]
+                    yield from _with_markers(segment, found) if markers else [found]
                 if len(found.at) == want:
                     want = min(2 * want, ROWS_AT_ONCE)
                     continue
             want = _FIRST_RUN
-            walked, damage, at = _walked(segment, at, end, check)
+            walked, damage, at = _walk_some(segment, at, end, check)
             yield from damage
             if len(walked.at):
-                yield from _marked(segment, walked) if markers else [walked]
+                yield from _with_markers(segment, walked) if markers else [walked]
 
 
-def _walked(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads, list[Damage], int]:
-    """Some batches and damage from `at` on as the careful walk has them, and where to go on."""
+def _walk_some(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads, list[Damage], int]:
+    """Return some batches and damage from `at` on as the careful walk has them, and where to go on."""
     places: list[int] = []
     found: list[Header] = []
     damage: list[Damage] = []
@@ -157,25 +169,27 @@ def _walked(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads, li
     return Heads(np.array(places, np.int64), np.array(rows, FIELDS), np.zeros(len(rows), np.int8)), damage, at
 
 
-def _run(segment: Segment, start: int, end: int, most: int, check: bool) -> tuple[Heads, int]:
-    """At most so many batches from `start` on that nothing speaks against, and where to go on."""
+def _read_run(segment: Segment, start: int, end: int, most: int, check: bool) -> tuple[Heads, int]:
+    """Return at most so many batches from `start` on that nothing speaks against, and where to go on."""
     view = segment.view
     assert view is not None
-    at, after = _places(view, start, end, most)
+    at, after = _batch_places(view, start, end, most)
     if not len(at):
         return Heads(at, np.empty(0, FIELDS), np.empty(0, np.int8)), start
-    every = np.ndarray((len(view) - HEADER.size + 1,), f"V{HEADER.size}", view, strides=(1,))
+    every = np.ndarray((len(view) - HEADER.size + 1,), f"V{HEADER.size}", view, strides=(1,))  # 61 bytes at each place
     fields = every[at].view(FIELDS)
-    good = _first(~_fitting(segment, at, fields, after))
+    good = _first_marked(~_fitting(segment, at, fields, after))
     if check:
-        good = _first_wrong(view, at[:good], fields[:good])
+        good = _first_bad_crc(view, at[:good], fields[:good])
     end_of_run = after if good == len(at) else int(at[good])
     return Heads(at[:good], fields[:good], np.zeros(good, np.int8)), end_of_run
 
 
-def _places(view: memoryview, start: int, end: int, most: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Positions of at most so many batches that begin in [start, end), by their length fields, and the next one.
+def _batch_places(view: memoryview, start: int, end: int, most: int) -> tuple[Ints, int]:
+    """Return the positions of at most so many batches that begin in [start, end), and that of the next one.
 
+    The length fields lead from one to the next: of batches of 70, 80 and 90 bytes from 0 on, [0, 70] if at most 2 are
+    wanted, and 150.
     Nothing is judged yet: each position has a whole header behind it, and that is all.
     """
     places: list[int] = []
@@ -189,16 +203,15 @@ def _places(view: memoryview, start: int, end: int, most: int) -> tuple[npt.NDAr
     return np.array(places, np.int64), at
 
 
-def _fitting(
-    segment: Segment, at: npt.NDArray[np.int64], fields: npt.NDArray[Any], after: int
-) -> npt.NDArray[np.bool_]:
-    """Which headers the careful walk would take without a word, if their batches' bytes are right; all shapes (n,).
+def _fitting(segment: Segment, at: Ints, fields: HeaderRows, after: int) -> Mask:
+    """Mark the headers that the careful walk would take without a word, if their batches' bytes are right; shapes (n,).
 
-    `after`: where the batch behind the last one begins.
+    Headers follow each other, each at its place `at`; `after` is where the batch behind the last one begins. E.g. of
+    three batches with the offsets 0-4, 5-9 and 7-8: [True, False, True], since the second runs into the third.
     """
     base, delta = fields["base"].astype(np.int64), fields["last_delta"].astype(np.int64)
     size, count = fields["length"].astype(np.int64) + BEFORE_LENGTH, fields["count"]
-    good: npt.NDArray[np.bool_] = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_LIMIT)
+    good: Mask = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_LIMIT)
     good &= at + size <= segment.size
     good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
     last = base + delta  # may overflow where it is not good already
@@ -211,13 +224,13 @@ def _fitting(
     return good
 
 
-def _first(marked: npt.NDArray[np.bool_]) -> int:
-    """The first place that is marked, or how many there are."""
+def _first_marked(marked: Mask) -> int:
+    """Return the first place that is marked, or how many places there are."""
     return int(marked.argmax()) if marked.any() else len(marked)
 
 
-def _first_wrong(view: memoryview, at: npt.NDArray[np.int64], fields: npt.NDArray[Any]) -> int:
-    """The first of these batches whose bytes do not match its CRC, or how many there are."""
+def _first_bad_crc(view: memoryview, at: Ints, fields: HeaderRows) -> int:
+    """Return the first of these batches whose bytes do not match its CRC, or how many there are."""
     ends = at + fields["length"] + BEFORE_LENGTH
     checksum: Callable[[memoryview], int] = crc32c.crc32c
     batches = zip((at + CHECKED_FROM).tolist(), ends.tolist(), fields["crc"].tolist(), strict=True)
@@ -227,42 +240,49 @@ def _first_wrong(view: memoryview, at: npt.NDArray[np.int64], fields: npt.NDArra
     return len(at)
 
 
-def _marked(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
-    """The same with what control batches say; one without a readable marker is damage and keeps its row."""
+def _with_markers(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
+    """Fill in what control batches say, and yield all; one without a readable marker is damage and keeps its row."""
     fields = found.fields
     control = np.flatnonzero((fields["magic"] == 2) & ((fields["attributes"] & _CONTROL) != 0))
     if segment.view is not None and len(control):
-        found.marker[control] = _usual(segment.view, found.at[control], fields[control])
+        found.marker[control] = _usual_markers(segment.view, found.at[control], fields[control])
     unusual = control[found.marker[control] == 0]
     for i, head in zip(unusual.tolist(), Heads(found.at, fields[unusual], found.marker).headers(), strict=True):
         at = int(found.at[i])
         try:
-            found.marker[i] = _SAID[marker(head, segment.bytes(at, head.size))]
+            found.marker[i] = _CODE_OF[marker(head, segment.bytes(at, head.size))]
         except BadBatch as reason:
             yield Damage(segment.path, "bad-record", at, f"Kafka offset {head.base}: {reason}")
     yield found
 
 
-def _usual(view: memoryview, at: npt.NDArray[np.int64], fields: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
-    """What markers say that are written as brokers write them, 0 for others; shapes (n,)."""
-    usual = (fields["length"] == HEADER.size + len(_USUAL) - BEFORE_LENGTH) & (fields["count"] == 1)
+def _usual_markers(view: memoryview, at: Ints, fields: HeaderRows) -> _MarkerCodes:
+    """Return what markers say that are written as brokers write them, 0 for others; shapes (n,).
+
+    E.g. of a commit, a compressed marker and an abort: [2, 0, 1].
+    """
+    usual = (fields["length"] == HEADER.size + len(_USUAL_MARKER) - BEFORE_LENGTH) & (fields["count"] == 1)
     usual &= (fields["attributes"] & _CODEC) == 0
-    said = np.zeros(len(at), np.int8)
-    every = np.ndarray((len(view) - len(_USUAL) + 1,), f"V{len(_USUAL)}", view, strides=(1,))
-    record = every[at[usual] + HEADER.size].view(np.uint8).reshape(-1, len(_USUAL))  # (usual, 17)
+    codes = np.zeros(len(at), np.int8)
+    every = np.ndarray((len(view) - len(_USUAL_MARKER) + 1,), f"V{len(_USUAL_MARKER)}", view, strides=(1,))
+    record = every[at[usual] + HEADER.size].view(np.uint8).reshape(-1, len(_USUAL_MARKER))  # (usual, 17)
     kind = record[:, 7].astype(np.int64) << 8 | record[:, 8]
     found = np.select([kind == 0, kind == 1], [_ABORT, _COMMIT], _OTHER)
-    said[usual] = np.where((record[:, _FIXED] == _USUAL[_FIXED]).all(axis=1), found, 0)
-    return said
+    codes[usual] = np.where((record[:, _FIXED] == _USUAL_MARKER[_FIXED]).all(axis=1), found, 0)
+    return codes
 
 
-def _batch(held: Sequence[Heads], path: str, shape: pa.Schema) -> pa.RecordBatch:
-    whole = Heads(*(np.concatenate(parts) for parts in zip(*held, strict=True)))
-    return pa.RecordBatch.from_arrays([_column(field, whole, path) for field in shape], schema=shape)
+def _table_batch(held: Sequence[Heads], path: str, shape: pa.Schema) -> pa.RecordBatch:
+    whole = Heads(
+        at=np.concatenate([part.at for part in held]),
+        fields=np.concatenate([part.fields for part in held]),
+        marker=np.concatenate([part.marker for part in held]),
+    )
+    return pa.RecordBatch.from_arrays([_table_column(field, whole, path) for field in shape], schema=shape)
 
 
-def _column(field: pa.Field, found: Heads, path: str) -> pa.Array:
-    """One column of the table; null where the batch's format does not have it."""
+def _table_column(field: pa.Field, found: Heads, path: str) -> pa.Array:
+    """Return one column of the table; null where the batch's format does not have it."""
     fields, name = found.fields, field.name
     if name == "_path":
         return pa.array([path], field.type).take(pa.array(np.zeros(len(found.at), np.int8)))
@@ -275,32 +295,32 @@ def _column(field: pa.Field, found: Heads, path: str) -> pa.Array:
     return pa.array(values.astype(dtype), field.type, mask=absent)
 
 
-def _flag(bit: int) -> Callable[[Heads], npt.NDArray[Any]]:
+def _read_flag(bit: int) -> Callable[[Heads], NDArray[Any]]:
     return lambda found: (found.fields["attributes"] & bit) != 0
 
 
-def _field(name: str) -> Callable[[Heads], npt.NDArray[Any]]:
+def _read_field(name: str) -> Callable[[Heads], NDArray[Any]]:
     return lambda found: found.fields[name]
 
 
-_COLUMNS: dict[str, Callable[[Heads], npt.NDArray[Any]]] = {
+_COLUMNS: dict[str, Callable[[Heads], NDArray[Any]]] = {
     "_offset": lambda found: found.at,
     "at": lambda found: found.at,
     "bytes": lambda found: found.fields["length"].astype(np.int64) + BEFORE_LENGTH,
-    "base": _field("base"),
+    "base": _read_field("base"),
     "last": lambda found: found.fields["base"].astype(np.int64) + found.fields["last_delta"],
-    "records": _field("count"),
-    "format": _field("magic"),
+    "records": _read_field("count"),
+    "format": _read_field("magic"),
     "codec": lambda found: found.fields["attributes"] & _CODEC,
-    "leader_epoch": _field("leader_epoch"),
-    "base_time": _field("base_time"),
-    "max_time": _field("max_time"),
-    "append_time": _flag(_APPEND_TIME),
-    "producer": _field("producer"),
-    "producer_epoch": _field("producer_epoch"),
-    "sequence": _field("sequence"),
-    "transactional": _flag(_TRANSACTIONAL),
-    "control": _flag(_CONTROL),
+    "leader_epoch": _read_field("leader_epoch"),
+    "base_time": _read_field("base_time"),
+    "max_time": _read_field("max_time"),
+    "append_time": _read_flag(_APPEND_TIME),
+    "producer": _read_field("producer"),
+    "producer_epoch": _read_field("producer_epoch"),
+    "sequence": _read_field("sequence"),
+    "transactional": _read_flag(_TRANSACTIONAL),
+    "control": _read_flag(_CONTROL),
 }
 
 _SINCE = {"base_time": 1, "max_time": 1, "append_time": 1} | dict.fromkeys(

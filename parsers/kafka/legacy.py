@@ -1,4 +1,4 @@
-"""Kafka messages of formats 0 and 1 (before Kafka 0.11), on bytes: what `kafka_batches` is for format 2.
+"""Kafka messages of formats 0 and 1 (before Kafka 0.11), on bytes.
 
     log     = message*                                                   all integers are big-endian
     message = offset:i64  size:i32  crc:u32  magic:i8  attributes:i8  [timestamp:i64]  bytes(key)  bytes(value)
@@ -22,8 +22,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
+from cklog.arrays.types import Bytes
+from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, KafkaRecord, decompress
 
 FRONT = struct.Struct(
@@ -48,7 +50,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 
 
 class Message(NamedTuple):
-    """One message as it lies in a log, maybe a wrapper; `size` with all its fields, in bytes."""
+    """One message as it lies in a log, maybe a wrapper; `time` in ms, `size` with all its fields, in bytes."""
 
     offset: int
     crc: int
@@ -61,7 +63,7 @@ class Message(NamedTuple):
 
 
 def size(data: bytes, at: int = 0) -> int:
-    """Bytes of the message at byte `at`, by its size field.
+    """Return the bytes that the message at byte `at` takes, by its size field.
 
     Raises
     ------
@@ -89,18 +91,20 @@ def verify(message: bytes) -> None:
 
 
 def header(data: bytes) -> Header:
-    """What a whole message says as a header of a batch; a wrapper is decompressed for it. The CRC is not looked at.
+    """Return what a whole message says as a header of a batch; a wrapper is decompressed for it.
+
+    The CRC is not looked at.
 
     Raises
     ------
     BadBatch
         as `records`.
     """
-    outer = _message(data, 0)
+    outer = _decode_message(data, 0)
     first, last, count = outer, outer, 1
     if outer.attributes & _CODEC:
         count = 0
-        for last in _inside(outer):
+        for last in _inner_messages(outer):
             first = last if not count else first
             count += 1
     base = first.offset if outer.magic == 0 else outer.offset - (last.offset - first.offset)
@@ -108,13 +112,22 @@ def header(data: bytes) -> Header:
         raise BadBatch(f"offsets up to {last.offset} inside a message with offset {outer.offset}")
     base_time = outer.time if outer.attributes & _APPEND_TIME else first.time
     attributes = outer.attributes & (_CODEC | _APPEND_TIME * outer.magic)
-    length = outer.size - BEFORE_LENGTH
-    delta = outer.offset - base
-    return Header(base, length, outer.crc, attributes, delta, base_time, outer.time, -1, count, outer.magic)
+    return Header(
+        base=base,
+        length=outer.size - BEFORE_LENGTH,
+        crc=outer.crc,
+        attributes=attributes,
+        last_delta=outer.offset - base,
+        base_time=base_time,
+        max_time=outer.time,
+        producer=-1,
+        count=count,
+        magic=outer.magic,
+    )
 
 
 def records(head: Header, data: bytes) -> Iterator[KafkaRecord]:
-    """The records of a whole message, in order: itself, or those that it wraps.
+    """Yield the records of a whole message, in order: itself, or those that it wraps.
 
     Raises
     ------
@@ -122,27 +135,32 @@ def records(head: Header, data: bytes) -> Iterator[KafkaRecord]:
         a length that does not fit, a payload that does not decompress, nothing in it, a wrapper inside a wrapper,
         another format inside, or offsets that do not ascend.
     """
-    outer = _message(data, 0)
+    outer = _decode_message(data, 0)
     if not outer.attributes & _CODEC:
-        yield KafkaRecord(outer.offset, outer.time, outer.key, outer.value, (), outer.size)
+        yield _as_record(outer, outer.offset, outer.time)
         return
     shift: int | None = 0 if outer.magic == 0 else None
-    for inner in _inside(outer):
+    for inner in _inner_messages(outer):
         shift = head.base - inner.offset if shift is None else shift
-        time = outer.time if head.log_append_time else inner.time
-        yield KafkaRecord(inner.offset + shift, time, inner.key, inner.value, (), inner.size)
+        yield _as_record(inner, inner.offset + shift, outer.time if head.log_append_time else inner.time)
 
 
-def _inside(outer: Message) -> Iterator[Message]:
-    """The messages that a wrapper holds, at least one."""
+def _as_record(message: Message, offset: int, time: int) -> KafkaRecord:
+    return KafkaRecord(
+        offset=offset, timestamp=time, key=message.key, value=message.value, headers=(), size=message.size
+    )
+
+
+def _inner_messages(outer: Message) -> Iterator[Message]:
+    """Yield the messages that a wrapper holds, at least one."""
     codec = outer.attributes & _CODEC
     if outer.value is None or codec >= _ZSTD:
         raise BadBatch("a wrapper around nothing" if outer.value is None else f"compression codec {codec}")
-    packed = _repaired(outer.value) if (outer.magic, codec) == (0, _LZ4) else outer.value
+    packed = _repaired_lz4(outer.value) if (outer.magic, codec) == (0, _LZ4) else outer.value
     data = decompress(codec, packed)
     at, before = 0, -1
     while at < len(data) or not at:
-        inner = _message(data, at)
+        inner = _decode_message(data, at)
         if inner.magic != outer.magic or inner.attributes & _CODEC:
             raise BadBatch(f"a message of format {inner.magic}, codec {inner.attributes & _CODEC} inside a wrapper")
         if inner.offset <= before:
@@ -151,22 +169,25 @@ def _inside(outer: Message) -> Iterator[Message]:
         yield inner
 
 
-def _message(data: bytes, start: int) -> Message:
-    """The message at byte `start` of a log."""
+def _decode_message(data: bytes, start: int) -> Message:
+    """Decode the message at byte `start` of a log."""
     end = start + size(data, start)
     if end > len(data):
         raise BadBatch(f"the message needs {end - start} bytes, there are {len(data) - start}")
     offset, _, crc, magic, attributes = FRONT.unpack_from(data, start)
     at = start + FRONT.size
     time = _TIME.unpack_from(data, at)[0] if magic else _NO_TIME
-    key, at = _bytes(data, at + _TIME.size * magic, end)
-    value, at = _bytes(data, at, end)
+    key, at = _decode_bytes(data, at + _TIME.size * magic, end)
+    value, at = _decode_bytes(data, at, end)
     if at != end:
         raise BadBatch(f"a message that ends {end - at} bytes before its size says")
-    return Message(offset, crc, magic, attributes, time, key, value, end - start)
+    return Message(
+        offset=offset, crc=crc, magic=magic, attributes=attributes, time=time, key=key, value=value, size=end - start
+    )
 
 
-def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+def _decode_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """Decode the field of bytes at `at`, which ends by `end`; return it, None if it is null, and where it ends."""
     length = _LENGTH.unpack_from(data, at)[0] if at + _LENGTH.size <= end else -2
     at += _LENGTH.size
     if length == -1:
@@ -176,40 +197,21 @@ def _bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
     return data[at : at + length], at + length
 
 
-def _repaired(frame: bytes) -> bytes:
-    """An lz4 frame with the right checksum of its descriptor."""
+def _repaired_lz4(frame: bytes) -> bytes:
+    """Return an lz4 frame with the right checksum of its descriptor."""
     if len(frame) < 7 or not frame.startswith(_LZ4_MAGIC):
         return frame
     flags = frame[4]
     at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary
-    return frame[:at] + bytes([xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
+    return frame[:at] + bytes([xxh32([frame[4:at]])[0] >> 8 & 0xFF]) + frame[at + 1 :]
 
 
-def xxh32(data: bytes) -> int:
-    """The 32-bit xxHash, seed 0, of fewer than 16 bytes: those have no stripes, only a tail.
+def places(block: Bytes) -> NDArray[np.intp]:
+    """Return where in a block of bytes the fronts of messages may begin, ascending.
 
-    >>> hex(xxh32(b"")), hex(xxh32(b"abc"))
-    ('0x2cc5d05', '0x32d153ff')
+    Shapes (bytes,) → (places,): every place whose magic, size and upper bytes are possible, e.g. of a message behind
+    three bytes 0xff [3], and whatever looks like one besides.
     """
-    first, second, third, fourth, fifth = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
-    found, words = fifth + len(data), len(data) // 4
-    for (word,) in struct.iter_unpack("<I", data[: 4 * words]):
-        found = _rotated(found + word * third, 17) * fourth
-    for byte in data[4 * words :]:
-        found = _rotated(found + byte * fifth, 11) * first
-    for shift, factor in ((15, second), (13, third), (16, 1)):
-        found &= 0xFFFFFFFF
-        found = (found ^ found >> shift) * factor
-    return found & 0xFFFFFFFF
-
-
-def _rotated(number: int, left: int) -> int:
-    number &= 0xFFFFFFFF
-    return number << left | number >> (32 - left)
-
-
-def places(block: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """Where in a block of bytes the fronts of messages may begin, ascending."""
     n = len(block) - FRONT.size + 1
     if n <= 0:
         return np.empty(0, np.intp)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
-from cklog.parsers.kafka.segment import Cuts, Segment, index_entries, read_index, segments, time_entries, walk
+from cklog.parsers.kafka.indexes import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
+from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.parsers.kafka.table import READER
 from cklog.storage import FileEntry
 
@@ -27,18 +28,21 @@ INDEX_INTERVAL = 4096
 
 
 def splits(root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], step: int) -> list[Split]:
-    """The whole partition in log order, in splits of about `step` bytes; only segments larger than that are opened."""
+    """Cut the whole partition, in log order, into splits of about `step` bytes; only larger segments are opened."""
     entries, made = list(entries), []
     for entry in segments(entries):
-        ends = _cuts(root_uri_of, entries, entry, step) if entry.size > step else []
+        ends = _cut_segment(root_uri_of, entries, entry, step) if entry.size > step else []
         bounds = [0, *ends, entry.size] if entry.size else []
-        uri = root_uri_of(entry.path)
-        made += [Split(uri, entry.path, READER, start, end, entry.size) for start, end in pairwise(bounds)]
+        made += [_split(root_uri_of(entry.path), entry, start, end) for start, end in pairwise(bounds)]
     return made
 
 
-def _cuts(uri_of: Callable[[str], str], entries: list[FileEntry], entry: FileEntry, step: int) -> list[int]:
-    """Where to cut a segment into splits of about `step` bytes; nowhere if it cannot be read."""
+def _split(uri: str, entry: FileEntry, start: int, end: int) -> Split:
+    return Split(uri=uri, path=entry.path, reader=READER, start=start, end=end, size=entry.size)
+
+
+def _cut_segment(uri_of: Callable[[str], str], entries: list[FileEntry], entry: FileEntry, step: int) -> list[int]:
+    """Return where to cut a segment into splits of about `step` bytes; nowhere if it cannot be read."""
     made, start = [], 0
     try:
         with _open(uri_of, entry) as segment:
@@ -55,7 +59,7 @@ def _cuts(uri_of: Callable[[str], str], entries: list[FileEntry], entry: FileEnt
 def tail_splits(
     root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], first_step: int = 256 << 10, biggest: int = 8 << 20
 ) -> Iterator[Split]:
-    """The same batches from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
+    """Yield the partition from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
 
     Lazy: one read of an index per segment and one of a header per split, if the index is there and right.
     """
@@ -68,7 +72,7 @@ def tail_splits(
             end = entry.size
             while end > 0:
                 start = cuts.below(end - want) if end > want else 0
-                yield Split(segment.uri, entry.path, READER, start, end, entry.size)
+                yield _split(segment.uri, entry, start, end)
                 end, want = start, min(2 * want, biggest)
 
 
@@ -77,12 +81,12 @@ def _open(uri_of: Callable[[str], str], entry: FileEntry) -> Segment:
 
 
 def beside(segment: FileEntry, suffix: str) -> str:
-    """The path of a segment's index."""
+    """Return the path of a segment's index, which ends in `suffix`."""
     return segment.path.removesuffix(".log") + suffix
 
 
-def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[tuple[int, int]]:
-    """What the `.index` of a segment says; nothing if it cannot be read."""
+def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[IndexHint]:
+    """Read what the `.index` of a segment says; nothing if it cannot be read."""
     path = beside(segment, ".index")
     if all(entry.path != path for entry in entries):
         return []
@@ -95,9 +99,9 @@ def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: File
 def reconcile(
     read: Callable[[str], bytes], uri_of: Callable[[str], str], entries: Iterable[FileEntry]
 ) -> tuple[Finding, ...]:
-    """Do the indexes of the newest segment and its log end together? Step 1 of the paper's recovery.
+    """Report whether the indexes of the newest segment and its log end together: step 1 of the paper's recovery.
 
-    The index is flushed behind the log, never before it: entries beyond the log tell of output that was there
+    The index is flushed behind the log, never before it: entries beyond the log are of output that was there
     and is gone. A log that goes on behind its index is normal after a crash; what is there counts.
     """
     entries = list(entries)
@@ -110,82 +114,113 @@ def reconcile(
         with _open(uri_of, logs[-1]) as segment:
             if segment.legacy(0):
                 return ()  # no batch of it can be read: there is nothing to compare
-            found = (_index_beyond_log(segment, index, times), _log_beyond_index(segment, index))
+            found = (_find_index_beyond_log(segment, index, times), _find_log_beyond_index(segment, index))
     except (OSError, pa.ArrowException):
         return ()  # the reader says what is wrong
     return tuple(finding for finding in found if finding)
 
 
 def unjoined(uri_of: Callable[[str], str], entries: Iterable[FileEntry]) -> list[tuple[Where, str]]:
-    """Where a segment does not begin at the offset at which the one before ends, and what lies in between."""
+    """Find the segments that do not begin at the offset at which the one before ends; also say what is wrong."""
     entries = list(entries)
     found = []
     for entry, behind in pairwise(segments(entries)):
         try:
             with _open(uri_of, entry) as segment:
-                last = _end(segment, _hints(uri_of, entries, entry))[1]
+                last = _find_end(segment, _hints(uri_of, entries, entry)).last
         except (OSError, pa.ArrowException):
             continue  # the reader says what is wrong
         follows = int(posixpath.basename(behind.path).removesuffix(".log"))
         if follows != last + 1:
-            told = f"begins at offset {follows}, and {entry.path} ends before {last + 1}: segments or batches are gone"
-            found.append((Where(behind.path, 0), told))
+            what = f"begins at offset {follows}, and {entry.path} ends before {last + 1}: segments or batches are gone"
+            found.append((Where(behind.path, 0), what))
     return found
 
 
 def _read_beside(read: Callable[[str], bytes], entries: list[FileEntry], segment: FileEntry, suffix: str) -> bytes:
+    """Read an index of a segment; nothing if it is not there or cannot be read, for it can be made from the log."""
     path = beside(segment, suffix)
     try:
         return read(path) if any(entry.path == path for entry in entries) else b""
     except (OSError, pa.ArrowException):
-        return b""  # as if there were none: it can be made anew from the log
+        return b""
 
 
-def _index_beyond_log(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]]) -> Finding | None:
-    end, last, newest = _end(segment, index)
+class _SegmentEnd(NamedTuple):
+    """Where the last whole batch of a segment ends, its last offset, and the newest timestamp of those looked at."""
+
+    at: int
+    last: int
+    newest: int
+
+
+def _find_end(segment: Segment, index: list[IndexHint]) -> _SegmentEnd:
+    """Find the end of a segment, from the last usable hint on."""
+    end, last, newest = 0, segment.base - 1, -1
+    for found in walk(segment, Cuts(segment, index).below_hint(segment.size), segment.size, check=False):
+        if not isinstance(found, Damage):
+            at, head = found
+            end, last, newest = at + head.size, head.last, max(newest, head.max_time)
+    return _SegmentEnd(end, last, newest)
+
+
+def _find_index_beyond_log(segment: Segment, index: list[IndexHint], times: list[TimeHint]) -> Finding | None:
+    """Report entries of the indexes that lie behind the log's end."""
+    end, last, newest = _find_end(segment, index)
     lost = sum(at >= end or segment.base + delta > last for delta, at in index)
     late = [time for time, delta in times if segment.base + delta > last]
-    if times and not late and times[-1][0] > newest and times[-1][0] > _end(segment, [])[2]:
-        late = [times[-1][0]]  # of an offset that is there, but no batch has that timestamp
+    if times and not late:
+        latest, _ = times[-1]
+        if latest > newest and latest > _find_end(segment, []).newest:
+            late = [latest]  # of an offset that is there, but no batch has that timestamp
     if not lost and not late:
         return None
     positions = f"{lost} positions" if lost else ""
     timestamps = f"{len(late)} timestamps up to {max(late)}" if late else ""
     known = " and ".join(filter(None, (positions, timestamps)))
     holds = f"with offset {last} at byte {end}" if end else "before its first batch"
-    message = f"the indexes know of more than the log holds ({known}): the log ends {holds}"
-    return Finding("index-beyond-log", "warning", segment.path, message, (Where(segment.path, end),))
+    return Finding(
+        id="index-beyond-log",
+        severity="warning",
+        subject=segment.path,
+        message=f"the indexes know of more than the log holds ({known}): the log ends {holds}",
+        where=(Where(segment.path, end),),
+    )
 
 
-def _end(segment: Segment, index: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """Where the last whole batch ends, its last offset, and the newest timestamp, from the last usable hint on."""
-    end, last, newest = 0, segment.base - 1, -1
-    for found in walk(segment, Cuts(segment, index).below_hint(segment.size), segment.size, check=False):
-        if not isinstance(found, Damage):
-            at, head = found
-            end, last, newest = at + head.size, head.last, max(newest, head.max_time)
-    return end, last, newest
-
-
-def _log_beyond_index(segment: Segment, index: list[tuple[int, int]]) -> Finding | None:
-    """The batches that no index entry leads to, if they are more than a running broker leaves."""
+def _find_log_beyond_index(segment: Segment, index: list[IndexHint]) -> Finding | None:
+    """Report the batches that no index entry leads to, if they are more than a running broker leaves."""
     start = Cuts(segment, index).below_hint(segment.size)
     found = [f for f in walk(segment, start, segment.size, check=False) if not isinstance(f, Damage)]
     if len(found) < 2:
         return None
-    sizes = [head.size for _, head in found]
+    first, last = found[1], found[-1]  # the index leads to the one before
+    sizes = [batch.head.size for batch in found]
     large = sum(size > INDEX_INTERVAL for size in sizes)
-    if found[-1][0] - start <= INDEX_INTERVAL + max(sizes) or (not index and large < 2):
+    if last.at - start <= INDEX_INTERVAL + max(sizes) or (not index and large < 2):
         return None
-    more = found[-1][0] + found[-1][1].size - found[1][0]
-    message = f"{len(found) - 1} batches ({more} bytes) follow the last entry of the index; all of them are read"
-    return Finding("log-beyond-index", "info", segment.path, message, (Where(segment.path, found[1][0]),))
+    more = last.at + last.head.size - first.at
+    return Finding(
+        id="log-beyond-index",
+        severity="info",
+        subject=segment.path,
+        message=f"{len(found) - 1} batches ({more} bytes) follow the last entry of the index; all of them are read",
+        where=(Where(segment.path, first.at),),
+    )
+
+
+class RecordPlace(NamedTuple):
+    """A record's Kafka offset, its segment, and the byte at which its batch begins."""
+
+    offset: int
+    path: str
+    at: int
 
 
 class Since(NamedTuple):
-    """From `offset` on, in the batch at byte `at` of `path`, to before `end`: so many records and bytes of batches.
+    """What follows `offset`, in the batch at byte `at` of `path`, up to before `end`: so many records and bytes.
 
-    `first` is the first offset of the log.
+    `first` is the first offset of the log; `by` says whether an input's number led to `offset`, or a time alone.
     """
 
     offset: int
@@ -200,8 +235,8 @@ class Since(NamedTuple):
 
 def first_at(
     uri_of: Callable[[str], str], read: Callable[[str], bytes], entries: Iterable[FileEntry], ts: int
-) -> tuple[int, str, int] | None:
-    """(Kafka offset, segment, byte position of its batch) of the first record with a timestamp of at least `ts`.
+) -> RecordPlace | None:
+    """Find the first record with a timestamp of at least `ts`, in ms.
 
     Time indexes say where to begin, headers whether a batch can hold it; one batch is decoded. Markers are no
     records; damaged batches are passed over.
@@ -213,11 +248,11 @@ def first_at(
         with _open(uri_of, entry) as segment:
             start = _all_older(segment, index, times, ts)
             for found in walk(segment, start, entry.size, check=False):
-                if isinstance(found, Damage) or found[1].control or found[1].max_time < ts:
+                if isinstance(found, Damage) or found.head.control or found.head.max_time < ts:
                     continue
-                offset = _first_in(segment, *found, ts)
+                offset = _first_in_batch(segment, found, ts)
                 if offset is not None:
-                    return offset, entry.path, found[0]
+                    return RecordPlace(offset, entry.path, found.at)
     return None
 
 
@@ -229,7 +264,7 @@ def since(
     number: int | None = None,
     stamp: int | None = None,
 ) -> Since | None:
-    """What a partition holds from a time on, or from an offset; by its indexes and headers.
+    """Count what a partition holds from a time on, or from an offset, by its indexes and headers; None: nothing.
 
     Parameters
     ----------
@@ -245,48 +280,57 @@ def since(
     by: Literal["input", "time"] = "time"
     if number is not None and stamp is not None:
         same, later = at(stamp), at(stamp + 1)
-        if same is not None and same[0] <= number and (later is None or number < later[0]):
-            start, by = (number, *same[1:]), "input"
-    found = [f for f in _batches_from(uri_of, entries, *start[1:]) if f[2].last >= start[0]]
+        if same is not None and same.offset <= number and (later is None or number < later.offset):
+            start, by = same._replace(offset=number), "input"
+    found = [batch for batch in _batches_from(uri_of, entries, start) if batch.head.last >= start.offset]
     if not found:  # the log ends before `number`: its last records were torn
         return since(uri_of, read, entries, ts) if by == "input" else None
-    data = [batch for _, _, batch in found if not batch.control]
+    data = [batch.head for batch in found if not batch.head.control]
     return Since(
-        offset=start[0],
-        path=found[0][0],
-        at=found[0][1],
-        end=found[-1][2].last + 1,
-        first=head[0],
-        tuples=sum(batch.count - max(start[0] - batch.base, 0) for batch in data),
+        offset=start.offset,
+        path=found[0].path,
+        at=found[0].at,
+        end=found[-1].head.last + 1,
+        first=head.offset,
+        tuples=sum(batch.count - max(start.offset - batch.base, 0) for batch in data),
         bytes=sum(batch.size for batch in data),
         by=by,
     )
 
 
-def _batches_from(
-    uri_of: Callable[[str], str], entries: list[FileEntry], path: str, at: int
-) -> Iterator[tuple[str, int, Header]]:
-    """Every whole batch from byte `at` of a segment on."""
+class _LogBatch(NamedTuple):
+    """A batch: its segment, the byte at which it begins, and its header."""
+
+    path: str
+    at: int
+    head: Header
+
+
+def _batches_from(uri_of: Callable[[str], str], entries: list[FileEntry], start: RecordPlace) -> Iterator[_LogBatch]:
+    """Yield every whole batch from that of a record on."""
     for entry in segments(entries):
-        if entry.path < path:
+        if entry.path < start.path:
             continue
         with _open(uri_of, entry) as segment:
-            for found in walk(segment, at if entry.path == path else 0, entry.size, check=False):
+            first = start.at if entry.path == start.path else 0
+            for found in walk(segment, first, entry.size, check=False):
                 if not isinstance(found, Damage):
-                    yield entry.path, *found
+                    yield _LogBatch(entry.path, found.at, found.head)
 
 
-def _all_older(segment: Segment, index: list[tuple[int, int]], times: list[tuple[int, int]], ts: int) -> int:
-    """A batch boundary before which every timestamp is below `ts`, by the time index; 0 if it does not tell."""
+def _all_older(segment: Segment, index: list[IndexHint], times: list[TimeHint], ts: int) -> int:
+    """Return a batch boundary before which every timestamp is below `ts`, by the time index; 0 if it does not say."""
     older = [delta for time, delta in times if time < ts]
     if not older:
         return 0
-    start = Cuts(segment, [hint for hint in index if hint[0] <= older[-1]]).below_hint(segment.size)
+    start = Cuts(segment, [(delta, at) for delta, at in index if delta <= older[-1]]).below_hint(segment.size)
     # the batch there is older too, or the time index is wrong
     return start if start and segment.header(start).max_time < ts else 0
 
 
-def _first_in(segment: Segment, at: int, head: Header, ts: int) -> int | None:
+def _first_in_batch(segment: Segment, found: PlacedHeader, ts: int) -> int | None:
+    """Return the offset of the first record of a batch that is not older than `ts`; None: none is, or it is corrupt."""
+    at, head = found
     batch = segment.bytes(at, head.size)
     try:
         verify(head, batch)

@@ -17,18 +17,7 @@ from cklog.engine import Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
-from cklog.parsers.kafka import (
-    groups as kafka_groups,
-)
-from cklog.parsers.kafka import (
-    headers as kafka_headers,
-)
-from cklog.parsers.kafka import (
-    legacy as kafka_legacy,
-)
-from cklog.parsers.kafka import (
-    log as kafka_log,
-)
+from cklog.parsers.kafka import groups, headers, legacy, log
 from cklog.parsers.kafka.batches import BadBatch, records
 from cklog.parsers.kafka.folder import data_folders, has_segments, layout
 from cklog.parsers.kafka.segment import Segment
@@ -36,7 +25,7 @@ from cklog.storage import FileEntry, Root
 
 
 class Kafka:
-    """Partitions below a root; a parser as `cklog.inputs.partitions.OffersPartitions` says."""
+    """Partitions below a root; a parser as `cklog.inputs.offers.OffersPartitions` says."""
 
     name = "kafka"
     kind: KindName = "partitions"
@@ -47,7 +36,7 @@ class Kafka:
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether there are segments: files of 20 digits and `.log`."""
+        """Return whether there are segments: files of 20 digits and `.log`."""
         return has_segments(root.list())
 
     @staticmethod
@@ -67,16 +56,16 @@ class Kafka:
         return layout(self._root, self._entries)
 
     def partitions(self) -> BrokerLayout:
-        """The folders, before any segment is read."""
+        """Return the folders, before any segment is read."""
         return self._layout
 
     def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
-        """Splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
-        return self._splits(segments, step, kafka_headers.READER)
+        """Return splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
+        return self._splits(segments, step, headers.READER)
 
     def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
-        """Splits whose table is `cklog.inputs.partitions.COMMITS`."""
-        return self._splits(segments, step, kafka_groups.READER)
+        """Return splits whose table is `cklog.inputs.partitions.COMMITS`."""
+        return self._splits(segments, step, groups.READER)
 
     def scan(
         self,
@@ -87,39 +76,40 @@ class Kafka:
         reduce: Reduce | None,
         split_bytes: int,
     ) -> Scan:
-        """A scan of every partition's batches, or of every commit."""
+        """Return a scan of every partition's batches, or of every commit."""
         folders = self._layout.commit_folders if table == "commits" else self._layout.folders
         segments = [segment for folder in folders for segment in folder.segments]
         made = (self.commit_splits if table == "commits" else self.splits)(segments, split_bytes)
-        return Scan(tuple(made), table, columns, kernel, partial, reduce)
+        return Scan(splits=tuple(made), table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
 
     @staticmethod
     def coordinator(group: str, partitions: int) -> int:
-        """The partition of `__consumer_offsets` that a group's commits belong into."""
-        return kafka_groups.coordinator(group, partitions)
+        """Return the partition of `__consumer_offsets` that a group's commits belong into."""
+        return groups.coordinator(group, partitions)
 
     def offsets(self, path: str, at: int) -> list[int] | None:
-        """The offsets of the records of the batch at byte `at`; None if it does not decode."""
+        """Return the offsets of the records of the batch at byte `at`; None if it does not decode."""
         size = next(entry.size for entry in self._entries if entry.path == path)
         try:
             with Segment(self._root.uri(path), path, size) as segment:
                 old = segment.legacy(at)
                 if old:
                     data = segment.bytes(at, old)
-                    return [record.offset for record in kafka_legacy.records(kafka_legacy.header(data), data)]
+                    return [record.offset for record in legacy.records(legacy.header(data), data)]
                 head = segment.header(at)
                 return [record.offset for record in records(head, segment.bytes(at, head.size))]
         except (BadBatch, OSError, pa.ArrowException):
             return None
 
     def _splits(self, segments: Sequence[SegmentFile], step: int, reader: str) -> list[Split]:
-        """A segment that is small enough is one split, unread; of a larger one the index is asked where to cut."""
+        """Return splits: a segment that is small enough is one, unread; of a larger one the index says where to cut."""
         made = []
         for segment in segments:
             if segment.size > step:
                 beside = segment.path.removesuffix(".log")
                 entries = [entry for entry in self._entries if entry.path.startswith(beside)]
-                made += kafka_log.splits(self._root.uri, entries, step)
+                made += log.splits(self._root.uri, entries, step)
             elif segment.size:
-                made.append(Split(self._root.uri(segment.path), segment.path, reader, 0, segment.size, segment.size))
+                uri, size = self._root.uri(segment.path), segment.size
+                made.append(Split(uri=uri, path=segment.path, reader=reader, start=0, end=size, size=size))
         return [replace(split, reader=reader) for split in made]

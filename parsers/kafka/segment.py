@@ -1,12 +1,6 @@
-"""One segment of a Kafka log and the indexes beside it: where its batches begin, and what lies between them.
+"""One segment of a Kafka log: where its batches begin, and what lies between them.
 
     NNNNNNNNNNNNNNNNNNNN.log        batch*                         the name is the base offset, 20 digits
-    NNNNNNNNNNNNNNNNNNNN.index      (offset - base:i32  position:i32)*
-    NNNNNNNNNNNNNNNNNNNN.timeindex  (largest timestamp so far:i64  offset - base:i32)*
-
-An index entry names the *last* offset of the batch at `position`. The indexes of the segment in use are
-preallocated with zeros, so that the first entry of zeros ends them; they are written behind the log and can be
-made anew from it, and are hints here, no more.
 
 A writer that crashed leaves a cut batch or zeros at the end of the newest segment. A batch whose bytes are wrong
 inside the log is passed over: by its length if that leads to the batch with the next offset, else to the next
@@ -16,13 +10,11 @@ Neither base offset nor length is under the CRC; a jump of the offsets is report
 
 from __future__ import annotations
 
-import bisect
 import mmap
 import posixpath
 import re
-import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,12 +38,9 @@ _SEARCH_BYTES = 1 << 30
 MAGIC_AT, OLD = 16, (b"\0", b"\1")
 """Where the magic of a batch of any format lies, and the magic of formats 0 and 1."""
 
-_INDEX_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
-
 
 def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
-    """The `.log` segments among the files of one partition folder, in log order.
+    """Return the `.log` segments among the files of one partition folder, in log order.
 
     >>> names = [f"q-0/{n:020}.log{s}" for n, s in ((7, ""), (0, ""), (3, ".deleted"))]
     >>> [e.path for e in segments([FileEntry(name, 9) for name in names])]
@@ -62,7 +51,7 @@ def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
 
 
 def map_file(uri: str, size: int) -> memoryview | None:
-    """The first `size` bytes of a local file, mapped; None if it is elsewhere, empty or shorter by now.
+    """Map the first `size` bytes of a local file into memory; None if it is elsewhere, empty or shorter by now.
 
     A file that is cut while it is mapped ends the process. Brokers append, and delete whole segments; they cut one
     only when they recover.
@@ -74,6 +63,13 @@ def map_file(uri: str, size: int) -> memoryview | None:
             return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
     except (OSError, ValueError):
         return None  # reading it in blocks says what is wrong
+
+
+class PlacedHeader(NamedTuple):
+    """A batch: the byte at which it begins, and its header."""
+
+    at: int
+    head: Header
 
 
 class Segment:
@@ -100,11 +96,11 @@ class Segment:
         self.view = None
 
     def data(self, at: int, length: int) -> bytes | memoryview:
-        """`bytes`, without a copy where the file is mapped."""
+        """Return what `bytes` does, without a copy where the file is mapped."""
         return self.bytes(at, length) if self.view is None else self.view[at : min(at + length, self.size)]
 
     def bytes(self, at: int, length: int) -> bytes:
-        """At most `length` bytes from `at`."""
+        """Return at most `length` bytes from `at`."""
         length = min(length, self.size - at)
         if length <= 0:
             return b""
@@ -118,11 +114,11 @@ class Segment:
         return self._data[inside : inside + length]
 
     def header(self, at: int) -> Header:
-        """The header at `at`; `BadBatch` if no batch can begin there."""
+        """Decode the header at `at`; raise `BadBatch` if no batch can begin there."""
         return header(self.bytes(at, HEADER.size))
 
     def after(self, at: int) -> int | None:
-        """Where the batch at `at` ends by its length field; None if it has none that can be right."""
+        """Return where the batch at `at` ends by its length field; None if it has none that can be right."""
         try:
             end = at + self.header(at).size
         except BadBatch:
@@ -130,14 +126,14 @@ class Segment:
         return end if end <= self.size else None
 
     def legacy(self, at: int) -> int | None:
-        """The size of the message of format 0 or 1 that begins at `at`, if one does."""
+        """Return the size of the message of format 0 or 1 that begins at `at`, if one does."""
         try:
-            return len(message(self, at))
+            return len(whole_message(self, at))
         except BadBatch:
             return None
 
     def first(self, at: int, ordinary: bool = False) -> int | None:
-        """The first offset of the batch whose header lies at `at`, the only one that a message tells; or None."""
+        """Return the first offset of the batch at `at`, of a message of format 0 or 1 its only one; None: no header."""
         front = self.bytes(at, HEADER.size)
         try:
             if ordinary and front[MAGIC_AT : MAGIC_AT + 1] in OLD:
@@ -147,7 +143,7 @@ class Segment:
             return None
 
     def only_zeros(self, at: int) -> bool:
-        """Whether nothing but zeros follows."""
+        """Return whether nothing but zeros follows."""
         step = HEADER.size
         while at < self.size:
             block = self.bytes(at, step)
@@ -158,7 +154,7 @@ class Segment:
         return True
 
     def search(self, start: int, end: int, below: int = 1 << 62, ordinary: bool = False) -> int | None:
-        """The first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
+        """Find the first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
         budget = _SEARCH_BYTES
         for at in self._candidates(start, end, ordinary):
             try:
@@ -169,7 +165,7 @@ class Segment:
                 budget -= size
                 if budget < 0:
                     return None
-                head = whole(self, at, True, ordinary)
+                head = whole_header(self, at, check=True, ordinary=ordinary)
                 if self.base <= head.base <= head.last < below:
                     return at
             except BadBatch:
@@ -177,7 +173,7 @@ class Segment:
         return None
 
     def _candidates(self, start: int, end: int, ordinary: bool) -> Iterator[int]:
-        """Places where the bytes of a header that hardly vary have their values."""
+        """Yield the places in [start, end) where the bytes of a header that hardly vary have their values."""
         for at in range(start, end, BLOCK_BYTES):
             block = np.frombuffer(self.bytes(at, BLOCK_BYTES + HEADER.size - 1), np.uint8)
             places = max(len(block) - HEADER.size + 1, 0)
@@ -187,14 +183,14 @@ class Segment:
             found = np.flatnonzero(good)
             if ordinary:
                 old = legacy.places(block)
-                found = np.union1d(found, old[old < BLOCK_BYTES])
+                found = np.union1d(found, old[old < BLOCK_BYTES])  # what begins behind is the next block's
             yield from (at + int(i) for i in found if at + i < end)
 
 
 def walk(
     segment: Segment, start: int, end: int, check: bool = True, ordinary: bool = False
-) -> Iterator[tuple[int, Header] | Damage]:
-    """The batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
+) -> Iterator[PlacedHeader | Damage]:
+    """Yield the batches that begin in [start, end), and what lies there that is none; `start` is where one begins.
 
     With `check` the CRC of each is verified and the order of the offsets looked at; else only headers are read.
     Offsets of an output queue are dense. Those of an `ordinary` topic have gaps, and may lie in messages of
@@ -206,25 +202,25 @@ def walk(
         if isinstance(found, Damage):
             yield found
         else:
-            yield at, found
+            yield PlacedHeader(at, found)
             if check or ordinary:
                 yield from jumps(segment, at, found, ordinary)
         at = after
 
 
 def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header | Damage, int]:
-    """The batch that begins at `at`, or what lies there that is none, and where to go on."""
+    """Return the batch that begins at `at`, or what lies there that is none, and where to go on."""
     try:
-        head = whole(segment, at, check, ordinary)
+        head = whole_header(segment, at, check, ordinary)
     except BadBatch as reason:
-        return _passed(segment, at, str(reason), ordinary)
+        return _pass_damage(segment, at, str(reason), ordinary)
     return head, at + head.size
 
 
-def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
-    """The batch at `at`, as far as it is looked at; `BadBatch` if there is none."""
+def whole_header(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
+    """Return the header of the whole batch at `at`, its CRC verified with `check`; `BadBatch` if there is none."""
     if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
-        return near(legacy.header(message(segment, at, check)), segment.base)
+        return near(legacy.header(whole_message(segment, at, check)), segment.base)
     head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")
@@ -233,8 +229,8 @@ def whole(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
     return head
 
 
-def message(segment: Segment, at: int, check: bool = True) -> bytes:
-    """The whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
+def whole_message(segment: Segment, at: int, check: bool = True) -> bytes:
+    """Return the whole message of format 0 or 1 at `at`, by default with the right CRC; `BadBatch` if there is none."""
     size = legacy.size(segment.bytes(at, legacy.FRONT.size))
     data = segment.bytes(at, size)
     if len(data) < size:
@@ -245,25 +241,29 @@ def message(segment: Segment, at: int, check: bool = True) -> bytes:
 
 
 def jumps(segment: Segment, at: int, head: Header, ordinary: bool) -> Iterator[Damage]:
-    """Offsets that do not go on where the segment's name or the batch before ends; forwards is `ordinary`."""
+    """Report offsets that do not go on where the segment's name or the batch at `at` ends.
+
+    In an `ordinary` topic only those that go backwards are damage.
+    """
     if at == 0 and (head.base < segment.base if ordinary else head.base != segment.base):
-        yield _jump(segment, 0, "the segment begins", segment.base, head.base, ordinary)
+        yield _jump_damage(segment, 0, "the segment begins", segment.base, head.base, ordinary)
     follows = segment.first(at + head.size, ordinary)
     if follows is None:
         return  # the end, or damage that is reported at its own place
     if follows <= head.last if ordinary else follows != head.last + 1:
-        yield _jump(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
+        yield _jump_damage(segment, at + head.size, "the batch before ends", head.last + 1, follows, ordinary)
 
 
-def _jump(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
+def _jump_damage(segment: Segment, at: int, before: str, expected: int, found: int, ordinary: bool) -> Damage:
     name, why = ("offset-backwards", "offsets taken twice") if ordinary else ("offset-jump", "compacted")
     detail = f"{before} at offset {expected}, this batch begins at {found}: {why}, or a wrong base offset"
     count = expected - found if ordinary else max(found - expected, 1)
-    return Damage(segment.path, name, at, detail + ", which no CRC covers", count)
+    detail += ", which no CRC covers"
+    return Damage(path=segment.path, id=name, offset=at, detail=detail, count=count)
 
 
-def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
-    """What is wrong at `at`, and where to go on (the file's size: nowhere)."""
+def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Damage, int]:
+    """Return what is wrong at `at`, and where to go on (the file's size: nowhere)."""
     size, rest = segment.size, segment.size - at
     if segment.only_zeros(at):
         return Damage(segment.path, "torn-tail", at, f"{rest} bytes of zeros at the end"), size
@@ -271,10 +271,11 @@ def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Dam
     if old:
         detail = "a message of format 0 or 1; only format 2 is read"
         return Damage(segment.path, "unknown-version", at, detail), at + old
-    extent = _extent(segment, at, ordinary)
+    extent = _claimed_extent(segment, at, ordinary)
     if extent and extent.size <= rest:
         known = f"offsets {extent.base} to {extent.last}" if extent.magic == 2 else f"offset {extent.last}"
-        damage = Damage(segment.path, "corrupt-batch", at, f"{known}: {reason}", extent.last_delta + 1)
+        detail, count = f"{known}: {reason}", extent.last_delta + 1
+        damage = Damage(path=segment.path, id="corrupt-batch", offset=at, detail=detail, count=count)
         return damage, _after_corrupt(segment, at, extent, ordinary)
     found = segment.search(at + 1, size, ordinary=ordinary)
     if found is not None:
@@ -285,117 +286,33 @@ def _passed(segment: Segment, at: int, reason: str, ordinary: bool) -> tuple[Dam
     return Damage(segment.path, "corrupt-file", at, f"no batch up to the end, {rest} bytes: {reason}"), size
 
 
-def _extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
-    """What the front of a batch says of its size and offsets, whatever is wrong with the rest; None: no front."""
+def _claimed_extent(segment: Segment, at: int, ordinary: bool) -> Header | None:
+    """Return what the front of a batch says of its size and offsets, whatever is wrong with the rest, if it has one."""
     try:
         if not (ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD):
             return segment.header(at)
         front = segment.bytes(at, legacy.FRONT.size)
         size, offset = legacy.size(front), int.from_bytes(front[:8], "big")
-        return Header(offset, size - BEFORE_LENGTH, 0, 0, 0, -1, -1, -1, 1, front[MAGIC_AT])
+        return Header(
+            base=offset,
+            length=size - BEFORE_LENGTH,
+            crc=0,
+            attributes=0,
+            last_delta=0,
+            base_time=-1,
+            max_time=-1,
+            producer=-1,
+            count=1,
+            magic=front[MAGIC_AT],
+        )
     except BadBatch:
         return None
 
 
 def _after_corrupt(segment: Segment, at: int, head: Header, ordinary: bool) -> int:
-    """Where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
+    """Return where the batch after a corrupt one begins: its length may be what is wrong, and hide intact batches."""
     end = at + head.size
     follows = segment.first(end, ordinary)
     if follows == head.last + 1:
         return end
     return segment.search(at + 1, end, 1 << 62 if follows is None else follows, ordinary) or end
-
-
-def index_entries(data: bytes) -> list[tuple[int, int]]:
-    """(offset - base, position) of an `.index`, as far as both grow.
-
-    >>> index_entries(bytes.fromhex("00000063 0000112d 00000095 00002200 00000000 00000000"))
-    [(99, 4397), (149, 8704)]
-    """
-    entries: list[tuple[int, int]] = []
-    for offset, position in _INDEX_ENTRY.iter_unpack(_used(data, _INDEX_ENTRY.size)):
-        if not entries or (offset > entries[-1][0] and position > entries[-1][1]):
-            entries.append((offset, position))
-    return [entry for entry in entries if entry[0] >= 0 and entry[1] > 0]
-
-
-def time_entries(data: bytes) -> list[tuple[int, int]]:
-    """(largest timestamp so far, offset - base) of a `.timeindex`.
-
-    >>> time_entries(bytes.fromhex("0000018bcfe56800 00000031") + bytes(24))
-    [(1700000000000, 49)]
-    """
-    return list(_TIME_ENTRY.iter_unpack(_used(data, _TIME_ENTRY.size)))
-
-
-def _used(data: bytes, width: int) -> bytes:
-    """The entries before the first one of zeros; an entry 0 of zeros tells nothing and is left out."""
-    first = 0 if data[:width].strip(b"\0") else width
-    used = next((at for at in range(first, len(data), width) if not data[at : at + width].strip(b"\0")), len(data))
-    return data[first : used - (used - first) % width]
-
-
-def read_index(uri: str) -> bytes:
-    """The used part of an index, without the megabytes of zeros behind it."""
-    data = b""
-    with open_file(uri) as file:
-        while block := file.read(PROBE_BYTES):
-            data += block
-            if not block[-_TIME_ENTRY.size :].strip(b"\0"):
-                break
-    return data
-
-
-class Cuts:
-    """Where a segment can be cut: batch boundaries, found with as few reads as its index allows."""
-
-    def __init__(self, segment: Segment, index: list[tuple[int, int]]) -> None:
-        self._segment = segment
-        self._hints = [(at, segment.base + offset) for offset, at in index if at < segment.size]
-        self._known = [0]
-
-    def below(self, target: int) -> int:
-        """The last boundary at or before `target`, as far as headers lead there."""
-        at = self._known[bisect.bisect(self._known, target) - 1]
-        at = max(at, self._hint(at, target))
-        noted = at
-        while (after := self._segment.after(at)) is not None and after <= target:
-            at = after
-            if at - noted >= PROBE_BYTES:
-                bisect.insort(self._known, at)
-                noted = at
-        return at
-
-    def above(self, start: int) -> int:
-        """The next boundary behind `start`, or the end of the file."""
-        after = self._segment.after(start)
-        while after is None:
-            i = bisect.bisect(self._hints, (start, 1 << 63))
-            if i == len(self._hints):
-                return self._segment.size
-            after = self._usable(i)
-        return after
-
-    def below_hint(self, target: int) -> int:
-        """The last position at or before `target` that the index gives and a header bears out, or 0."""
-        return self._hint(0, target)
-
-    def _hint(self, low: int, target: int) -> int:
-        """The largest position in (low, target] that the index gives and a header bears out, or 0."""
-        while (i := bisect.bisect(self._hints, (target, 1 << 63)) - 1) >= 0 and self._hints[i][0] > low:
-            at = self._usable(i)
-            if at is not None:
-                return at
-        return 0
-
-    def _usable(self, i: int) -> int | None:
-        """The position of a hint if its batch holds the offset; a wrong hint is forgotten."""
-        at, offset = self._hints[i]
-        try:
-            head = self._segment.header(at)
-            if head.base <= offset <= head.last:
-                return at
-        except BadBatch:
-            pass
-        del self._hints[i]
-        return None

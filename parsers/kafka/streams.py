@@ -30,8 +30,9 @@ import pyarrow as pa
 from cklog.engine import Damage, Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
-from cklog.model.findings import Finding, InputUsed, Where
-from cklog.parsers.tables.small_tables import batch_of, whole
+from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.parsers.tables.records import batch_of_rows
+from cklog.parsers.tables.records_parser import whole_folder
 from cklog.storage import READ_LIMIT, Root
 
 ENTRIES = pa.schema(
@@ -66,7 +67,7 @@ class KafkaStreams:
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether there is a task's folder, or the file that names the instance."""
+        """Return whether there is a task's folder, or the file that names the instance."""
         files, folders = root.tree()
         named = any(e.path.rpartition("/")[2] == PROCESS for e in files)
         return named or bool(_task_paths(root, [e.path for e in files], folders))
@@ -83,11 +84,11 @@ class KafkaStreams:
         self._root = root
 
     def stores(self) -> StoreLayout:
-        """Every task with its stores and entries."""
+        """Return every task with its stores and entries."""
         return self._layout
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """What is wrong with the tasks' files."""
+        """Return what is wrong with the tasks' files."""
         return self._layout.findings
 
     def scan(
@@ -99,11 +100,13 @@ class KafkaStreams:
         reduce: Reduce | None,
         split_bytes: int,
     ) -> Scan:
-        """A scan of all entries, in one split."""
-        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
+        """Return a scan of all entries, in one split."""
+        splits = whole_folder(self._root, READER)
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
 
     @cached_property
     def _layout(self) -> StoreLayout:
+        """Every task, in the order of the answer, and what is wrong with their files."""
         files, folders = self._root.tree()
         sizes = {e.path: e.size for e in files}
         paths = _task_paths(self._root, list(sizes), folders)
@@ -113,11 +116,23 @@ class KafkaStreams:
             entries, found = self._entries(path, sizes)
             findings += found
             below = {p: size for p, size in sizes.items() if p.startswith(_below(path))}
-            stores = _stores(path, [*below, *folders], below)
+            stores = _store_sizes(path, [*below, *folders], below)
             names = frozenset(p.rpartition("/")[2] for p in folders if p.startswith(_below(path)))
             empty = frozenset(name for name in stores if not _has_database(f"{_below(path)}{ROCKSDB}/{name}/", below))
             listed = tuple(sorted(stores.items()))
-            tasks.append(StoreTask(*self._name(path), path or ".", listed, names, entries, empty=empty))
+            application, topology, group, partition = self._task_name(path)
+            task = StoreTask(
+                application=application,
+                topology=topology,
+                group=group,
+                partition=partition,
+                path=path or ".",
+                stores=listed,
+                folders=names,
+                entries=entries,
+                empty=empty,
+            )
+            tasks.append(task)
         used = tuple(
             InputUsed(task.path, self.name, sum(size for _, size in task.stores), len(task.entries or ()))
             for task in tasks
@@ -126,8 +141,8 @@ class KafkaStreams:
         named = sorted((replace(task, several=several) for task in tasks), key=lambda t: t.order)
         return StoreLayout(tuple(named), tuple(findings), used)
 
-    def _name(self, path: str) -> tuple[str, str, str, int]:
-        """Application, topology ("" for the unnamed one), subtopology or "global", and partition."""
+    def _task_name(self, path: str) -> tuple[str, str, str, int]:
+        """Return application, topology ("" for the unnamed one), subtopology or "global", and partition of a task."""
         parts: list[str] = []
         above = self._root
         for _ in range(3):
@@ -145,20 +160,20 @@ class KafkaStreams:
         return parts[-2], found[1] or topology, found[2], int(found[3])
 
     def _entries(self, path: str, sizes: dict[str, int]) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
-        """The entries of a task's file, None if there is none or it cannot be read as Kafka Streams reads it."""
+        """Return the entries of a task's file, None if there is none or it cannot be read as Kafka Streams reads it."""
         file = f"{_below(path)}{CHECKPOINT}"
         if file not in sizes:
             return None, []
         if sizes[file] > READ_LIMIT:
-            return None, [_corrupt(file, 0, f"{sizes[file]} bytes are no list of offsets")]
+            return None, [_corrupt_file(file, 0, f"{sizes[file]} bytes are no list of offsets")]
         try:
-            return _read(file, self._root.read(file))
+            return read_entries(file, self._root.read(file))
         except OSError as error:
-            return None, [_corrupt(file, 0, str(error).splitlines()[0])]
+            return None, [_corrupt_file(file, 0, str(error).splitlines()[0])]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The entries of every task, as `ENTRIES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    """Yield the entries of every task, as `ENTRIES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
     rows = [
         {
             "application": task.application,
@@ -172,7 +187,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         for task in KafkaStreams(Root(split.uri)).stores().tasks
         for entry in task.entries or ()
     ]
-    yield batch_of(rows, ENTRIES, columns)
+    yield batch_of_rows(rows, ENTRIES, columns)
 
 
 def _below(path: str) -> str:
@@ -180,7 +195,7 @@ def _below(path: str) -> str:
 
 
 def _task_paths(root: Root, files: Sequence[str], folders: Sequence[str]) -> list[str]:
-    """The folders that are tasks, "" for the root: by their name, and by a checkpoint file or stores in them."""
+    """Return the folders that are tasks, "" for the root: by their name, and by a checkpoint file or stores in them."""
     marked = {p.rpartition("/")[0] for p in files if p.rpartition("/")[2] == CHECKPOINT}
     marked |= {p.rpartition("/")[0] for p in folders if p.rpartition("/")[2] == ROCKSDB}
     name = root.parent()[1]
@@ -188,11 +203,12 @@ def _task_paths(root: Root, files: Sequence[str], folders: Sequence[str]) -> lis
 
 
 def _is_task(name: str) -> bool:
+    """Whether a folder is named as a task: "0_1", "topology__0_1" or "global"."""
     return name == GLOBAL or _TASK.fullmatch(name) is not None
 
 
-def _stores(path: str, places: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:
-    """{store: bytes} of the stores below a task's rocksdb folder."""
+def _store_sizes(path: str, places: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:
+    """Return {store: bytes} of the stores below a task's rocksdb folder."""
     lead = f"{_below(path)}{ROCKSDB}/"
     names = {p[len(lead) :].partition("/")[0] for p in places if p.startswith(lead)}
     return {name: sum(n for p, n in sizes.items() if p.startswith(f"{lead}{name}/")) for name in names}
@@ -203,40 +219,41 @@ def _has_database(store: str, sizes: dict[str, int]) -> bool:
     return any(size and p.startswith(store) and p.endswith(f"/{CURRENT}") for p, size in sizes.items())
 
 
-def _read(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
-    """The entries of a checkpoint file, and what is wrong with it."""
+def read_entries(path: str, data: bytes) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
+    """Return the entries of a checkpoint file, and what is wrong with it."""
     lines = data.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    if len(lines) < 2 or _number(lines[0]) is None or _number(lines[1]) is None:
-        return None, [_corrupt(path, 0, "it does not begin with a version and a count")]
-    if _number(lines[0]) != 0:
-        told = f"{path} is of version {_number(lines[0])}; only 0 is known"
-        return None, [Finding("unknown-version", "error", path, told, (Where(path, 0),))]
+    if len(lines) < 2 or _whole_number(lines[0]) is None or _whole_number(lines[1]) is None:
+        return None, [_corrupt_file(path, 0, "it does not begin with a version and a count")]
+    if _whole_number(lines[0]) != 0:
+        message = f"{path} is of version {_whole_number(lines[0])}; only 0 is known"
+        return None, [_finding("unknown-version", "error", path, message, Where(path, 0))]
     entries: dict[tuple[str, int], StoreOffset] = {}
     findings: list[Finding] = []
     at = len(lines[0]) + len(lines[1]) + 2
     for line in lines[2:]:
-        entry = _entry(line, at)
+        entry = _entry_of_line(line, at)
         if entry is None:
-            return None, [_corrupt(path, at, "a line is not a topic, a partition and an offset")]
+            return None, [_corrupt_file(path, at, "a line is not a topic, a partition and an offset")]
         if entry.offset is not None and entry.offset < 0:
-            told = f"{path} has offset {entry.offset} for {entry.name}: taken as not known"
-            findings.append(Finding("negative-offset", "warning", entry.name, told, (Where(path, at),)))
+            message = f"{path} has offset {entry.offset} for {entry.name}: taken as not known"
+            findings.append(_finding("negative-offset", "warning", entry.name, message, Where(path, at)))
             entry = StoreOffset(entry.topic, entry.partition, None, at)
         entries[entry.topic, entry.partition] = entry
         at += len(line) + 1
-    if len(entries) != _number(lines[1]):
-        why = f"it announces {_number(lines[1])} entries and holds {len(entries)}"
-        return None, [_corrupt(path, at, why)]
+    if len(entries) != _whole_number(lines[1]):
+        why = f"it announces {_whole_number(lines[1])} entries and holds {len(entries)}"
+        return None, [_corrupt_file(path, at, why)]
     return tuple(entry for _, entry in sorted(entries.items())), findings
 
 
-def _entry(line: bytes, at: int) -> StoreOffset | None:
+def _entry_of_line(line: bytes, at: int) -> StoreOffset | None:
+    """Decode the entry on the line at byte `at`; None if it is not a topic, a partition and an offset."""
     pieces = line.split()
     if len(pieces) != 3 or not line[:1].strip():
         return None
-    partition, offset = _number(pieces[1]), _number(pieces[2])
+    partition, offset = _whole_number(pieces[1]), _whole_number(pieces[2])
     try:
         topic = pieces[0].decode()
     except UnicodeDecodeError:
@@ -246,14 +263,18 @@ def _entry(line: bytes, at: int) -> StoreOffset | None:
     return StoreOffset(topic, partition, None if offset == UNKNOWN else offset, at)
 
 
-def _number(text: bytes) -> int | None:
-    """A whole number of at most 64 bits, whose next one fits, too."""
-    told = text.rstrip(b"\r").decode("ascii", "replace")
-    if not told.isascii() or not _WHOLE.fullmatch(told):
+def _whole_number(text: bytes) -> int | None:
+    """Return a whole number of at most 64 bits, whose next one fits, too; None: the text is none."""
+    digits = text.rstrip(b"\r").decode("ascii", "replace")
+    if not digits.isascii() or not _WHOLE.fullmatch(digits):
         return None
-    return int(told) if abs(int(told)) < _LARGEST else None
+    return int(digits) if abs(int(digits)) < _LARGEST else None
 
 
-def _corrupt(path: str, at: int, why: str) -> Finding:
-    told = f"{path} cannot be read: {why}; Kafka Streams stops on it, and what its stores hold is not known"
-    return Finding("corrupt-file", "error", path, told, (Where(path, at),))
+def _corrupt_file(path: str, at: int, why: str) -> Finding:
+    message = f"{path} cannot be read: {why}; Kafka Streams stops on it, and what its stores hold is not known"
+    return _finding("corrupt-file", "error", path, message, Where(path, at))
+
+
+def _finding(id: str, severity: Severity, subject: str, message: str, where: Where) -> Finding:
+    return Finding(id=id, severity=severity, subject=subject, message=message, where=(where,))

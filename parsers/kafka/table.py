@@ -20,11 +20,10 @@ from cklog.engine import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, records
-from cklog.parsers.kafka.lines import RawBatch, rows_at_once
-from cklog.parsers.kafka.rows import members, own_place
+from cklog.parsers.kafka.rows import RawBatch, members, own_place, rows_at_once
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
-from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
+from cklog.parsers.tables.records import NotARecord, as_record, batch_of_rows
 
 READER = "cklog.parsers.kafka.table:read"
 
@@ -34,15 +33,15 @@ _GROUP_BATCHES, _GROUP_BYTES = 1000, 1 << 20
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    """Yield batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
-    shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else full.field(n) for n in columns])
-    lines = jsonl.Shape(split.path, schema, columns, jsonl.flat_fields(schema, columns), True)
+    flat = jsonl.flat_fields(schema, columns)
+    lines = jsonl.Shape(path=split.path, schema=schema, columns=columns, flat=flat, trusted=True)
     rows: list[dict[str, Any]] = []
     held = 0
     try:
-        for found in _rows(split, table, lines):
+        for found in _read_rows(split, table, lines):
             if not isinstance(found, tuple):
                 yield found
                 continue
@@ -50,49 +49,45 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             rows.append(row)
             held += size
             if len(rows) >= _ROWS_AT_ONCE or held >= _BYTES_AT_ONCE:
-                yield _batch(rows, shape)
+                yield batch_of_rows(rows, schema, columns)
                 rows, held = [], 0
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
     if rows:
-        yield _batch(rows, shape)
+        yield batch_of_rows(rows, schema, columns)
 
 
-def _batch(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.RecordBatch:
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
-    return pa.RecordBatch.from_arrays(arrays, schema=shape)
-
-
-_Sized = tuple[int, dict[str, Any]]
+_SizedRow = tuple[int, dict[str, Any]]
 """A row, and about how many bytes it holds."""
 
 
-def _rows(split: Split, table: str, shape: jsonl.Shape) -> Iterator[_Sized | pa.RecordBatch | Damage]:
-    """A row per record of the split's batches, and the damage."""
+def _read_rows(split: Split, table: str, shape: jsonl.Shape) -> Iterator[_SizedRow | pa.RecordBatch | Damage]:
+    """Yield a row per record of the split's batches, alone or many as an Arrow batch, and the damage."""
     if table == "outputs":
-        for found in _fated(split):
+        for found in _batches_with_fates(split):
             if isinstance(found, Damage):
                 yield found
             else:
-                yield from _records(split.path, *found, table, shape.schema)
+                piece, fate = found
+                yield from _rows_of_batch(split.path, piece, fate, table, shape.schema)
         return
-    for group in _groups(split):
+    for group in _committed_groups(split):
         if isinstance(group, Damage):
-            yield _lost(group) if table == "events" else group
+            yield _as_lost_events(group) if table == "events" else group
             continue
-        at_once = rows_at_once(split.path, group, shape, table == "events")
+        at_once = rows_at_once(group, shape, table == "events")
         if at_once is not None:
             yield from at_once
             continue
         for piece in group:
-            yield from _records(split.path, piece, "commit", table, shape.schema)
+            yield from _rows_of_batch(split.path, piece, "commit", table, shape.schema)
 
 
-def _groups(split: Split) -> Iterator[list[RawBatch] | Damage]:
-    """What was committed, some batches at once, and the damage."""
+def _committed_groups(split: Split) -> Iterator[list[RawBatch] | Damage]:
+    """Yield what was committed or in no transaction, some batches at once, and the damage."""
     group: list[RawBatch] = []
     held = 0
-    for found in _fated(split):
+    for found in _batches_with_fates(split):
         if isinstance(found, Damage):
             yield found
             continue
@@ -107,8 +102,8 @@ def _groups(split: Split) -> Iterator[list[RawBatch] | Damage]:
         yield group
 
 
-def _fated(split: Split) -> Iterator[tuple[RawBatch, MarkerFate] | Damage]:
-    """The split's batches and the fates of the transactions that they are part of, "commit" of none; the damage."""
+def _batches_with_fates(split: Split) -> Iterator[tuple[RawBatch, MarkerFate] | Damage]:
+    """Yield the split's batches, each with the fate of its transaction ("commit" if it is in none), and the damage."""
     transactions = SplitTransactions(split)
     with Segment(split.uri, split.path, split.size, BLOCK_BYTES) as segment:
         segment.limit = min(split.end, split.size)
@@ -121,17 +116,19 @@ def _fated(split: Split) -> Iterator[tuple[RawBatch, MarkerFate] | Damage]:
             fate = transactions.fate(head.producer, at) if data else "commit"
             if fate is None:
                 detail = "records of transactions without a marker up to the end of the log"
-                yield Damage(split.path, "open-transaction", at, detail, head.count)
+                yield Damage(path=split.path, id="open-transaction", offset=at, detail=detail, count=head.count)
             yield RawBatch(at, head, segment.bytes(at, head.size)), fate
 
 
-def _lost(damage: Damage) -> Damage:
-    """Events are a history: where offsets jump, some of it may be missing."""
+def _as_lost_events(damage: Damage) -> Damage:
+    """Call a jump of the offsets what it is among events, which are a history: some of it may be missing."""
     return replace(damage, id="missing-events") if damage.id == "offset-jump" else damage
 
 
-def _records(path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: pa.Schema) -> Iterator[_Sized | Damage]:
-    """A row per record of one batch, one by one."""
+def _rows_of_batch(
+    path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: pa.Schema
+) -> Iterator[_SizedRow | Damage]:
+    """Yield a row per record of one batch, decoded one by one."""
     at, head, batch = piece
     done, own = 0, table == "events"
     try:
@@ -150,4 +147,5 @@ def _records(path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: p
                 yield Damage(path, "bad-record", place, f"Kafka offset {record.offset}: {reason}")
     except BadBatch as reason:
         detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
-        yield Damage(path, "corrupt-batch", at, detail, max(head.count - done, 1))
+        count = max(head.count - done, 1)
+        yield Damage(path=path, id="corrupt-batch", offset=at, detail=detail, count=count)

@@ -9,15 +9,23 @@ from __future__ import annotations
 import posixpath
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka.batches import BadBatch, Header, marker, verify
-from cklog.parsers.kafka.segment import Segment, segments, walk
+from cklog.parsers.kafka.batches import BadBatch, marker, verify
+from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.storage import Root
 
 MarkerFate = Literal["commit", "abort"] | None
 """How a transaction ended; None: it did not."""
+
+
+class _Marker(NamedTuple):
+    """A control batch: its place (segments counted from the split's, byte), its producer, and what it says."""
+
+    place: tuple[int, int]
+    producer: int
+    fate: MarkerFate
 
 
 class SplitTransactions:
@@ -25,46 +33,50 @@ class SplitTransactions:
 
     def __init__(self, split: Split) -> None:
         self._split = split
-        self._ahead: Iterator[tuple[tuple[int, int], int, MarkerFate]] | None = None
-        self._seen: dict[int, deque[tuple[tuple[int, int], MarkerFate]]] = defaultdict(deque)
+        self._ahead: Iterator[_Marker] | None = None
+        """The markers that nobody has looked at yet."""
+        self._seen: dict[int, deque[_Marker]] = defaultdict(deque)
+        """By producer: markers that were met in search of another's, and may be needed yet."""
 
     def fate(self, producer: int, at: int) -> MarkerFate:
-        """How the transaction ended whose batch begins at byte `at`; to be asked in ascending order."""
+        """Return how the transaction ended whose batch begins at byte `at`; to be asked in ascending order."""
         if self._ahead is None:
             self._ahead = self._markers(at)
         seen = self._seen[producer]
-        while seen and seen[0][0] < (0, at):
+        while seen and seen[0].place < (0, at):
             seen.popleft()
         if seen:
-            return seen[0][1]
-        for where, whose, kind in self._ahead:
-            if whose != producer or where > (0, at):
-                self._seen[whose].append((where, kind))
-                if whose == producer:
-                    return kind
+            return seen[0].fate
+        for ahead in self._ahead:
+            if ahead.producer != producer or ahead.place > (0, at):
+                self._seen[ahead.producer].append(ahead)
+                if ahead.producer == producer:
+                    return ahead.fate
         return None
 
-    def _markers(self, start: int) -> Iterator[tuple[tuple[int, int], int, MarkerFate]]:
-        """((file, position), producer, fate) of every marker from `start` to the log's end."""
+    def _markers(self, start: int) -> Iterator[_Marker]:
+        """Yield every marker from byte `start` of the split's segment to the log's end."""
         for number, (uri, path, size) in enumerate(self._files()):
             with Segment(uri, path, size) as segment:
                 for found in walk(segment, 0 if number else start, size, check=False):
-                    if not isinstance(found, Damage) and found[1].control:
-                        yield (number, found[0]), found[1].producer, _ended(segment, *found)
+                    if not isinstance(found, Damage) and found.head.control:
+                        fate = _read_marker(segment, found)
+                        yield _Marker((number, found.at), found.head.producer, fate)
 
     def _files(self) -> Iterator[tuple[str, str, int]]:
-        """(uri, path, size) of the split's segment and of those behind it."""
+        """Yield (uri, path, size) of the split's segment and of those behind it."""
         split = self._split
         yield split.uri, split.path, split.size
-        folder = Root(_parent(split.uri))
+        folder = Root(_folder_of(split.uri))
         name = posixpath.basename(split.path)
         for entry in segments(entry for entry in folder.list() if "/" not in entry.path):
             if entry.path > name:
                 yield folder.uri(entry.path), posixpath.join(posixpath.dirname(split.path), entry.path), entry.size
 
 
-def _ended(segment: Segment, at: int, head: Header) -> MarkerFate:
-    """What a marker says; a corrupt one says nothing, and leaves the transaction open."""
+def _read_marker(segment: Segment, found: PlacedHeader) -> MarkerFate:
+    """Return what a marker says; a corrupt one says nothing, and leaves the transaction open."""
+    at, head = found
     batch = segment.bytes(at, head.size)
     try:
         verify(head, batch)
@@ -73,10 +85,10 @@ def _ended(segment: Segment, at: int, head: Header) -> MarkerFate:
         return None
 
 
-def _parent(uri: str) -> str:
-    """The folder of a file, for `Root`.
+def _folder_of(uri: str) -> str:
+    """Return the folder of a file, for `Root`.
 
-    >>> _parent("/a/q-0/0.log"), _parent("s3://b/q-0/0.log?region=x")
+    >>> _folder_of("/a/q-0/0.log"), _folder_of("s3://b/q-0/0.log?region=x")
     ('/a/q-0', 's3://b/q-0?region=x')
     """
     bare, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")

@@ -1,1 +1,7 @@
-"""The native run folder."""
+"""The native run folder: tables of checkpoints, messages, events, states and outputs that a run wrote for cklog.
+
+It finds the files and says how to read them; their formats are read by `jsonl`, `tables` and `kafka`.
+
+- `parser`: the run folder: manifest, tables, checksums, splits
+- `output_queues`: the persisted output queues below `outputs/`, from either end
+"""

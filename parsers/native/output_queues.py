@@ -1,4 +1,4 @@
-"""Persisted output queues of a run folder (design section 3), in log order and from the end.
+"""Persisted output queues of a run folder (`docs/run-folder.md`), in log order and from the end.
 
     outputs/OP/FILE               the queue of OP/0: *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet
     outputs/OP/N/FILE             the queue of OP/N
@@ -30,6 +30,7 @@ FIRST_STEP_BYTES = 256 << 10
 """The first bytes read from the end of a queue: the paper's chunk. Each further step doubles."""
 
 LARGEST_STEP_BYTES = 8 << 20
+"""Steps from the end double up to this."""
 
 _REFUSED = "cklog.parsers.native.output_queues:refused"
 PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
@@ -47,7 +48,7 @@ class OutputQueue:
 
     @property
     def bytes(self) -> int:
-        """Size of all files."""
+        """The size of all files."""
         return sum(entry.size for entry in self.files)
 
     @property
@@ -61,12 +62,12 @@ class OutputQueue:
         return any(is_segment(entry.path) for entry in self.files)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
+        """Return what is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
         found = [finding for entry in self.files if not is_segment(entry.path) for finding in self.check(entry)]
         return (*found, *self._reconciled())
 
     def inputs(self) -> tuple[InputUsed, ...]:
-        """One row per kind of file."""
+        """Return one row per kind of file."""
         sizes: dict[str, int] = {}
         for entry in self.files:
             kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
@@ -75,8 +76,8 @@ class OutputQueue:
         return tuple(InputUsed(place, kind, size, None) for kind, size in sorted(sizes.items()))
 
     def splits(self, step: int) -> Iterator[Split]:
-        """The whole queue in log order, in splits of about `step` bytes."""
-        for group in _groups(self.files):
+        """Yield the whole queue in log order, in splits of about `step` bytes."""
+        for group in _joined_segments(self.files):
             if is_segment(group[0].path):
                 from cklog.parsers.kafka import log as kafka_log
 
@@ -85,8 +86,8 @@ class OutputQueue:
                 yield from self._forward(group[0], step)
 
     def tail(self) -> Iterator[Split]:
-        """The same from the end, lazily: small splits first, each twice the one before."""
-        for group in reversed(_groups(self.files)):
+        """Yield the whole queue from the end, lazily: small splits first, each twice the one before."""
+        for group in reversed(_joined_segments(self.files)):
             if is_segment(group[0].path):
                 from cklog.parsers.kafka import log as kafka_log
 
@@ -97,11 +98,11 @@ class OutputQueue:
                 yield from reversed(list(self._forward(group[0], 1)))
 
     def since(self, ts: int | None, number: int | None, stamp: int | None) -> kafka_log.Since | None:
-        """What follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
+        """Return what follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
 
         Parameters as those of `cklog.parsers.kafka.log.since`.
         """
-        groups = _groups(self.files)
+        groups = _joined_segments(self.files)
         if len(groups) != 1 or not is_segment(groups[0][0].path):
             return None
         from cklog.parsers.kafka import log as kafka_log
@@ -110,6 +111,7 @@ class OutputQueue:
         return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
 
     def _reconciled(self) -> tuple[Finding, ...]:
+        """Return how a Kafka log and its indexes disagree, if the queue is one."""
         segments = [entry for entry in self.files if is_segment(entry.path)]
         if not segments:
             return ()
@@ -119,11 +121,11 @@ class OutputQueue:
         return kafka_log.reconcile(self.root.read, self.root.uri, self.root.list(folder))
 
     def _forward(self, entry: FileEntry, step: int) -> Iterator[Split]:
-        """Splits of one file that is no Kafka segment."""
+        """Yield the splits of one file that is no Kafka segment."""
         uri = self.root.uri(entry.path)
         faults = {f.id for f in self.check(entry)}
         if not entry.size or (entry.path.endswith(".parquet") and faults):
-            yield Split(uri, entry.path, _REFUSED, 0, 1, entry.size)
+            yield Split(uri=uri, path=entry.path, reader=_REFUSED, start=0, end=1, size=entry.size)
         elif entry.path.endswith(".parquet"):
             from cklog.parsers.tables.parquet import row_groups
 
@@ -132,10 +134,11 @@ class OutputQueue:
             reader = jsonl.UNTRUSTED if faults & _UNTRUSTED else jsonl.READER
             step = step if entry.path.endswith(".jsonl") else entry.size
             for start in range(0, entry.size, step):
-                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
+                end = min(start + step, entry.size)
+                yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
 
     def _byte_ranges(self, entry: FileEntry) -> Iterator[Split]:
-        """JSON lines from the end."""
+        """Yield the splits of a file of JSON lines from its end."""
         if not entry.size:
             yield from self._forward(entry, 1)
             return
@@ -143,7 +146,7 @@ class OutputQueue:
         uri, end, step = self.root.uri(entry.path), entry.size, FIRST_STEP_BYTES
         while end:
             start = max(end - step, 0)
-            yield Split(uri, entry.path, reader, start, end, entry.size)
+            yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
             end, step = start, min(2 * step, LARGEST_STEP_BYTES)
 
 
@@ -151,7 +154,7 @@ _UNTRUSTED = frozenset({"checksum-mismatch"})
 
 
 def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The reader of a file that holds nothing that can be used: what it held is a gap in the queue."""
+    """Yield the damage of a file that holds nothing that can be used, a gap in the queue; a `cklog.engine.Reader`."""
     if not split.size:
         yield Damage(split.path, "empty-file", None, "holds nothing: written but never filled, or cut to 0")
     else:
@@ -161,7 +164,7 @@ def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.R
 def output_queues(
     root: Root, entries: Iterable[FileEntry], check: Callable[[FileEntry], tuple[Finding, ...]]
 ) -> dict[Subtask, OutputQueue]:
-    """Every output queue below `outputs/`; `check` finds faults of a file as a whole."""
+    """Find every output queue below `outputs/`; `check` finds faults of a file as a whole."""
     files: dict[Subtask, list[FileEntry]] = {}
     for entry in entries:
         subtask = owner_of(entry.path)
@@ -172,7 +175,7 @@ def output_queues(
 
 
 def owner_of(path: str) -> Subtask | None:
-    """The subtask in whose queue a file lies; None if it is no file of a queue.
+    """Return the subtask in whose queue a file lies; None if it is no file of a queue.
 
     >>> owner_of("outputs/agg1/part-0.jsonl"), owner_of("outputs/agg1/3/part-0.jsonl.gz")
     (Subtask(operator='agg1', subtask=0), Subtask(operator='agg1', subtask=3))
@@ -192,7 +195,7 @@ def owner_of(path: str) -> Subtask | None:
 
 
 def natural(path: str) -> tuple[tuple[str, int], ...]:
-    """A sort key by which part-10 comes after part-9.
+    """Return a sort key by which part-10 comes after part-9.
 
     >>> sorted(["p-10", "p-9", "p-09"], key=natural)
     ['p-09', 'p-9', 'p-10']
@@ -202,18 +205,22 @@ def natural(path: str) -> tuple[tuple[str, int], ...]:
 
 
 def suffix_of(path: str) -> str:
-    """The part of a name that tells how a file of a run folder is encoded; empty if it is none."""
+    """Return the end of a name that says how a file of a run folder is encoded; empty if it is none.
+
+    >>> suffix_of("outputs/agg1/part-0.jsonl.gz"), suffix_of("outputs/agg1/notes.txt")
+    ('.jsonl.gz', '')
+    """
     return next((s for s in (".parquet", ".jsonl.gz", ".jsonl.zst", ".jsonl") if path.endswith(s)), "")
 
 
 def is_segment(path: str) -> bool:
-    """Whether a file is named as a segment of a Kafka log."""
+    """Return whether a file is named as a segment of a Kafka log."""
     name = posixpath.basename(path)
     return name.endswith(".log") and name[:-4].isdigit() and len(name) == len("00000000000000000000.log")
 
 
-def _groups(files: tuple[FileEntry, ...]) -> list[list[FileEntry]]:
-    """Files one by one, but the segments of a Kafka partition together."""
+def _joined_segments(files: tuple[FileEntry, ...]) -> list[list[FileEntry]]:
+    """Return files one by one, but the segments of a Kafka partition together."""
     groups: list[list[FileEntry]] = []
     for entry in files:
         if groups and is_segment(entry.path) and is_segment(groups[-1][0].path):

@@ -1,4 +1,4 @@
-"""The native run folder ("event log", version 1; design section 3).
+"""The native run folder ("event log", version 1; `docs/run-folder.md`).
 
     job.json        one JSON object, optional: job, operators, channels, failed, failure_time
     checkpoints/    local checkpoints          channels/   logged messages
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from cklog.engine import Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
-from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar_of
@@ -35,6 +35,9 @@ from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
+RowGroupFilter = Callable[[dict[str, tuple[Any, Any]]], bool]
+"""Whether rows with such a (min, max) per column can matter."""
+
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
 
@@ -49,12 +52,12 @@ class Native:
 
     @property
     def kind(self) -> KindName:
-        """Records, and output queues where there are any."""
+        """Queues where there are any, which bring their records along, and else records."""
         return "queues" if self.has("outputs") else "records"
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether the folder has a manifest or one of the places of a run folder."""
+        """Return whether the folder has a manifest or one of the places of a run folder."""
         return any(e.path == "job.json" or _is_placed(e.path) for e in root.list())
 
     @staticmethod
@@ -79,31 +82,31 @@ class Native:
         self.manifest, self._manifest_findings = self._read_manifest()
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """What is wrong with the manifest and with files of a table as a whole, before any record is read."""
+        """Return what is wrong with the manifest and with files of a table as a whole, before any record is read."""
         found = list(self._manifest_findings)
         for entry in self._files(table):
             found += self._check_file(entry)
         for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
             found += self._check_partition(table, folder)
-        return (*found, *self._missing(table))
+        return (*found, *self._missing_files(table))
 
-    def _missing(self, table: str) -> Iterable[Finding]:
-        """Data files of which only the checksum file is left."""
+    def _missing_files(self, table: str) -> Iterable[Finding]:
+        """Report data files of which only the checksum file is left."""
         for path in sorted(self._sizes):
             owner = file_of(path)
             if owner and owner.startswith(f"{table}/") and _is_data(owner) and owner not in self._sizes:
                 yield _finding("missing-file", "error", owner, "is gone: only its .crc is left")
 
     def has(self, table: str) -> bool:
-        """Whether there is any file of the table, readable or not."""
+        """Return whether there is any file of the table, readable or not."""
         return bool(self._files(table))
 
     def bytes_of(self, table: str) -> int:
-        """Size of the table's files."""
+        """Return the size of the table's files, in bytes."""
         return sum(entry.size for entry in self._files(table))
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
-        """One row per kind of file of the table, with the intact records that a scan counted.
+        """Return one row per kind of file of the table, with the intact records that a scan counted.
 
         The manifest stands with the checkpoints, which every question reads.
         """
@@ -125,11 +128,11 @@ class Native:
         return tuple(used)
 
     def queues(self) -> dict[Subtask, OutputQueue]:
-        """The persisted output queues, by subtask."""
+        """Return the persisted output queues, by subtask."""
         return output_queues(self._root, self._entries, self._check_file)
 
     def is_stored(self, uri: str) -> bool | None:
-        """Whether a state file, or folder, that a record names is there; None: it is not below PATH, nobody looked.
+        """Return whether a state file, or folder, that a record names is there; None: it is not below PATH.
 
         A relative path is below PATH if the folder that it begins with is there.
         """
@@ -155,13 +158,14 @@ class Native:
         partial: pa.Schema,
         reduce: Reduce | None,
         split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+        wanted: RowGroupFilter | None = None,
     ) -> Scan:
-        """A scan of the table's files; `wanted` may refuse Parquet row groups by their (min, max) per column."""
+        """Return a scan of the table's files; `wanted` may refuse Parquet row groups by (min, max) per column."""
         splits = tuple(self._splits(table, split_bytes, wanted))
-        return Scan(splits, table, columns, kernel, partial, reduce)
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
 
-    def _splits(self, table: str, split_bytes: int, wanted: Any) -> Iterable[Split]:
+    def _splits(self, table: str, split_bytes: int, wanted: RowGroupFilter | None) -> Iterable[Split]:
+        """Yield the splits of a table's files; files with faults are read with care, or not at all."""
         for entry in self._files(table):
             faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)
@@ -179,24 +183,25 @@ class Native:
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
             for start in range(0, entry.size, step):
-                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size)
+                end = min(start + step, entry.size)
+                yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
 
     def _files(self, table: str) -> list[FileEntry]:
         return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
 
     def _beside(self, segment: FileEntry) -> list[FileEntry]:
-        """A segment of a Kafka log with its indexes."""
+        """Return a segment of a Kafka log with its index."""
         path = segment.path.removesuffix(".log") + ".index"
         return [segment, FileEntry(path, self._sizes[path])] if path in self._sizes else [segment]
 
     def _check_file(self, entry: FileEntry) -> tuple[Finding, ...]:
-        """Faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
+        """Return the faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
         if entry.path not in self._whole:
-            self._whole[entry.path] = tuple(self._faults(entry))
+            self._whole[entry.path] = tuple(self._file_faults(entry))
         return self._whole[entry.path]
 
     def _check_partition(self, table: str, folder: str) -> tuple[Finding, ...]:
-        """What indexes and the offsets of segments tell of a Kafka partition as a whole.
+        """Return what indexes and the offsets of segments say against a Kafka partition as a whole.
 
         A compacted topic may leave out offsets; but events are a history, in which nothing may be missing.
         """
@@ -204,13 +209,15 @@ class Native:
             from cklog.parsers.kafka import log as kafka_log
 
             inside = [e for e in self._entries if posixpath.dirname(e.path) == folder]
-            id, severity = ("missing-events", "error") if table == "events" else ("offset-jump", "warning")
+            id = "missing-events" if table == "events" else "offset-jump"
+            severity: Severity = "error" if table == "events" else "warning"
             jumps = kafka_log.unjoined(self._root.uri, inside)
-            found = [_finding(id, severity, where.path, told, where.offset) for where, told in jumps]
+            found = [_finding(id, severity, where.path, what, where.offset) for where, what in jumps]
             self._partitions[folder] = (*found, *kafka_log.reconcile(self._root.read, self._root.uri, inside))
         return self._partitions[folder]
 
-    def _faults(self, entry: FileEntry) -> Iterable[Finding]:
+    def _file_faults(self, entry: FileEntry) -> Iterable[Finding]:
+        """Look for the faults that `_check_file` keeps: the size, the checksums beside the file, the footer."""
         if is_segment(entry.path):
             return  # an empty one waits for records; batches have checksums of their own
         if entry.size == 0:
@@ -229,7 +236,9 @@ class Native:
                 return
         if entry.path.endswith(".parquet"):
             try:
-                _footer(self._root.uri(entry.path))
+                from cklog.parsers.tables.parquet import footer
+
+                footer(self._root.uri(entry.path))
             except (OSError, pa.ArrowException) as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
@@ -239,14 +248,14 @@ class Native:
             return {}, ()
         try:
             found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
-            return _manifest(found), ()
+            return _checked_manifest(found), ()
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
             return {}, (_finding("bad-manifest", "error", "job.json", f"{error}; {hint}"),)
 
 
-def _manifest(found: dict[str, Any]) -> dict[str, Any]:
-    """The manifest's known members, each of the type that design section 3 gives."""
+def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the manifest; raise `NotARecord` where a known member is not of the type that docs/run-folder.md gives."""
     for name, kind in (("operators", list), ("channels", list), ("failed", list)):
         if not isinstance(found.get(name, []), kind):
             raise records.NotARecord(f"{name} is not a list")
@@ -260,26 +269,20 @@ def _manifest(found: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
             raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
     names = [row.get("name", row.get("channel")) for row in [*found.get("operators", []), *found.get("channels", [])]]
-    if not all(_is_text(name) for name in names):
+    if not all(_is_utf8_text(name) for name in names):
         raise records.NotARecord("a name holds half a surrogate pair")
     if not all(isinstance(name, str) for name in found.get("failed", [])):
         raise records.NotARecord("failed is not a list of OP or OP/SUB")
     return found
 
 
-def _is_text(value: str) -> bool:
+def _is_utf8_text(value: str) -> bool:
     """Whether a string can be written as UTF-8: JSON can spell halves of surrogate pairs."""
     return not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def _is_count(value: Any, limit: int = 1 << 63) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
-
-
-def _footer(uri: str) -> Any:
-    from cklog.parsers.tables.parquet import footer
-
-    return footer(uri)
 
 
 def _is_placed(path: str) -> bool:
@@ -310,6 +313,7 @@ def _topmost(folders: Iterable[str]) -> list[str]:
 
 
 def _is_data(path: str) -> bool:
+    """Whether a file in a place holds records: by its suffix, or as a segment in a folder TOPIC-N."""
     place, *inner = path.split("/")
     if any(part.startswith((".", "_")) for part in inner):
         return False
@@ -317,5 +321,6 @@ def _is_data(path: str) -> bool:
     return bool(suffix_of(path)) or (is_segment(path) and in_topic and place not in ("state", "system"))
 
 
-def _finding(id: str, severity: Any, path: str, message: str, offset: int | None = None) -> Finding:
-    return Finding(id, severity, path, f"{path} {message}", (Where(path, offset),))
+def _finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
+    where = (Where(path, offset),)
+    return Finding(id=id, severity=severity, subject=path, message=f"{path} {message}", where=where)

@@ -41,8 +41,8 @@ from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
 from cklog.parsers.patent.pieces import GatheredValues, rows_of
 from cklog.parsers.patent.values import StoredValue
-from cklog.parsers.tables.records import NotARecord, strict_json
-from cklog.parsers.tables.small_tables import batch_of, whole
+from cklog.parsers.tables.records import NotARecord, batch_of_rows, strict_json
+from cklog.parsers.tables.records_parser import whole_folder
 from cklog.storage import FileEntry, Root
 
 READER = "cklog.parsers.patent.parser:read"
@@ -120,7 +120,7 @@ class PatentStore:
         split_bytes: int,
     ) -> Scan:
         """A scan of all pieces, in one split."""
-        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
+        return Scan(whole_folder(self._root, READER), table, columns, kernel, partial, reduce)
 
     @cached_property
     def _read(self) -> PiecesRead:
@@ -178,7 +178,7 @@ class PatentStore:
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """All pieces; a `cklog.engine.Reader`. What is wrong is among the findings."""
     pieces = PatentStore(Root(split.uri)).pieces()[0]
-    yield batch_of(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
+    yield batch_of_rows(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
 
 
 def _stores(root: Root) -> list[_Store]:

@@ -41,8 +41,8 @@ from cklog.parsers.spark.plan import kind_of, restart, source_ranges
 from cklog.parsers.spark.sink import sink_files
 from cklog.parsers.spark.state.facts import chain_note, state_facts, state_notes
 from cklog.parsers.spark.state.line import State
-from cklog.parsers.tables.records import BIGGEST, NotARecord, json_text
-from cklog.parsers.tables.small_tables import batch_of, whole
+from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, json_text
+from cklog.parsers.tables.records_parser import whole_folder
 from cklog.storage import FileEntry, Root
 
 BATCHES = pa.schema(
@@ -197,7 +197,7 @@ class SparkCheckpoint:
         split_bytes: int,
     ) -> Scan:
         """A scan of all batches, in one split."""
-        return Scan(whole(self._root, READER), table, columns, kernel, partial, reduce)
+        return Scan(whole_folder(self._root, READER), table, columns, kernel, partial, reduce)
 
     def rows(self) -> list[dict[str, Any]]:
         """The batches as rows of `BATCHES`, each with the file that tells of it: of its offsets, else of its commit."""
@@ -294,7 +294,7 @@ class SparkCheckpoint:
 
 def read_batches(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """The batches, as `BATCHES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
-    yield batch_of(SparkCheckpoint(Root(split.uri)).rows(), BATCHES, columns)
+    yield batch_of_rows(SparkCheckpoint(Root(split.uri)).rows(), BATCHES, columns)
 
 
 def _held(value: int | None) -> int | None:

@@ -1,1 +1,8 @@
-"""Rows against the tables of `cklog.model`; the base class of plug-ins."""
+"""What every format of tables shares: the rules of a record, and the parts of parsers that are the same for many.
+
+A row that breaks a rule becomes damage here; what a table is about is said in `cklog.model.schemas`.
+
+- `records`: one JSON object or one column against a table: what is a record, and what is not
+- `parquet`: Parquet files of a run folder, by row groups
+- `records_parser`: the base class of plug-ins whose files are read as a whole
+"""

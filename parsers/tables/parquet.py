@@ -6,7 +6,8 @@ Page checksums are verified where the writer made them. Rows are numbered from 0
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,32 +25,36 @@ _BATCH_ROWS = 1 << 17
 
 
 def footer(uri: str) -> Any:
-    """The file's metadata; OSError or ArrowInvalid if it has none that can be read."""
+    """Read the file's metadata; OSError or ArrowInvalid if it has none that can be read."""
     with open_file(uri) as file:
         return pq.read_metadata(file)
 
 
-def row_groups(uri: str, path: str, split_bytes: int, wanted: Any) -> Iterator[Split]:
-    """Splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
+def row_groups(
+    uri: str, path: str, split_bytes: int, wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None
+) -> Iterator[Split]:
+    """Yield splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
+    split = partial(Split, uri=uri, path=path, reader=READER)
     found = footer(uri)
     start, size, stored = 0, 0, 0
     for i in range(found.num_row_groups):
         group = found.row_group(i)
-        if wanted is not None and not wanted(_statistics(group)):
+        if wanted is not None and not wanted(_least_and_greatest(group)):
             if i > start:
-                yield Split(uri, path, READER, start, i, stored)
+                yield split(start=start, end=i, size=stored)
             start, size, stored = i + 1, 0, 0
             continue
         size += group.total_byte_size
         stored += sum(group.column(k).total_compressed_size for k in range(group.num_columns))
         if size >= split_bytes:
-            yield Split(uri, path, READER, start, i + 1, stored)
+            yield split(start=start, end=i + 1, size=stored)
             start, size, stored = i + 1, 0, 0
     if start < found.num_row_groups:
-        yield Split(uri, path, READER, start, found.num_row_groups, stored)
+        yield split(start=start, end=found.num_row_groups, size=stored)
 
 
-def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
+def _least_and_greatest(group: Any) -> dict[str, tuple[Any, Any]]:
+    """Return (min, max) by column of a row group, of those columns whose writer noted it."""
     columns = (group.column(i) for i in range(group.num_columns))
     return {
         c.path_in_schema: (c.statistics.min, c.statistics.max)
@@ -59,20 +64,21 @@ def _statistics(group: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Batches of `columns` and damage; a `cklog.engine.Reader`."""
+    """Yield batches of `columns` and damage; a `cklog.engine.Reader`."""
     schema = TABLES[table]
     try:
         with open_file(split.uri) as handle:
-            yield from _row_groups(handle, split, schema, columns)
+            yield from _read_row_groups(handle, split, schema, columns)
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, _first_line(error))
 
 
-def _row_groups(
+def _read_row_groups(
     handle: Any, split: Split, schema: pa.Schema, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them."""
     metadata = pq.read_metadata(handle)
-    texts = _text_paths(schema, metadata)
+    texts = _dictionary_columns(schema, metadata)
     handle.seek(0)
     file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
     stored = file.schema_arrow.names
@@ -87,7 +93,8 @@ def _row_groups(
         at = row
         try:
             for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
-                yield from _intact(_shaped(batch, schema, columns, split.path, at), schema, split.path, at)
+                shaped = _as_table_columns(batch, schema, columns, split.path, at)
+                yield from _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
             yield Damage(split.path, "corrupt-file", None, f"row group {group}: {_first_line(error)}")
@@ -98,8 +105,8 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:
-    """Columns of the file to read dictionary-encoded: strings of few values, and the keys of maps."""
+def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:
+    """Return the columns of the file to read dictionary-encoded: strings of few values, and the keys of maps."""
     many = {f.name for f in schema if (f.metadata or {}).get(b"values") == b"many"}
     texts = {f.name for f in schema if pa.types.is_string(f.type)} - many
     maps = {f.name for f in schema if pa.types.is_map(f.type)}
@@ -109,8 +116,13 @@ def _text_paths(schema: pa.Schema, metadata: Any) -> list[str]:
     return keys + [c.path for c in columns if c.path in texts and c.physical_type == "BYTE_ARRAY"]
 
 
-def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int) -> pa.RecordBatch:
-    """Exactly `columns`, cast to the table's types; strings stay dictionary-encoded."""
+def _as_table_columns(
+    batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], path: str, row: int
+) -> pa.RecordBatch:
+    """Return exactly `columns`, cast to the table's types; strings stay dictionary-encoded.
+
+    `row` is the number of the batch's first row in the file.
+    """
     arrays = []
     for name in columns:
         if name == "_path":
@@ -119,32 +131,33 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema, columns: tuple[str, ...], 
         elif name == "_offset":
             arrays.append(pa.array(np.arange(row, row + batch.num_rows)))
         else:
-            arrays.append(_column(batch, schema.field(name)))
+            arrays.append(_table_column(batch, schema.field(name)))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    """The column that holds `field`, nulls where the file has none or keeps another one's type there."""
+def _table_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """Return the column that holds `field`, nulls where the file has none or keeps another one's type there."""
     member = member_of(field)
     if member not in batch.schema.names:
         return pa.nulls(batch.num_rows, field.type)
     array = batch.column(member)
     if (field.metadata or {}).get(b"holds") == b"json":
         return _json_texts(array)
-    if pa.types.is_map(array.type) != pa.types.is_map(field.type) and member in ("input",):
+    if pa.types.is_map(array.type) != pa.types.is_map(field.type) and member == "input":
         return pa.nulls(batch.num_rows, field.type)
-    return _cast(array, field)
+    return _cast_column(array, field)
 
 
 def _json_texts(array: pa.Array) -> pa.Array:
-    """JSON text is stored as text; any other type of column stands for the JSON of its values."""
+    """Return JSON text as it is, if a column stores text, and else the JSON of its values."""
     stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if pa.types.is_string(stored) or pa.types.is_large_string(stored):
         return array.cast(pa.string())
     return pa.array([None if value is None else json_text(value) for value in array.to_pylist()], pa.string())
 
 
-def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
+def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Cast a column to its field's type; ArrowInvalid if its values are of another kind."""
     if pa.types.is_dictionary(array.type) and pa.types.is_string(field.type):
         return array
     if pa.types.is_map(array.type) and pa.types.is_map(field.type):
@@ -158,8 +171,8 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     return array.cast(field.type)
 
 
-def _intact(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
-    """Rows that are records; each other one as damage."""
+def _intact_rows(batch: pa.RecordBatch, schema: pa.Schema, path: str, row: int) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield each row that is no record as damage, and the others as one batch; `row` is the first one's number."""
     reasons = [*faults(batch, schema)]
     if not reasons:
         yield batch

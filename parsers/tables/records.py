@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import crc32c
 import numpy as np
@@ -53,7 +53,7 @@ class NotARecord(Exception):
 
 
 def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
-    """The object on a line, its checksum verified if it carries one; `required`: it must.
+    """Return the object on a line, its checksum verified if it carries one; `required`: it must.
 
     >>> strict_json(b'{"channel":"a/0->b/0","seq":1}')
     {'channel': 'a/0->b/0', 'seq': 1}
@@ -61,9 +61,14 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
     Traceback (most recent call last):
         ...
     cklog.parsers.tables.records.NotARecord: crc32c is 00000000, the line's bytes give 3e8f26fb
+
+    Raises
+    ------
+    NotARecord
+        no JSON object in UTF-8, an integer beyond 64 bits, or a wrong or missing checksum.
     """
     try:
-        found = json.loads(line.decode("utf-8"), parse_int=_integer, parse_constant=_no_constant)
+        found = json.loads(line.decode("utf-8"), parse_int=_parse_integer, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise NotARecord(f"not UTF-8 at byte {error.start} of the line") from None
     except (ValueError, RecursionError) as error:
@@ -87,18 +92,18 @@ def _verify_checksum(line: bytes) -> None:
         raise NotARecord(f"crc32c is {at.group(1).decode()}, the line's bytes give {computed:08x}")
 
 
-def _no_constant(word: str) -> None:
+def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) > 20:
         raise ValueError("an integer beyond 64 bits")
     return int(digits)
 
 
 def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """The fields of `schema` out of a JSON object, each of the right type.
+    """Take the fields of `schema` out of a JSON object, each of the right type.
 
     >>> from cklog.model.schemas import MESSAGES
     >>> as_record({"channel": "a/0->b/0", "seq": 7, "colour": "red"}, MESSAGES)
@@ -117,47 +122,62 @@ def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
                 raise NotARecord(f"no field {name}")
             record[name] = None
         else:
-            record[name] = _TYPED[kind](name, value)
+            record[name] = _CONVERTERS[kind](name, value)
     missing = missing_of(record)
     if missing:
         raise NotARecord(missing)
     return record
 
 
-def _rules(schema: pa.Schema) -> tuple[_Rule, ...]:
-    """The rules of a schema, found by its identity: hashing a schema costs more than reading a record."""
-    known = _RULES.get(id(schema))
-    if known is None or known[0] is not schema:
-        if len(_RULES) > _SCHEMAS:
-            _RULES.clear()
-        known = _RULES[id(schema)] = schema, _rules_of(schema)
-    return known[1]
-
-
-_Rule = tuple[str, str, str, bool, bool]
-_SCHEMAS = 64
-_RULES: dict[int, tuple[pa.Schema, tuple[_Rule, ...]]] = {}
-"""Each schema is held here, so that its identity is not given to another."""
-
-
-def _rules_of(schema: pa.Schema) -> tuple[_Rule, ...]:
-    """Per column: its name, the member it is read from, its kind, whether it is required and the member shared.
+class _FieldRule(NamedTuple):
+    """How a column is filled: from which `member`, by which entry of `_CONVERTERS`, and whether it must be there.
 
     Two columns share a member that has two types: `input` is a number, or an object of numbers.
     """
+
+    name: str
+    member: str
+    kind: str
+    required: bool
+    shared: bool
+
+
+_SCHEMAS = 64
+_RULES: dict[int, tuple[pa.Schema, tuple[_FieldRule, ...]]] = {}
+"""Each schema is held here, so that its identity is not given to another."""
+
+
+def _rules(schema: pa.Schema) -> tuple[_FieldRule, ...]:
+    """Return the rules of a schema, found by its identity: hashing a schema costs more than reading a record."""
+    known, rules = _RULES.get(id(schema), (None, ()))
+    if known is not schema:
+        if len(_RULES) > _SCHEMAS:
+            _RULES.clear()
+        rules = _make_rules(schema)
+        _RULES[id(schema)] = schema, rules
+    return rules
+
+
+def _make_rules(schema: pa.Schema) -> tuple[_FieldRule, ...]:
     members = [member_of(field) for field in schema]
     return tuple(
-        (field.name, member, _kind(field), not field.nullable, members.count(member) > 1)
+        _FieldRule(
+            name=field.name,
+            member=member,
+            kind=_kind_of_field(field),
+            required=not field.nullable,
+            shared=members.count(member) > 1,
+        )
         for field, member in zip(schema, members, strict=True)
     )
 
 
 def member_of(field: pa.Field) -> str:
-    """The JSON member that a column is read from: its own name, unless two columns share one."""
+    """Return the JSON member that a column is read from: its own name, unless two columns share one."""
     return str((field.metadata or {}).get(b"member", field.name.encode()).decode())
 
 
-def _kind(field: pa.Field) -> str:
+def _kind_of_field(field: pa.Field) -> str:
     if (field.metadata or {}).get(b"holds") == b"json":
         return "json"
     kinds = {"int64": pa.types.is_int64, "float64": pa.types.is_float64, "map": pa.types.is_map}
@@ -174,7 +194,7 @@ FOOTPRINTS = ("open", "check")
 
 
 def missing_of(record: dict[str, Any]) -> str:
-    """What a record of an output queue lacks for its type; empty for records of other tables.
+    """Return what a record of an output queue lacks for its type; empty for records of other tables.
 
     >>> missing_of({"type": "open", "window": "w1", "open_windows": None})
     'no field open_windows in a record of type open'
@@ -187,37 +207,37 @@ def missing_of(record: dict[str, Any]) -> str:
     return ""
 
 
-def _real(name: str, value: Any) -> float:
+def _as_real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NotARecord(f"{name} is {_shown(value)}, not a number")
+        raise NotARecord(f"{name} is {_shortened(value)}, not a number")
     if not -BIGGEST < value < BIGGEST:
-        raise NotARecord(f"{name} is {_shown(value)[:40]}, beyond 64 bits")
+        raise NotARecord(f"{name} is {_shortened(value)[:40]}, beyond 64 bits")
     return float(value)
 
 
-def _watermarks(name: str, value: Any) -> list[tuple[str, int]]:
+def _as_watermarks(name: str, value: Any) -> list[tuple[str, int]]:
     if not isinstance(value, dict):
-        raise NotARecord(f"{name} is {_shown(value)}, not an object")
-    return [(_text(name, key), _watermark(name, key, n)) for key, n in value.items()]
+        raise NotARecord(f"{name} is {_shortened(value)}, not an object")
+    return [(_as_text(name, key), _as_watermark(name, key, n)) for key, n in value.items()]
 
 
-def _word(name: str, value: Any) -> str:
+def _as_word(name: str, value: Any) -> str:
     if value not in CHOICES[name]:
-        raise NotARecord(f"{name} is {_shown(_text(name, value))}, not one of {', '.join(CHOICES[name])}")
+        raise NotARecord(f"{name} is {_shortened(_as_text(name, value))}, not one of {', '.join(CHOICES[name])}")
     return str(value)
 
 
 def json_text(value: Any) -> str:
-    """Any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
+    """Return any JSON value as the text that cklog keeps it in: the writer's order of members, no spaces."""
     try:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     except (ValueError, RecursionError) as error:
         raise NotARecord(f"a value that JSON cannot hold: {str(error).splitlines()[0]}") from None
 
 
-def _text(name: str, value: Any) -> str:
+def _as_text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise NotARecord(f"{name} is {_shown(value)}, not a string")
+        raise NotARecord(f"{name} is {_shortened(value)}, not a string")
     if value.isascii():
         return value
     try:
@@ -227,9 +247,9 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _counted(name: str, value: Any) -> int:
+def _as_integer(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise NotARecord(f"{name} is {_shown(value)}, not an integer")
+        raise NotARecord(f"{name} is {_shortened(value)}, not an integer")
     if not -BIGGEST <= value < BIGGEST:
         raise NotARecord(f"{name} is {value}, beyond 64 bits")
     if value < 0 and name in NOT_NEGATIVE:
@@ -237,30 +257,34 @@ def _counted(name: str, value: Any) -> int:
     return value
 
 
-def _watermark(name: str, key: str, value: Any) -> int:
-    number = _counted(f"{name} of {key}", value)
+def _as_watermark(name: str, key: str, value: Any) -> int:
+    number = _as_integer(f"{name} of {key}", value)
     if number < 0:
         raise NotARecord(f"{name} of {key} is {number}, less than 0")
     return number
 
 
-_TYPED: dict[str, Callable[[str, Any], Any]] = {
-    "int64": _counted,
-    "float64": _real,
-    "map": _watermarks,
+_CONVERTERS: dict[str, Callable[[str, Any], Any]] = {
+    "int64": _as_integer,
+    "float64": _as_real,
+    "map": _as_watermarks,
     "json": lambda _name, value: json_text(value),
-    "word": _word,
-    "text": _text,
+    "word": _as_word,
+    "text": _as_text,
 }
+"""(column, value of its member) → the value of the column; `NotARecord` if it is of another type."""
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
-    """(rows at fault, why): the rules of `as_record` on whole columns of the right types."""
+    """Yield (rows at fault, why) by the rules of `as_record`, on whole columns of the right types.
+
+    Rows at fault are a boolean array of shape (rows,), e.g. [False, True] with "seq is less than 0".
+    """
     for name in batch.schema.names:
         yield from _column_faults(name, batch.column(name), schema)
     if "type" in batch.schema.names:
@@ -275,7 +299,7 @@ def faults(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[tuple[pa.Array,
 
 
 def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tuple[pa.Array, str]]:
-    """(rows at fault, why) for one column."""
+    """Yield (rows at fault, why) for one column."""
     if array.null_count and name in schema.names and not schema.field(name).nullable:
         yield pc.is_null(array), f"no field {name}"
     if name in NOT_NEGATIVE and len(array):
@@ -302,3 +326,11 @@ def _column_faults(name: str, array: pa.Array, schema: pa.Schema) -> Iterator[tu
             bad = np.zeros(len(array), np.bool_)
             bad[row[negative]] = True
             yield pa.array(bad), f"{name} holds a watermark less than 0"
+
+
+def batch_of_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, columns: tuple[str, ...]) -> pa.RecordBatch:
+    """Return rows as columns of a schema, `_path` and `_offset` among them; what a row does not have is null."""
+    rows = list(rows)
+    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in fields]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,4 +1,4 @@
-"""The part of a parser that is the same for every format whose files hold records and are read as a whole.
+"""The part of a parser that is the same for every format whose files are read as a whole.
 
 A plug-in says which files are its own and turns the bytes of one into records; `RecordsParser` and `reader` make a
 parser of that: listing, splits, types, damage. Formats of large files that can be read from the middle, or by columns,
@@ -40,12 +40,12 @@ class RecordsParser:
 
     @staticmethod
     def table_of(path: str) -> str | None:
-        """The table that a file below the root belongs to; None if it is not this format's."""
+        """Return the table that a file below the root belongs to; None if it is not this format's."""
         raise NotImplementedError
 
     @classmethod
     def recognises(cls, root: Root) -> bool:
-        """Whether any file is this format's."""
+        """Return whether any file is this format's."""
         return any(cls.table_of(entry.path) for entry in root.list())
 
     gathers: ClassVar[bool] = False
@@ -66,26 +66,35 @@ class RecordsParser:
         return [entry for entry in self._entries if self.table_of(entry.path) == table]
 
     def has(self, table: str) -> bool:
-        """Whether there is any file of the table."""
+        """Return whether there is any file of the table."""
         return bool(self._files(table))
 
     def bytes_of(self, table: str) -> int:
-        """Size of the table's files."""
+        """Return the size of the table's files, in bytes."""
         return sum(entry.size for entry in self._files(table))
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """Files of the table that hold nothing."""
+        """Report the files of the table that hold nothing."""
         empty = [entry.path for entry in self._files(table) if entry.size == 0]
         why = "holds nothing: written but never filled, or cut to 0"
-        return tuple(Finding("empty-file", "warning", path, f"{path} {why}", (Where(path, None),)) for path in empty)
+        return tuple(
+            Finding(
+                id="empty-file",
+                severity="warning",
+                subject=path,
+                message=f"{path} {why}",
+                where=(Where(path, None),),
+            )
+            for path in empty
+        )
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
-        """One row a file, with the intact records that a scan counted."""
+        """Return one row a file, with the intact records that a scan counted."""
         files = self._files(table)
         return tuple(InputUsed(e.path, self.name, e.size, records_read.get(e.path, 0)) for e in files)
 
     def is_stored(self, uri: str) -> bool | None:
-        """Whether a state file that a record names is there: None, nobody looks; to be overridden by who can."""
+        """Return whether a state file that a record names is there; None: nobody looked. Plug-ins may override it."""
         return None
 
     def scan(
@@ -98,19 +107,28 @@ class RecordsParser:
         split_bytes: int,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
     ) -> Scan:
-        """A scan with one split a file; `split_bytes` and `wanted` cannot make it smaller."""
+        """Return a scan with one split a file; `split_bytes` and `wanted` cannot make it smaller."""
         files = [entry for entry in self._files(table) if entry.size]
-        splits = tuple(Split(self._root.uri(e.path), e.path, self.reader, 0, e.size, e.size) for e in files)
-        return Scan(splits, table, columns, kernel, partial, reduce)
+        splits = tuple(
+            Split(uri=self._root.uri(e.path), path=e.path, reader=self.reader, start=0, end=e.size, size=e.size)
+            for e in files
+        )
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+
+
+def whole_folder(root: Root, reader: str) -> tuple[Split, ...]:
+    """Return a folder of a few small files as one split, which counts no bytes; its reader opens `Root(split.uri)`."""
+    return (Split(uri=root.uri(""), path=root.path, reader=reader, start=0, end=1, size=0),)
 
 
 def reader(rows: Rows) -> Reader:
-    """The reader of a plug-in's splits: a module-level name, which `RecordsParser.reader` tells."""
+    """Make the reader of a plug-in's splits; its place, `module:name`, is what `RecordsParser.reader` says."""
 
     def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield batches of `columns` and damage; a `cklog.engine.Reader`."""
         schema = pa.schema([pa.field(name, PSEUDO.get(name) or TABLES[table].field(name).type) for name in columns])
         good: list[dict[str, Any]] = []
-        for found in _records(rows, split, table):
+        for found in _typed_records(rows, split, table):
             if isinstance(found, Damage):
                 yield found
                 continue
@@ -124,18 +142,18 @@ def reader(rows: Rows) -> Reader:
     return read
 
 
-def _records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, Any] | Damage]:
-    """Each record, typed and with its place; damage where there is none."""
+def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, Any] | Damage]:
+    """Yield each record of a split's file, typed and with its place, and damage where there is none."""
     try:
         with open_file(split.uri) as file:
             data = file.read()
         for offset, found in rows(data, table):
-            yield _record(found, offset, split, table)
+            yield _typed_record(found, offset, split, table)
     except (ValueError, OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
 
 
-def _record(found: dict[str, Any] | str, offset: int, split: Split, table: str) -> dict[str, Any] | Damage:
+def _typed_record(found: dict[str, Any] | str, offset: int, split: Split, table: str) -> dict[str, Any] | Damage:
     if isinstance(found, str):
         return Damage(split.path, "bad-record", offset, found)
     try:

@@ -19,7 +19,7 @@ from cklog.inputs.partitions import Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.exports import exports
 from cklog.model.question import Question
-from cklog.parsers.kafka.producer_snapshots import producers
+from cklog.parsers.kafka.side_files import producers
 from tests.conftest import SAMPLES
 from tests.reading.kafka_broker import log_of, logs_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka.records import read_records
+from cklog.parsers.kafka.groups import read_records
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row
 

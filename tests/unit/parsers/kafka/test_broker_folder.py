@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.inputs.partitions import BrokerLayout
-from cklog.parsers.kafka.offset_checkpoints import BadCheckpoint, epochs, offsets
 from cklog.parsers.kafka.parser import Kafka
-from cklog.parsers.kafka.producer_snapshots import BadSnapshot, aborted, producers
+from cklog.parsers.kafka.side_files import BadCheckpoint, BadSnapshot, aborted, epochs, offsets, producers
 from cklog.storage import Root
 from tests.builders.kafka_broker import TopicLog, broker_files, snapshot
 from tests.reading.kafka_broker import logs_of

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cklog.engine import Damage, Split
-from cklog.parsers.kafka import records as kafka_records
+from cklog.parsers.kafka import groups as kafka_groups
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import Fault, decode
-from cklog.parsers.kafka.records import SegmentPart, read_records
+from cklog.parsers.kafka.groups import SegmentPart, read_records
 from cklog.parsers.kafka.varints import varints
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
@@ -87,7 +87,7 @@ def test_numbers_of_any_width(raw: str, bits: int, number: int | None, width: in
 
 
 def test_a_segment_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_records, "_PART_BATCHES", 3)
+    monkeypatch.setattr(kafka_groups, "_PART_BATCHES", 3)
     path = tmp_path / f"{0:020}.log"
     made = [batch(2 * i, [Row(b"v" * i), Row(None)]) for i in range(10)]
     made[4] = batch(8, [], payload=b"\x02\0", count=1, last_delta=1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka import segment as kafka_segment
+from cklog.parsers.kafka import indexes, segment
 from cklog.parsers.kafka.log import first_at, reconcile, splits, tail_splits
 from cklog.parsers.kafka.segment import segments
 from cklog.parsers.kafka.table import read
@@ -125,7 +125,8 @@ def test_the_tail_of_a_large_log_costs_an_index_and_a_probe_per_split(
         log.add(batch(i, [cec(i, i, pad="x" * 20_000)]))
     log.write(tmp_path, padding=200_000)
     reads: list[int] = []
-    monkeypatch.setattr(kafka_segment, "open_file", lambda uri: Counted(open_file(uri), reads))
+    for module in (indexes, segment):
+        monkeypatch.setattr(module, "open_file", lambda uri: Counted(open_file(uri), reads))
     root = Root(str(tmp_path))
     made = tail_splits(root.uri, root.list(), 256 << 10, 1 << 20)
     first = [next(made) for _ in range(3)]
@@ -138,7 +139,7 @@ def test_reading_a_split_reads_no_more_than_the_split(queue: Path, monkeypatch: 
     root = Root(str(queue))
     split = splits(root.uri, root.list(), 5_000)[2]
     reads: list[int] = []
-    monkeypatch.setattr(kafka_segment, "open_file", lambda uri: Counted(open_file(uri), reads))
+    monkeypatch.setattr(segment, "open_file", lambda uri: Counted(open_file(uri), reads))
     assert rows_of(read(split, "outputs", COLUMNS))[0]
     assert sum(reads) <= split.end - split.start + 61
 

@@ -15,7 +15,7 @@ from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.question import Question
 from cklog.model.verdict import Answer
 from cklog.parsers.kafka.parser import Kafka
-from cklog.parsers.kafka.streams import KafkaStreams, _read
+from cklog.parsers.kafka.streams import KafkaStreams, read_entries
 from cklog.render.formats import render
 from cklog.runs.stores.line import StoreRestores
 from cklog.storage import Root
@@ -267,7 +267,7 @@ def test_another_version_is_not_guessed(tmp_path: Path) -> None:
 )
 def test_what_is_written_is_read(entries: dict[tuple[str, int], int]) -> None:
     data = checkpoint({f"{topic} {partition}": offset for (topic, partition), offset in entries.items()})
-    found, findings = _read("f", data)
+    found, findings = read_entries("f", data)
     assert found is not None
     assert not findings
     assert {(e.topic, e.partition): -4 if e.offset is None else e.offset for e in found} == entries
@@ -277,7 +277,7 @@ def test_what_is_written_is_read(entries: dict[tuple[str, int], int]) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_entries_or_a_finding(data: bytes) -> None:
     for text in (data, b"0\n1\n" + data):
-        found, findings = _read("f", text)
+        found, findings = read_entries("f", text)
         assert found is not None or findings
 
 

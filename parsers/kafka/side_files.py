@@ -1,0 +1,153 @@
+"""The small files that a Kafka broker keeps beside its segments: texts of a data folder, binary ones of a partition.
+
+    offset checkpoint        version 0, then the number of entries, then an entry `topic partition offset` a line
+    leader-epoch-checkpoint  the same in a partition's folder, an entry being `epoch start-offset`
+    partition.metadata       `version: 0` and `topic_id: ...`          meta.properties   Java properties
+
+A broker writes each to a temporary name and renames it, so that a crash leaves the old file or the new one: a count
+that does not match its lines is damage. They tell of offsets as of some seconds before the crash, never of the log's
+end: high watermarks are written every 5 s, recovery points and log starts every 60 s.
+
+    NNNNNNNNNNNNNNNNNNNN.snapshot   version:i16 = 1  crc32c:u32  count:i32  entry*       as of offset N (exclusive)
+        entry = producerId:i64  epoch:i16  lastSequence:i32  lastOffset:i64  offsetDelta:i32  timestamp:i64
+                coordinatorEpoch:i32  currentTxnFirstOffset:i64 (-1 none); the CRC covers all behind it
+    NNNNNNNNNNNNNNNNNNNN.txnindex   entry*, one per aborted transaction whose marker lies in segment N
+        entry = version:i16 = 0  producerId:i64  firstOffset:i64  lastOffset:i64 (of its marker)  lastStableOffset:i64
+
+All integers of these two are big-endian. Both can be made anew from the log: a broker does so after a crash. A crash
+may leave a cut entry at the end of an index; a snapshot is written whole or, its CRC wrong, not used.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import crc32c
+
+from cklog.inputs.partitions import AbortedSpan, ProducerState
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+CLEAN_STOP = ".kafka_cleanshutdown"
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_SNAPSHOT_HEAD = struct.Struct(">hIi")
+_CHECKED_FROM = 6
+"""Where the bytes of a snapshot begin that its CRC covers."""
+
+_PRODUCER = struct.Struct(">qhiqiqiq")
+_ABORTED = struct.Struct(">hqqqq")
+
+
+class BadCheckpoint(Exception):
+    """Why a file is no checkpoint; `line` counts from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+
+
+class BadSnapshot(Exception):
+    """Why bytes are no snapshot, or no index."""
+
+
+def offsets(data: bytes) -> dict[tuple[str, int], int]:
+    """Decode an offset checkpoint to an offset per (topic, partition); of two entries for one, the last counts.
+
+    >>> offsets(b"0\\n2\\nck-none 0 1500\\nck-txn 0 55\\n")
+    {('ck-none', 0): 1500, ('ck-txn', 0): 55}
+
+    Raises
+    ------
+    BadCheckpoint : another version, a line that is no entry, or more or fewer entries than it says
+    """
+    return {
+        (topic, _offset_of(line, partition)): _offset_of(line, offset)
+        for line, (topic, partition, offset) in _checkpoint_entries(data, 3)
+    }
+
+
+def epochs(data: bytes) -> tuple[tuple[int, int], ...]:
+    """Decode a `leader-epoch-checkpoint` to (leader epoch, its first offset), ascending.
+
+    >>> epochs(b"0\\n2\\n0 50\\n3 120\\n")
+    ((0, 50), (3, 120))
+    """
+    entries = _checkpoint_entries(data, 2)
+    return tuple(sorted((_offset_of(line, epoch), _offset_of(line, start)) for line, (epoch, start) in entries))
+
+
+def _checkpoint_entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
+    """Return (line number, `width` words) of each entry of a checkpoint file."""
+    try:
+        lines = data.decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise BadCheckpoint(1, "not UTF-8") from None
+    if not lines or lines[0].strip() != "0":
+        raise BadCheckpoint(1, f"version {lines[0].strip()[:20]!r}, known is 0" if lines else "the file is empty")
+    count = _offset_of(2, lines[1].strip()) if len(lines) > 1 else -1
+    found = [(i, line.split()) for i, line in enumerate(lines[2:], 3) if line.strip()]
+    if len(found) != count:
+        raise BadCheckpoint(2, f"{count} entries are announced, {len(found)} are there")
+    wrong = next((i for i, words in found if len(words) != width), None)
+    if wrong is not None:
+        raise BadCheckpoint(wrong, f"{width} words are expected")
+    return found
+
+
+def _offset_of(line: int, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) >= 1 << 63:
+        raise BadCheckpoint(line, f"{text[:20]!r} is no offset")
+    return int(text)
+
+
+def producers(data: bytes) -> tuple[ProducerState, ...]:
+    """Decode the producers of a snapshot, by id.
+
+    Raises
+    ------
+    BadSnapshot : cut short, another version, a wrong CRC, or more or fewer entries than it says
+    """
+    if len(data) < _SNAPSHOT_HEAD.size:
+        raise BadSnapshot(f"{len(data)} bytes, a snapshot has {_SNAPSHOT_HEAD.size} at least")
+    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
+    if version != 1:
+        raise BadSnapshot(f"version {version}, known is 1")
+    computed = crc32c.crc32c(memoryview(data)[_CHECKED_FROM:])
+    if computed != crc:
+        raise BadSnapshot(f"crc is {crc:08x}, the bytes give {computed:08x}")
+    if len(data) != _SNAPSHOT_HEAD.size + count * _PRODUCER.size:
+        raise BadSnapshot(f"{count} producers are announced, there are {len(data) - _SNAPSHOT_HEAD.size} bytes of them")
+    found = _PRODUCER.iter_unpack(data[_SNAPSHOT_HEAD.size :])
+    return tuple(
+        sorted(
+            ProducerState(
+                producer=producer,
+                epoch=epoch,
+                last_sequence=sequence,
+                last_offset=last,
+                time=time,
+                open_from=None if first < 0 else first,
+            )
+            for producer, epoch, sequence, last, _, time, _, first in found
+        )
+    )
+
+
+def aborted(data: bytes) -> tuple[AbortedSpan, ...]:
+    """Decode the whole entries of an index of aborted transactions, in its order, as far as their version is known.
+
+    >>> aborted(_ABORTED.pack(0, 3, 2, 16, 1) + bytes(5))
+    (AbortedSpan(producer=3, first=2, last=16, stable=1),)
+    """
+    whole = len(data) - len(data) % _ABORTED.size
+    found = []
+    for version, *rest in _ABORTED.iter_unpack(data[:whole]):
+        if version != 0:
+            break
+        found.append(AbortedSpan(*rest))
+    return tuple(found)
