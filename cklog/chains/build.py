@@ -74,20 +74,20 @@ def holds(column: pa.ChunkedArray, word: str) -> Mask:
     return _true(pc.equal(array.dictionary, word).take(array.indices))
 
 
-def sizes(table: pa.Table) -> Ints:
+def piece_sizes(table: pa.Table) -> Ints:
     """Bytes of each piece, -1 where they are not known or not believed."""
     found = integers(table["bytes"])
     return np.where((found < 0) | (found > LARGEST), -1, found)
 
 
-def microseconds(table: pa.Table) -> Ints:
+def piece_microseconds(table: pa.Table) -> Ints:
     """What taking each piece took in µs, -1 where that is not known or not believed."""
     found = 1000 * pc.fill_null(table["duration_ms"], np.nan).to_numpy()
     with np.errstate(invalid="ignore"):
         return np.where((found >= 0) & (found <= LARGEST), np.rint(found), -1).astype(np.int64)
 
 
-def build(table: pa.Table) -> BuiltChains:
+def build_chains(table: pa.Table) -> BuiltChains:
     """Order the pieces (rows of `cklog.inputs.pieces.PIECES`) by chain and version."""
     pieces = _sorted(table)
     named = ~_true(pc.is_null(pieces.table["parent"]))

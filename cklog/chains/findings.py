@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from cklog.chains.model import BrokenLink, ChainAnswer, ChainRow
 from cklog.inputs.pieces import subject_of
 from cklog.model.findings import Finding, Severity, Where
-
-if TYPE_CHECKING:
-    from cklog.chains.answer import BrokenLink, ChainAnswer, ChainRow
 
 _TOLD = 40
 """Findings of one kind that are told one by one."""
@@ -36,7 +33,7 @@ def chain_findings(found: ChainAnswer, unreachable: Sequence[tuple[str, BrokenLi
         yield Finding("no-common-checkpoint", "error", "run", message)
 
 
-def name_of(row: ChainRow) -> str:
+def chain_name(row: ChainRow) -> str:
     """A chain as sentences name it."""
     return subject_of((row.operator, row.subtask, row.store))
 
@@ -45,14 +42,13 @@ def restorable_up_to(row: ChainRow) -> str:
     """How far a chain can be restored, and why no further."""
     because = "" if row.because is None else f", because {why(row.because)}"
     if row.restorable is None:
-        return f"{name_of(row)}: no checkpoint can be restored{because}"
-    return f"{name_of(row)}: restorable up to {row.restorable} of {row.newest}{because}"
+        return f"{chain_name(row)}: no checkpoint can be restored{because}"
+    return f"{chain_name(row)}: restorable up to {row.restorable} of {row.newest}{because}"
 
 
 def why(link: BrokenLink) -> str:
     """The link at which a way down fails, in words.
 
-    >>> from cklog.chains.answer import BrokenLink
     >>> why(BrokenLink(5, 6, "is not there", None, None))
     'checkpoint 5, on which 6 stands, is not there'
     >>> why(BrokenLink(5, None, "is torn", "checkpoints/a.jsonl", 120))
@@ -70,7 +66,7 @@ def why(link: BrokenLink) -> str:
 
 def _older(row: ChainRow) -> str:
     some = f"{row.unrestorable} older {'checkpoint' if row.unrestorable == 1 else 'checkpoints'}"
-    return f"{name_of(row)}: {some} cannot be restored; the newest, {row.restorable}, can"
+    return f"{chain_name(row)}: {some} cannot be restored; the newest, {row.restorable}, can"
 
 
 def _where(link: BrokenLink | None) -> tuple[Where, ...]:
@@ -80,7 +76,7 @@ def _where(link: BrokenLink | None) -> tuple[Where, ...]:
 def _each(id: str, severity: Severity, rows: Sequence[ChainRow], told: Callable[[ChainRow], str]) -> Iterator[Finding]:
     """A finding for each chain, up to a limit."""
     for row in rows[:_TOLD]:
-        yield Finding(id, severity, name_of(row), told(row), _where(row.because))
+        yield Finding(id, severity, chain_name(row), told(row), _where(row.because))
     if len(rows) > _TOLD:
         more = f"{len(rows) - _TOLD} more chains"
         yield Finding(id, severity, more, f"the same of {more}")

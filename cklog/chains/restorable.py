@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints, Mask
-from cklog.chains.build import build, ranks
+from cklog.chains.build import build_chains, ranks
 from cklog.chains.ways import Ways, ways
 from cklog.inputs.pieces import ChainName, Together
 from cklog.model.findings import Finding
@@ -191,7 +191,7 @@ class Chains:
 
 def chains_of(table: pa.Table) -> Chains:
     """Order the pieces and follow every chain; `table` holds rows of `PIECES`, in any order."""
-    built = build(table)
+    built = build_chains(table)
     found = ways(built.below)
     return Chains(
         table,

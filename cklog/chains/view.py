@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cklog.chains.answer import ChainAnswer, ChainRestore, ChainRow, ReadStep
-from cklog.chains.findings import name_of, restorable_up_to, why
+from cklog.chains.findings import chain_name, restorable_up_to, why
+from cklog.chains.model import ChainAnswer, ChainRestore, ChainRow, ReadStep
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
@@ -79,7 +79,7 @@ def _notes(found: ChainAnswer) -> list[str]:
 
 
 def _chain_cells(row: ChainRow) -> tuple[Any, ...]:
-    cells = (name_of(row), row.status, row.checkpoints, row.newest, _cell(row.restorable))
+    cells = (chain_name(row), row.status, row.checkpoints, row.newest, _cell(row.restorable))
     return (*cells, _cell(row.pieces), _cell(row.back_to), _cell(row.bytes), _seconds(row.time_ms))
 
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
+from cklog.history.pieces import has_chains, restorable_records
 from cklog.history.records import CheckpointRecords, Watermarks
-from cklog.history.restorable_records import has_chains, restorable_records
 from cklog.history.state_files import as_flaws
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask
@@ -57,7 +57,7 @@ MOST_WATERMARKS = 1 << 30
 """Watermarks that are held at once, 8 bytes each: a hostile input names more channels than memory has room for."""
 
 
-def build(
+def build_history(
     records: CheckpointRecords,
     survivors: Sequence[Subtask] = (),
     current: CurrentState | None = None,

@@ -69,7 +69,7 @@ def examined(
 
     Parameters
     ----------
-    runs : every run of `channels` (`cklog.history.events.kernels.RUNS`), in any order
+    runs : every run of `channels` (`cklog.history.events.kernels.SEQUENCE_RUNS`), in any order
     """
     held: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
     for row in runs.to_pylist():

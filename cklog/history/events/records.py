@@ -150,7 +150,7 @@ def usable_of(order: Order, lost: Losses, sources: Collection[str]) -> NDArray[n
     return found
 
 
-def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
+def current_states(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
     """What each subtask holds now that has been heard of and of whose events none can be missing."""
     found = {}
     now = ports.now()
