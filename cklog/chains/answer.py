@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from cklog.chains.build import holds, piece_microseconds, piece_sizes
+from cklog.arrays.columns import holds
+from cklog.chains.build import piece_microseconds, piece_sizes
 from cklog.chains.findings import chain_findings
 from cklog.chains.flaws import place_at, place_of
 from cklog.chains.model import BrokenLink, ChainAnswer, ChainRestore, ChainRow, ReadStep, Status

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, holds, integers, true_rows
 from cklog.arrays.types import Ints, Mask
 from cklog.chains.flaws import PieceRows, bad_parents, bad_sizes, conflicts
 from cklog.model.findings import Finding
@@ -57,26 +57,9 @@ def ranks(values: Ints) -> tuple[Ints, Ints]:
     return place[encoded.indices.to_numpy()], distinct[order]
 
 
-def integers(column: pa.ChunkedArray, missing: int = -1) -> Ints:
-    """A column of 64-bit integers, `missing` where it is null."""
-    found: Ints = pc.fill_null(column, missing).to_numpy().astype(np.int64, copy=False)
-    return found
-
-
-def holds(column: pa.ChunkedArray, word: str) -> Mask:
-    """Where a column of words holds this one; a dictionary is asked once, not for every row."""
-    if column.null_count == len(column):
-        return np.zeros(len(column), np.bool_)
-    if not pa.types.is_dictionary(column.type):
-        return _true(pc.equal(column, word))
-    array = column.combine_chunks()
-    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
-    return _true(pc.equal(array.dictionary, word).take(array.indices))
-
-
 def piece_sizes(table: pa.Table) -> Ints:
     """Bytes of each piece, -1 where they are not known or not believed."""
-    found = integers(table["bytes"])
+    found = integers(table["bytes"], -1)
     return np.where((found < 0) | (found > LARGEST), -1, found)
 
 
@@ -90,9 +73,9 @@ def piece_microseconds(table: pa.Table) -> Ints:
 def build_chains(table: pa.Table) -> BuiltChains:
     """Order the pieces (rows of `cklog.inputs.pieces.PIECES`) by chain and version."""
     pieces = _sorted(table)
-    named = ~_true(pc.is_null(pieces.table["parent"]))
+    named = ~true_rows(pc.is_null(pieces.table["parent"]))
     parent, below = _parents(pieces, named)
-    intact = _true(pc.is_null(pieces.table["flaw"]))
+    intact = true_rows(pc.is_null(pieces.table["flaw"]))
     younger = np.flatnonzero(pieces.delta & named & (parent >= pieces.version))
     findings = [*bad_sizes(pieces, LARGEST), *bad_parents(pieces, younger, parent)]
     unused = {i: f"stands on {parent[i]}, which is not older" for i in younger[intact[younger]].tolist()}
@@ -121,7 +104,7 @@ def build_chains(table: pa.Table) -> BuiltChains:
 
 def _sorted(table: pa.Table) -> PieceRows:
     chain, names = _chain_codes(table)
-    rank, versions = ranks(integers(table["version"]))
+    rank, versions = ranks(integers(table["version"], -1))
     key = chain * max(len(versions), 1) + rank
     order = np.arange(len(key))
     if (key[1:] < key[:-1]).any():
@@ -139,7 +122,7 @@ def _chain_codes(table: pa.Table) -> tuple[Ints, list[tuple[str, int, str]]]:
     """
     chain, operators = codes(table["operator"])
     names: list[tuple[Any, ...]] = [(operator,) for operator in operators]
-    subtask, subtasks = ranks(integers(table["subtask"]))
+    subtask, subtasks = ranks(integers(table["subtask"], -1))
     store, stores = codes(table["store"])
     parts: tuple[tuple[Ints, Sequence[Any]], ...] = ((subtask, subtasks.tolist()), (store, stores))
     for code, values in parts:
@@ -163,7 +146,7 @@ def _parents(pieces: PieceRows, named: Mask) -> tuple[Ints, Ints]:
     before = np.where(same, np.arange(len(version)) - 1, -1)
     if len(pieces.heads) < len(pieces.node):
         of_before, before = of_before[pieces.node], before[pieces.node]
-    parent = integers(pieces.table["parent"])
+    parent = integers(pieces.table["parent"], -1)
     if not named.all():
         parent = np.where(named, parent, of_before)
     below = np.where(pieces.delta & (of_before == parent), before, -1)
@@ -191,7 +174,7 @@ def _disagreeing(pieces: PieceRows, intact: Mask, parent: Ints) -> Ints:
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     which = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(rows)]))
     first = rows[starts][which]
-    size = integers(pieces.table["bytes"])
+    size = integers(pieces.table["bytes"], -1)
     other = (size[rows] != size[first]) | (pieces.delta[rows] & (parent[rows] != parent[first]))
     bad: Ints = np.sort(rows[np.isin(which, which[other])])
     return bad
@@ -210,8 +193,3 @@ def _chosen(pieces: PieceRows, intact: Mask) -> Ints:
     path[several] = codes(pieces.table["path"].take(several))[0]
     order = np.lexsort((path, choice))
     return order[pieces.heads]
-
-
-def _true(column: pa.ChunkedArray) -> Mask:
-    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
-    return found

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.columns import holds, true_rows
 from cklog.arrays.types import Ints, Mask
-from cklog.chains.build import holds
 from cklog.chains.flaws import place_at
 from cklog.chains.restorable import Chains, chains_of
 from cklog.history.records import CheckpointRecords
@@ -47,10 +47,10 @@ def record_pieces(records: CheckpointRecords, lost: bool, flaws: pa.Array | None
     """
     table = _by_record(records, flaws)
     record = np.arange(len(table))
-    listed = np.flatnonzero(_true(pc.is_valid(records.table["variables"])))
+    listed = np.flatnonzero(true_rows(pc.is_valid(records.table["variables"])))
     if len(listed):
         table, record = _by_variable(table, listed, records.table["variables"].take(listed).to_pylist())
-    unnamed = holds(table["form"], "delta") & _true(pc.is_null(table["parent"]))
+    unnamed = holds(table["form"], "delta") & true_rows(pc.is_null(table["parent"]))
     if unnamed.any():
         table = _on_the_one_before(table, unnamed, record, records, lost)
     return RecordPieces(table, record)
@@ -195,8 +195,3 @@ def _with_flaw(table: pa.Table, which: Mask, flaws: pa.Array) -> pa.Table:
 
 def _coded(code: Any, words: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), pa.array(words))
-
-
-def _true(column: pa.ChunkedArray) -> Mask:
-    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
-    return found

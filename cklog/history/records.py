@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.arrays.columns import _NONE, codes, entries
+from cklog.arrays.columns import codes, entries, integers
 from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints
 from cklog.model.findings import Finding, Where
@@ -65,7 +65,7 @@ def records_of(
     if as_of is not None:
         table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
     operator, operators = codes(table["operator"])
-    number, part = _integers(table["checkpoint"]), _integers(table["subtask"])
+    number, part = integers(table["checkpoint"]), integers(table["subtask"])
     order = stable_order(operator, part, number)
     same = _same(operator[order], part[order], number[order])
     chosen = order[_distinct(table, order, same, findings)]
@@ -85,7 +85,7 @@ def records_of(
         subtasks,
         tuple(good.values()),
         tuple(good),
-        numbers[_starts_new(operator, part).cumsum() - 1] if len(operator) else _NONE,
+        numbers[_starts_new(operator, part).cumsum() - 1] if len(operator) else np.zeros(0, np.int64),
         number,
         _numbered(sent, good, place),
         _numbered(received, good, place),
@@ -97,11 +97,6 @@ def records_of(
 def tells_no_watermarks(table: pa.Table) -> bool:
     """Whether no checkpoint record holds what its subtask had sent or received."""
     return not any(len(entries(table[side])[0]) for side in ("sent", "received"))
-
-
-def _integers(column: pa.ChunkedArray) -> Ints:
-    found: Ints = pc.fill_null(column, 0).to_numpy().astype(np.int64)
-    return found
 
 
 def _starts_new(operator: Ints, part: Ints) -> NDArray[np.bool_]:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.columns import holds, integers
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
@@ -98,7 +96,7 @@ class _HistoryBuilder:
         self._findings = list(records.findings)
         n = len(records.subtasks)
         self._survivor = np.array([s in survivors for s in records.subtasks] or [], np.bool_)
-        self._volatile = _is(records.table["kind"], "volatile")
+        self._volatile = holds(records.table["kind"], "volatile")
         explicit = np.zeros(n, np.int64)
         np.add.at(explicit, records.subtask[records.number == 0], 1)
         stored = np.bincount(records.subtask, minlength=n).astype(np.int64) - explicit
@@ -123,7 +121,7 @@ class _HistoryBuilder:
         at = self._at[~initial]
         label[self._at] = self._records.number
         row[at] = np.flatnonzero(~initial)
-        time[at] = pc.fill_null(self._records.table["time"], -1).to_numpy()[~initial]
+        time[at] = integers(self._records.table["time"], -1)[~initial]
         last = self._first[1:][self._survivor] - 1
         label[last] = -1
         told = self._records.sent
@@ -138,7 +136,7 @@ class _HistoryBuilder:
     def _unusable(self) -> NDArray[np.bool_]:
         """Records that no line may hold: incomplete, volatile, without their state file, or of a broken chain."""
         table = self._records.table
-        found = _is(table["status"], "incomplete") | self._volatile | self._gone
+        found = holds(table["status"], "incomplete") | self._volatile | self._gone
         if has_chains(self._records):
             restorable, findings = restorable_records(self._records, self._damaged, as_flaws(self._gone))
             self._findings += findings
@@ -244,12 +242,3 @@ def _forward(value: Ints) -> Ints:
     last = np.where(known, np.arange(len(value)), 0)
     filled: Ints = value[np.maximum.accumulate(last, out=last)]
     return filled
-
-
-def _is(column: pa.ChunkedArray, word: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.fill_null(pc.equal(_plain(column), word), False).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _plain(column: pa.ChunkedArray) -> Any:
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
