@@ -10,7 +10,10 @@ Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked c
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """The link at which a way down fails: `checkpoint`, on which `needed_by` stands, with the place of its piece."""
+    """The link at which a way down fails: `checkpoint` cannot be read, and `needed_by` stands on it.
+
+    Both as in `cklog.chains.restorable.Link`; `path` and `offset` are the place of its piece, if it has one.
+    """
 
     checkpoint: int | None
     needed_by: int | None
@@ -21,12 +24,21 @@ class BrokenLink:
 
 @dataclass(frozen=True, slots=True)
 class ChainRow:
-    """A chain of `checkpoints` stored ones, of which `unrestorable` cannot be restored.
+    """One chain: what of it can be restored, and what restoring reads.
 
-    `restorable` is the newest that can be; `because` why the newest cannot. To restore `checkpoint` (the one asked for,
-    else the newest that goes together with the other chains) `pieces` are read, `deltas` on a base among them, the
-    oldest of checkpoint `back_to`; `bytes` in all, in about `time_ms`, by `time_from`. None: it cannot be restored, or
-    it is not known.
+    Attributes
+    ----------
+    operator, subtask, store : the chain; `store` "" is the checkpoint as a whole
+    checkpoints, unrestorable : how many are stored, and how many of these cannot be restored
+    oldest, newest : of the stored ones
+    restorable : the newest that can be restored; None if none can
+    because : why the newest cannot be restored; None if it can
+    checkpoint : what is to be restored: the one asked for, else the newest that goes together with the other chains;
+        None if that cannot be restored, and then all that follows is None
+    pieces, deltas, back_to : how many pieces are read for it, how many of them are deltas, and the checkpoint that the
+        oldest is of
+    bytes, time_ms, time_from : the sum of their sizes, about how long reading takes, and what tells that; None if not
+        known
     """
 
     operator: str
@@ -50,9 +62,10 @@ class ChainRow:
 
 @dataclass(frozen=True, slots=True)
 class ChainRestore:
-    """A checkpoint of all chains that are restored together (`subtask` None: of the run), None: there is none.
+    """The checkpoint that `chains` chains restored together go back to; `checkpoint` None if there is none.
 
-    Chains of one subtask are read one after the other, subtasks side by side.
+    They are the chains of one subtask, or of the run if `operator` and `subtask` are None. `time_ms` counts on chains
+    of one subtask being read one after the other, and subtasks side by side.
     """
 
     operator: str | None
@@ -66,7 +79,7 @@ class ChainRestore:
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """A piece to read for `restore`, in order within its chain."""
+    """A piece of `checkpoint` that is read to restore checkpoint `restore`; a chain's steps are in reading order."""
 
     operator: str
     subtask: int
@@ -82,9 +95,10 @@ class ReadStep:
 
 @dataclass(frozen=True, slots=True)
 class ChainAnswer:
-    """The answer of `chain`: what is `restored_together` (run / subtask / job), and the chains.
+    """The answer of `chain`.
 
-    Of the steps to `read`, `read_left_out` are not listed.
+    `restored_together` is run, subtask or job, `asked` the checkpoint asked for, `totals` count chains by status. Of
+    the steps to `read`, `read_left_out` more are not listed.
     """
 
     restored_together: str
