@@ -27,7 +27,7 @@ from scan_spark import PLAIN, session_cpu  # noqa: E402
 
 from cklog.engine.local import LocalEngine  # noqa: E402
 from cklog.engine.spark import SparkEngine, SparkOptions  # noqa: E402
-from cklog.history.events.evidence import read_events  # noqa: E402
+from cklog.history.events.raw_events import read_events  # noqa: E402
 from cklog.parsers.native.parser import Native  # noqa: E402
 from cklog.run import SPLIT_BYTES  # noqa: E402
 from cklog.storage import Root  # noqa: E402

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.advise.extent.answer import ExtentAdvice
     from cklog.advise.extent.grid import ExtentQuestion
     from cklog.advise.timing.answer import TimingAdvice, TimingQuestion
-    from cklog.chains.answer import ChainAnswer, ChainQuestion
+    from cklog.chains.answer import ChainQuestion
+    from cklog.chains.model import ChainAnswer
     from cklog.graphs.graph import CheckpointGraph
     from cklog.graphs.selection import GraphQuestion
     from cklog.graphs.z_cycles import ZCycleQuestion

@@ -1,18 +1,37 @@
-"""Columns of Arrow tables as arrays of integers."""
+"""Columns of Arrow tables as arrays: integers, masks, and strings as codes."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 
-_NONE = np.zeros(0, np.int64)
+
+class MapEntries(NamedTuple):
+    """Entries of a map column, rows in order: entry e of row `row[e]` has key `names[key[e]]` and value `value[e]`.
+
+    `row`, `key` and `value` have shape (entries,); `names` are the distinct keys, sorted.
+    """
+
+    row: Ints
+    key: Ints
+    names: list[str]
+    value: Ints
 
 
 def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Strings as indices into their sorted distinct values, which do not depend on order or encoding."""
+    """Return each string as an index into the sorted distinct values, and those values.
+
+    The codes depend neither on the order of the rows nor on how the column is encoded.
+
+    >>> index, names = codes(pa.chunked_array([["b", "a", "b"]]))
+    >>> index.tolist(), names
+    ([1, 0, 1], ['a', 'b'])
+    """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
@@ -26,21 +45,61 @@ def codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     return index, ordered
 
 
-def entries(column: pa.ChunkedArray) -> tuple[Ints, Ints, list[str], Ints]:
-    """Entries of a map column: row, key code, the distinct keys in order, value; rows in order."""
+def integers(column: pa.ChunkedArray | pa.Array, missing: int = 0) -> Ints:
+    """Return a column of 64-bit integers as an array, `missing` where it is null."""
+    found: Ints = (pc.fill_null(column, missing) if column.null_count else column).to_numpy()
+    return found.astype(np.int64, copy=False)
+
+
+def plain_strings(column: Any) -> Any:
+    """Return a column of strings (an array or a chunked one) without its dictionary, if it has one."""
+    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def true_rows(column: pa.ChunkedArray | pa.Array) -> Mask:
+    """Return a column of booleans as a mask that is False where the column is null."""
+    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def holds(column: pa.ChunkedArray, word: str) -> Mask:
+    """Return where a column of words holds this one; a dictionary is asked once, not for every row.
+
+    >>> holds(pa.chunked_array([["base", None, "delta"]]), "delta").tolist()
+    [False, False, True]
+    """
+    if column.null_count == len(column):
+        return np.zeros(len(column), np.bool_)
+    if not pa.types.is_dictionary(column.type):
+        return true_rows(pc.equal(column, word))
+    array = column.combine_chunks()
+    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    return true_rows(pc.equal(array.dictionary, word).take(array.indices))
+
+
+def entries(column: pa.ChunkedArray) -> MapEntries:
+    """Return the entries of a map column of strings to integers; null rows have none."""
     if not column.num_chunks or not len(column):
-        return _NONE, _NONE, [], _NONE
+        none = np.zeros(0, np.int64)
+        return MapEntries(none, none, [], none)
     array = pa.concat_arrays(column.chunks)
     row, inside = map_rows(array)
     keys, items = array.keys, array.items
     if not inside.all():
         row, keys, items = row[inside], keys.filter(pa.array(inside)), items.filter(pa.array(inside))
-    code, names = codes(keys)
-    return row, code, names, items.to_numpy(zero_copy_only=False)
+    key, names = codes(keys)
+    return MapEntries(row, key, names, items.to_numpy(zero_copy_only=False))
 
 
-def map_rows(array: pa.MapArray) -> tuple[Ints, NDArray[np.bool_]]:
-    """The row that owns each child of a map array, and whether any does (null rows and slices leave children)."""
+def map_rows(array: pa.MapArray) -> tuple[Ints, Mask]:
+    """Return the row that owns each child of a map array, and whether any does; shape (children,) each.
+
+    Null rows and slices leave children that no row owns.
+
+    >>> row, inside = map_rows(pa.array([[("a", 1), ("b", 2)], [], [("a", 3)]], pa.map_(pa.string(), pa.int64())))
+    >>> row.tolist(), inside.tolist()
+    ([0, 0, 2], [True, True, True])
+    """
     offsets = array.offsets.to_numpy().astype(np.int64)
     row = np.zeros(len(array.keys), np.int64)
     inside = np.zeros(len(row), np.bool_)
@@ -52,7 +111,7 @@ def map_rows(array: pa.MapArray) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def flat_names(name: str) -> tuple[str, int, str]:
-    """Sort key by which `topic-10` comes after `topic-2`.
+    """Return a sort key by which `topic-10` comes after `topic-2`.
 
     >>> sorted(["t-10", "t-2"], key=flat_names)
     ['t-2', 't-10']

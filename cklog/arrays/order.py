@@ -1,4 +1,4 @@
-"""Sorting rows by integers, as fast as plain numbers are sorted."""
+"""Sorting rows by several integers as fast as plain numbers are sorted, and taking rows of a table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import pyarrow as pa
 from cklog.arrays.types import Ints
 
 _MOST = 1 << 63
+"""As many different packed numbers fit a non-negative int64."""
 
 
 def stable_order(*keys: Ints) -> Ints:
-    """Rows in order of their keys, the first key counting most; equal rows stay in order.
+    """Return the rows in order of their keys, the first key counting most; equal rows stay in order.
 
-    Where the keys' ranges and the row numbers together fit 63 bits they are packed into one number each, and sorted as
-    such: several times faster than sorting indices.
+    Each key has shape (n,), and so has the result. Where the keys' ranges and the row numbers together fit 63 bits, the
+    keys and the number of each row are packed into one integer and sorted as such: several times faster than sorting
+    indices.
 
     >>> stable_order(np.array([2, 1, 1, 2]), np.array([-5, 7, 6, -5])).tolist()
     [2, 1, 0, 3]
@@ -28,14 +30,14 @@ def stable_order(*keys: Ints) -> Ints:
         room *= high - low + 1
     if not count or room > _MOST:
         return np.lexsort(keys[::-1])
-    packed = np.zeros(count, np.int64)
+    packed = np.zeros(count, np.int64)  # the keys as digits of one number, the first key leading
     for key, (low, high) in zip(keys, spans, strict=True):
         packed *= high - low + 1
         packed += key
         packed -= low
     if (packed[1:] >= packed[:-1]).all():
         return np.arange(count)
-    packed <<= count.bit_length()
+    packed <<= count.bit_length()  # behind them the row number: it keeps equal rows in order, and is the answer
     packed |= np.arange(count)
     packed.sort()
     packed &= (1 << count.bit_length()) - 1
@@ -43,7 +45,10 @@ def stable_order(*keys: Ints) -> Ints:
 
 
 def taken(table: pa.Table, rows: Ints) -> pa.Table:
-    """Rows of a table: the table itself if they are all of it in order; columns without a value need no look."""
+    """Return `rows` of a table, or the table itself if they are all of its rows in order.
+
+    Columns that hold only nulls are not gathered but made anew.
+    """
     if len(rows) == len(table) and (rows[1:] > rows[:-1]).all():
         return table
     index = pa.array(rows)

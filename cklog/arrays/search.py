@@ -17,8 +17,8 @@ def first_at_least(values: Ints | Small, low: Ints, high: Ints, limit: Ints) -> 
     >>> first_at_least(v, np.array([0, 3, 3]), np.array([3, 5, 3]), np.array([5, 8, 1])).tolist()
     [1, 5, 3]
     """
-    found = low.copy()
-    for power in reversed(range(int((high - low).max(initial=0)).bit_length())):
-        probe = np.minimum(found + (1 << power), high)  # everything before `found` is below its limit
+    found = low.copy()  # always: all of [low, found) is below the limit
+    for power in reversed(range(int((high - low).max(initial=0)).bit_length())):  # the distance, highest bit first
+        probe = np.minimum(found + (1 << power), high)
         found = np.where(values[probe - 1] < limit, probe, found)
     return found

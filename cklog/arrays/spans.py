@@ -1,4 +1,4 @@
-"""Half-open spans of sequence numbers."""
+"""Sets of sequence numbers as half-open spans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Spans = list[tuple[int, int]]
 
 
 def without(low: int, high: int, held: Spans) -> Spans:
-    """What of [low, high) is not in spans that are in order and apart.
+    """Return what of [low, high) is not in `held`, whose spans are in order and apart.
 
     >>> without(0, 9, [(0, 2), (3, 4), (8, 12)])
     [(2, 3), (4, 8)]
@@ -23,7 +23,11 @@ def without(low: int, high: int, held: Spans) -> Spans:
 
 
 def joined_spans(spans: Iterable[tuple[int, int]]) -> Spans:
-    """Spans in order, those that overlap or touch made one."""
+    """Return the spans in order, those that overlap or touch joined to one.
+
+    >>> joined_spans([(5, 7), (0, 2), (2, 3)])
+    [(0, 3), (5, 7)]
+    """
     found: Spans = []
     for low, high in sorted(spans):
         if found and low <= found[-1][1]:

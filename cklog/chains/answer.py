@@ -1,4 +1,4 @@
-"""What of every chain can be restored, and what must be read for one checkpoint, in order."""
+"""The answer of `chain`: what of every chain can be restored, and what must be read for one checkpoint, in order."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from cklog.chains.build import holds, microseconds, sizes
+from cklog.arrays.columns import holds
+from cklog.chains.build import piece_microseconds, piece_sizes
 from cklog.chains.findings import chain_findings
 from cklog.chains.flaws import place_at, place_of
+from cklog.chains.model import BrokenLink, ChainAnswer, ChainRestore, ChainRow, ReadStep, Status
 from cklog.chains.restorable import Chains, Link, chains_of
 from cklog.chains.source import ChainSource, PieceFile
 from cklog.chains.ways import TOO_LARGE
@@ -21,15 +23,17 @@ from cklog.model.findings import Finding
 from cklog.model.verdict import Draft
 from cklog.policies.delta_number import RESTORE
 
-Status = Literal["intact chain", "broken chain", "orphaned deltas", "unchecked chain"]
-
 READ_LISTED = 100_000
-"""Pieces to read that are listed; of more, as many as there are is told."""
+"""Pieces to read that are listed; more are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainQuestion:
-    """What `chain` is asked: whose chains, which checkpoint, and how fast is read if no times are known (MB/s)."""
+    """What `chain` is asked.
+
+    `operator` ("" for all, OPERATOR or OPERATOR/SUBTASK) and `store` (None for all) choose chains; `checkpoint` None is
+    the newest that goes together. `read_rate` in MB/s gives times where no durations are recorded.
+    """
 
     operator: str = ""
     store: str | None = None
@@ -37,130 +41,42 @@ class ChainQuestion:
     read_rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLink:
-    """The link at which a way down fails: `checkpoint`, on which `needed_by` stands, with the place of its piece."""
-
-    checkpoint: int | None
-    needed_by: int | None
-    flaw: str
-    path: str | None
-    offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChainRow:
-    """A chain of `checkpoints` stored ones, of which `unrestorable` cannot be restored.
-
-    `restorable` is the newest that can be; `because` why the newest cannot. To restore `checkpoint` (the one asked for,
-    else the newest that goes together with the other chains) `pieces` are read, `deltas` on a base among them, the
-    oldest of checkpoint `back_to`; `bytes` in all, in about `time_ms`, by `time_from`. None: it cannot be restored, or
-    it is not known.
-    """
-
-    operator: str
-    subtask: int
-    store: str
-    status: Status
-    checkpoints: int
-    unrestorable: int
-    oldest: int
-    newest: int
-    restorable: int | None
-    because: BrokenLink | None
-    checkpoint: int | None
-    pieces: int | None
-    deltas: int | None
-    back_to: int | None
-    bytes: int | None
-    time_ms: float | None
-    time_from: Literal["history", "read-rate"] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChainRestore:
-    """A checkpoint of all chains that are restored together (`subtask` None: of the run), None: there is none.
-
-    Chains of one subtask are read one after the other, subtasks side by side.
-    """
-
-    operator: str | None
-    subtask: int | None
-    chains: int
-    checkpoint: int | None
-    pieces: int
-    bytes: int | None
-    time_ms: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStep:
-    """A piece to read for `restore`, in order within its chain."""
-
-    operator: str
-    subtask: int
-    store: str
-    restore: int
-    checkpoint: int
-    form: str
-    bytes: int | None
-    time_ms: float | None
-    path: str
-    offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChainAnswer:
-    """The answer of `chain`: what is `restored_together` (run / subtask / job), and the chains.
-
-    Of the steps to `read`, `read_left_out` are not listed.
-    """
-
-    restored_together: str
-    asked: int | None
-    totals: dict[str, int]
-    together: tuple[ChainRestore, ...]
-    chains: tuple[ChainRow, ...]
-    read: tuple[ReadStep, ...]
-    read_left_out: int
-    notes: tuple[str, ...] = ()
-
-
 def chain_answer(source: ChainSource, asked: ChainQuestion) -> Draft[ChainAnswer]:
-    """Answer from the pieces of a run.
+    """Say which checkpoints the chains of a run can restore, and what must be read for them.
 
     Raises
     ------
+    UsageError : the read rate is no positive number
     NotFound : there are no chains, not of that operator or store, or none of them has the checkpoint asked for
     """
     if asked.read_rate is not None and not 0 < asked.read_rate < float("inf"):
         raise UsageError(f"--read-rate {asked.read_rate}: megabytes a second, more than 0")
     chains = chains_of(source.table)
-    wanted = _wanted(chains, asked)
-    told = _ChainRows(chains, source, asked)
-    rows = [told.row(chain) for chain in wanted]
-    together = told.together(wanted, rows)
-    read, left_out = told.steps(wanted, rows)
+    wanted = _chosen_chains(chains, asked)
+    made = _ChainRows(chains, source, asked)
+    rows = [made.row(chain) for chain in wanted]
+    together = made.together(wanted, rows)
+    read, left_out = made.steps(wanted, rows)
     found = ChainAnswer(
         restored_together=source.unit or source.together,
         asked=asked.checkpoint,
-        totals=_totals(rows),
+        totals=_totals_by_status(rows),
         together=together,
         chains=tuple(rows),
         read=read,
         read_left_out=left_out,
         notes=source.notes,
     )
-    unreachable = [*told.unreachable(wanted)]
-    findings = [*source.findings, *chains.findings, *told.too_large(), *chain_findings(found, unreachable)]
+    unreachable = [*made.unreachable(wanted)]
+    findings = [*source.findings, *chains.findings, *made.too_large(), *chain_findings(found, unreachable)]
     nothing = all(row.checkpoint is None for row in together)
     unseen = any(row.status == "unchecked chain" for row in rows)
     lost = nothing or bool(unreachable)
     return Draft("chain", found, findings, source.inputs, unrecoverable=lost, indeterminate=unseen)
 
 
-def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
-    """The chains that are asked for."""
+def _chosen_chains(chains: Chains, asked: ChainQuestion) -> list[int]:
+    """Return the chains that are asked for."""
     found = [i for i, name in enumerate(chains.names) if asked.operator in ("", name.operator, f"{name[0]}/{name[1]}")]
     if not found:
         operators = ", ".join(dict.fromkeys(name.operator for name in chains.names))
@@ -178,22 +94,22 @@ def _wanted(chains: Chains, asked: ChainQuestion) -> list[int]:
 
 
 class _ChainRows:
-    """The numbers of each version of the chains, and rows made of them."""
+    """The rows of the answer, and the arrays over all n versions (nodes) of c chains that they are made from."""
 
     def __init__(self, chains: Chains, source: ChainSource, asked: ChainQuestion) -> None:
         self._chains, self._mode, self._asked, self._parts = chains, source.together, asked, source.parts
-        self._size, self._took = sizes(chains.table), microseconds(chains.table)
-        self._bytes = chains.ways.sums(self._size[chains.row])
+        self._size, self._took = piece_sizes(chains.table), piece_microseconds(chains.table)  # of each piece
+        self._bytes = chains.ways.sums(self._size[chains.row])  # of all that restoring a node reads
         self._micros = chains.ways.sums(self._took[chains.row])
         self._newest = chains.newest_nodes
         self._common = chains.common(self._mode)
         self._stored = ~holds(chains.table["flaw"], UNFINISHED)[chains.row]
-        self._many = np.r_[0, np.cumsum(self._stored)]
-        self._lost = np.r_[0, np.cumsum(self._stored & ~chains.restorable)]
+        self._stored_before = np.r_[0, np.cumsum(self._stored)]  # how many stored nodes lie before each, shape (n + 1,)
+        self._lost_before = np.r_[0, np.cumsum(self._stored & ~chains.restorable)]
         self._last = chains.last(self._stored)
 
     def too_large(self) -> Iterator[Finding]:
-        """Sums of sizes or times that do not fit 63 bits."""
+        """Report sums of sizes or times that do not fit 63 bits."""
         for what, sums in (("sizes", self._bytes), ("durations", self._micros)):
             nodes = np.flatnonzero(sums == TOO_LARGE)
             if len(nodes):
@@ -205,7 +121,7 @@ class _ChainRows:
                 yield Finding("sum-overflow", "warning", what, f"{message}; no sum is told")
 
     def row(self, chain: int) -> ChainRow:
-        """What there is to say of one chain."""
+        """Return the row of one chain."""
         chains = self._chains
         start, end = int(chains.first[chain]), int(chains.first[chain + 1])
         newest = int(self._last[chain]) if self._last[chain] >= 0 else end - 1
@@ -214,17 +130,20 @@ class _ChainRows:
         target = self.target(chain)
         node = None if target is None else chains.node(chain, target)
         node = node if node is not None and chains.restorable[node] else None
-        pieces, deltas, back_to = (None, None, None) if node is None else self._reads(node)
-        time, time_from = (None, None) if node is None else self._time(self._micros[node], self._bytes[node])
+        pieces, deltas, back_to = (None, None, None) if node is None else self._pieces_read(node)
+        time, time_from = (None, None) if node is None else self._read_time(self._micros[node], self._bytes[node])
+        operator, subtask, store = chains.names[chain]
         return ChainRow(
-            *chains.names[chain],
+            operator=operator,
+            subtask=subtask,
+            store=store,
             status=self._status(start, end, newest, best),
-            checkpoints=int(self._many[end] - self._many[start]),
-            unrestorable=int(self._lost[end] - self._lost[start]),
+            checkpoints=int(self._stored_before[end] - self._stored_before[start]),
+            unrestorable=int(self._lost_before[end] - self._lost_before[start]),
             oldest=int(chains.version[start]),
             newest=int(chains.version[newest]),
             restorable=None if best < 0 else int(chains.version[best]),
-            because=None if link is None else self._link(link),
+            because=None if link is None else self._broken_link(link),
             checkpoint=None if node is None else target,
             pieces=pieces,
             deltas=deltas,
@@ -234,8 +153,8 @@ class _ChainRows:
             time_from=time_from,
         )
 
-    def _reads(self, node: int) -> tuple[int, int, int]:
-        """How many pieces a version is read from, how many of them are deltas, and of which version the oldest is."""
+    def _pieces_read(self, node: int) -> tuple[int, int, int]:
+        """Return how many pieces a node is read from, how many of them are deltas, and the oldest one's version."""
         chains = self._chains
         if self._parts is None:
             deltas = int(chains.ways.length[node])
@@ -244,10 +163,11 @@ class _ChainRows:
         return len(since), sum(first < own for first in since), min([own, *since])
 
     def target(self, chain: int) -> int | None:
-        """The version whose reading is told: the one asked for, else the newest that goes with the other chains."""
+        """Return the version to restore: the one asked for, else the newest that goes with the other chains."""
         return self._common[chain] if self._asked.checkpoint is None else self._asked.checkpoint
 
     def _status(self, start: int, end: int, newest: int, best: int) -> Status:
+        """Return the status of the chain of nodes [start, end); `best` is its newest restorable node, -1 for none."""
         if self._chains.restorable[newest] or not self._stored[newest]:
             return "intact chain"
         if self._chains.flaw(int(self._chains.row[newest])) == UNSEEN:
@@ -256,50 +176,56 @@ class _ChainRows:
         deltas = holds(self._chains.table["form"].take(pa.array(rows)), "delta") if best < 0 else np.zeros(1)
         return "orphaned deltas" if deltas.any() else "broken chain"
 
-    def _time(self, micros: int, size: int) -> tuple[float | None, Literal["history", "read-rate"] | None]:
-        """About how long reading takes in ms: by what taking it took, else by the rate that was given."""
+    def _read_time(self, micros: int, size: int) -> tuple[float | None, Literal["history", "read-rate"] | None]:
+        """Estimate how long reading takes in ms, and say from what: how long storing took, else the rate given."""
         if micros >= 0:
             return round(RESTORE * int(micros) / 1000, 3), "history"
         if size >= 0 and self._asked.read_rate is not None:
             return round(int(size) / self._asked.read_rate / 1000, 3), "read-rate"
         return None, None
 
-    def _link(self, link: Link) -> BrokenLink:
+    def _broken_link(self, link: Link) -> BrokenLink:
+        """Return the link with the place of its piece."""
         place = () if link.row is None else place_at(self._chains.table, link.row)
-        path, offset = (place[0].path, place[0].offset) if place else (None, None)
-        return BrokenLink(link.version, link.needed_by, link.flaw, path, offset)
+        return BrokenLink(
+            checkpoint=link.version,
+            needed_by=link.needed_by,
+            flaw=link.flaw,
+            path=place[0].path if place else None,
+            offset=place[0].offset if place else None,
+        )
 
     def together(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[ChainRestore, ...]:
-        """What the chains that are restored together go back to, and what of those asked for that reads."""
+        """Return what the chains that are restored together go back to, and what of those asked for that reads."""
         groups: dict[tuple[str, int] | None, list[tuple[int, ChainRow]]] = {}
         for chain, row in zip(wanted, rows, strict=True):
             groups.setdefault(None if self._mode == "run" else (row.operator, row.subtask), []).append((chain, row))
         found = []
         for owner, members in groups.items():
-            holding = members if owner is None else [(c, r) for c, r in members if self._holds(c)]
+            holding = members if owner is None else [(c, r) for c, r in members if self._has_target(c)]
             if holding or self._asked.checkpoint is None:
                 version = self.target(members[0][0])
                 whole = version is not None and all(r.checkpoint is not None for _, r in holding)
-                found.append(_restore(owner, [r for _, r in holding or members], version if whole else None))
+                found.append(_restored_together(owner, [r for _, r in holding or members], version if whole else None))
         return tuple(found)
 
-    def _holds(self, chain: int) -> bool:
-        """Whether the chain has the version that its subtask goes back to: variables come and go."""
+    def _has_target(self, chain: int) -> bool:
+        """Say whether the chain has the version that its subtask goes back to: variables come and go."""
         target = self.target(chain)
         return target is not None and self._chains.node(chain, target) is not None
 
     def unreachable(self, wanted: Sequence[int]) -> Iterator[tuple[str, BrokenLink]]:
-        """Chains that cannot restore the checkpoint asked for, and where their way down fails."""
+        """Yield the chains that cannot restore the checkpoint asked for, and where their way down fails."""
         number = self._asked.checkpoint
         if number is None:
             return
         for chain in wanted:
-            link = self._chains.why_not(chain, number) if self._mode == "run" or self._holds(chain) else None
+            link = self._chains.why_not(chain, number) if self._mode == "run" or self._has_target(chain) else None
             if link is not None:
-                yield str(self._chains.names[chain]), self._link(link)
+                yield str(self._chains.names[chain]), self._broken_link(link)
 
     def steps(self, wanted: Sequence[int], rows: Sequence[ChainRow]) -> tuple[tuple[ReadStep, ...], int]:
-        """The pieces to read, chain by chain, and how many more there are."""
+        """Return the pieces to read, chain by chain, and how many more there are."""
         pieces: list[int] = []
         whose: list[ChainRow] = []
         count = 0
@@ -311,41 +237,53 @@ class _ChainRows:
                 read = self._chains.reading(chain, row.checkpoint)
                 pieces += read
                 whose += [row] * len(read)
-        told = self._chains.table.take(pa.array(pieces, pa.int64())).drop_columns(["operator", "store"]).to_pylist()
-        each = zip(whose, pieces, told, strict=True)
+        found: list[ReadStep] = []
         if self._parts is None:
-            found = [self._step(*one) for one in each]
+            columns = self._chains.table.take(pa.array(pieces, pa.int64())).drop_columns(["operator", "store"])
+            for row, piece, values in zip(whose, pieces, columns.to_pylist(), strict=True):
+                found.append(self._piece_step(row, piece, values))
         else:
-            found = [self._file(row, part) for row, piece, _ in each for part in self._parts(piece)]
+            for row, piece in zip(whose, pieces, strict=True):
+                found += [self._file_step(row, part) for part in self._parts(piece)]
         return tuple(found), count - len(found)
 
-    def _file(self, row: ChainRow, part: PieceFile) -> ReadStep:
+    def _file_step(self, row: ChainRow, part: PieceFile) -> ReadStep:
+        """Return the step that reads one of the files of a piece."""
         restored = row.checkpoint or 0
-        form = "delta" if part.since < restored else "base"
-        time = self._time(-1, part.bytes)[0]
-        owner = (row.operator, row.subtask, row.store)
-        return ReadStep(*owner, restored, part.since, form, part.bytes, time, part.path, None)
+        return ReadStep(
+            operator=row.operator,
+            subtask=row.subtask,
+            store=row.store,
+            restore=restored,
+            checkpoint=part.since,
+            form="delta" if part.since < restored else "base",
+            bytes=part.bytes,
+            time_ms=self._read_time(-1, part.bytes)[0],
+            path=part.path,
+            offset=None,
+        )
 
-    def _step(self, row: ChainRow, piece: int, told: dict[str, Any]) -> ReadStep:
+    def _piece_step(self, row: ChainRow, piece: int, values: dict[str, Any]) -> ReadStep:
+        """Return the step that reads a piece; `values` are those of its row of the table."""
         size = int(self._size[piece])
         micros = int(self._took[piece]) if row.time_from == "history" else -1
-        place = place_of(told["path"], told.get("offset"))
+        place = place_of(values["path"], values.get("offset"))
         return ReadStep(
-            row.operator,
-            row.subtask,
-            row.store,
+            operator=row.operator,
+            subtask=row.subtask,
+            store=row.store,
             restore=row.checkpoint or 0,
-            checkpoint=told["version"],
-            form=told["form"],
+            checkpoint=values["version"],
+            form=values["form"],
             bytes=size if size >= 0 else None,
-            time_ms=self._time(micros, size)[0],
+            time_ms=self._read_time(micros, size)[0],
             path=place[0].path if place else "",
             offset=place[0].offset if place else None,
         )
 
 
-def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: int | None) -> ChainRestore:
-    """The sums over chains that are restored together; not known where one of them is not."""
+def _restored_together(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: int | None) -> ChainRestore:
+    """Sum sizes and times over chains that are restored together; a sum is not known if that of one of them is not."""
     read = rows if version is not None else ()
     sizes_known = [row.bytes for row in read if row.bytes is not None]
     by_subtask: dict[tuple[str, int], list[float | None]] = {}
@@ -354,8 +292,8 @@ def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: i
     times = [sum(part for part in parts if part is not None) for parts in by_subtask.values() if None not in parts]
     operator, subtask = owner or (None, None)
     return ChainRestore(
-        operator,
-        subtask,
+        operator=operator,
+        subtask=subtask,
         chains=len(rows),
         checkpoint=version,
         pieces=sum(row.pieces or 0 for row in read),
@@ -364,7 +302,8 @@ def _restore(owner: tuple[str, int] | None, rows: Sequence[ChainRow], version: i
     )
 
 
-def _totals(rows: Sequence[ChainRow]) -> dict[str, int]:
+def _totals_by_status(rows: Sequence[ChainRow]) -> dict[str, int]:
+    """Count the chains by status, and their checkpoints."""
     status = [row.status for row in rows]
     return {
         "chains": len(rows),

@@ -1,4 +1,4 @@
-"""The pieces of a run, whatever they come from."""
+"""The pieces of a run as they are handed to the answer of `chain`, whatever they come from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cklog.model.findings import Finding, InputUsed
 
 @dataclass(frozen=True, slots=True)
 class PieceFile:
-    """A file of a piece, its bytes that are read, and the oldest version that has it too."""
+    """A file of a piece: the bytes of it that are read, and the oldest version that has it too (`since`)."""
 
     path: str
     bytes: int
@@ -23,11 +23,17 @@ class PieceFile:
 
 @dataclass(frozen=True, slots=True)
 class ChainSource:
-    """The pieces of a run, what is wrong with what they were made from, and what is restored together.
+    """The pieces of a run, and what else the answer needs to know of them.
 
-    `notes` are what else a reader of the answer must know: what a version is, for instance. Where pieces are made of
-    several files, `parts` tells those of a piece, by row. `unit` is the word for what is restored together, if that is
-    not the one of `together`.
+    Attributes
+    ----------
+    table : rows of `cklog.inputs.pieces.PIECES`
+    findings : what is wrong with the inputs that the pieces were made from
+    inputs : those inputs
+    together : which chains are restored together
+    notes : sentences that a reader of the answer needs, such as what a version is here
+    parts : returns the files of a piece, by row of the table; None if a piece is one file or record
+    unit : the word for what is restored together, if it is not that of `together`
     """
 
     table: pa.Table

@@ -1,12 +1,12 @@
-"""Chains of base and delta checkpoints as sentences and rows that fit 80 columns."""
+"""The answer of `chain` as sentences and rows that fit 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from cklog.chains.answer import ChainAnswer, ChainRestore, ChainRow, ReadStep
-from cklog.chains.findings import name_of, restorable_up_to, why
+from cklog.chains.findings import chain_name, restorable_up_to, why
+from cklog.chains.model import ChainAnswer, ChainRestore, ChainRow, ReadStep
+from cklog.inputs.pieces import subject_of
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 
@@ -17,22 +17,30 @@ _WORST_FIRST = ("orphaned deltas", "broken chain", "unchecked chain", "intact ch
 
 
 def chain_view(answer: Answer[ChainAnswer]) -> View:
-    """How many chains are whole, each chain with what restoring it reads, the worst first, and the pieces in order."""
+    """Show how many chains are whole, what restoring each of them reads (worst first), and the pieces in order."""
     found = answer.result
     rows = sorted(found.chains, key=lambda row: _WORST_FIRST.index(row.status))
     columns = ("chain", "status", "stored", "newest", "restorable", "pieces", "back to", "bytes", "about s")
     sections = [
-        _short(
+        _limited_section(
             "Chains",
             columns,
             [_chain_cells(row) for row in rows],
             "pieces: files or records to read, the oldest of checkpoint `back to`",
         ),
-        _short("Restored together", ("of", "chains", "checkpoint", "pieces", "bytes", "about s"), _together(found)),
-        _short("To read, in order", ("chain", "for", "piece", "form", "bytes", "about s", "path"), _steps(found.read)),
+        _limited_section(
+            "Restored together",
+            ("of", "chains", "checkpoint", "pieces", "bytes", "about s"),
+            [_together_cells(restore) for restore in found.together],
+        ),
+        _limited_section(
+            "To read, in order",
+            ("chain", "for", "piece", "form", "bytes", "about s", "path"),
+            [_step_cells(step) for step in found.read],
+        ),
     ]
     shown = tuple(s for s in sections if s.rows)
-    return View(_headline(found), shown, tuple(_notes(found)), data=_data(found))
+    return View(_headline(found), shown, tuple(_notes(found)), data=_data_section(found))
 
 
 def _headline(found: ChainAnswer) -> str:
@@ -40,15 +48,16 @@ def _headline(found: ChainAnswer) -> str:
     whole = totals["intact"] == totals["chains"]
     count = f"{totals['chains']} {'chain is' if totals['chains'] == 1 else 'chains are'}"
     lead = f"{count} intact" if whole else f"{totals['intact']} of {count} intact"
-    bad = [f"{totals[kind]} {told}" for kind, told in _BAD if totals[kind]]
-    return f"{', '.join([lead, *bad])}; {_goal(found)}."
+    bad = [f"{totals[kind]} {words}" for kind, words in _BAD if totals[kind]]
+    return f"{', '.join([lead, *bad])}; {_goal_reached(found)}."
 
 
 _BAD = (("broken", "broken"), ("orphaned", "of orphaned deltas only"), ("unchecked", "unchecked"))
+"""Names of totals, and what the headline says of such chains."""
 
 
-def _goal(found: ChainAnswer) -> str:
-    """What can be restored: a run has one checkpoint for all; subtasks, and jobs, have one each."""
+def _goal_reached(found: ChainAnswer) -> str:
+    """Say what can be restored: a run has one checkpoint for all; subtasks, and jobs, have one each."""
     reached = [restore for restore in found.together if restore.checkpoint is not None]
     if found.asked is not None:
         able = "can" if len(reached) == len(found.together) else "cannot"
@@ -79,55 +88,44 @@ def _notes(found: ChainAnswer) -> list[str]:
 
 
 def _chain_cells(row: ChainRow) -> tuple[Any, ...]:
-    cells = (name_of(row), row.status, row.checkpoints, row.newest, _cell(row.restorable))
-    return (*cells, _cell(row.pieces), _cell(row.back_to), _cell(row.bytes), _seconds(row.time_ms))
+    cells = (chain_name(row), row.status, row.checkpoints, row.newest, _or_dash(row.restorable))
+    return (*cells, _or_dash(row.pieces), _or_dash(row.back_to), _or_dash(row.bytes), _seconds_of_ms(row.time_ms))
 
 
-def _together(found: ChainAnswer) -> list[tuple[Any, ...]]:
-    return [
-        (_owner(r), r.chains, _cell(r.checkpoint), r.pieces, _cell(r.bytes), _seconds(r.time_ms))
-        for r in found.together
-    ]
+def _together_cells(restore: ChainRestore) -> tuple[Any, ...]:
+    owner = "run" if restore.operator is None else f"{restore.operator}/{restore.subtask}"
+    cells = (owner, restore.chains, _or_dash(restore.checkpoint), restore.pieces)
+    return (*cells, _or_dash(restore.bytes), _seconds_of_ms(restore.time_ms))
 
 
-def _owner(restore: ChainRestore) -> str:
-    return "run" if restore.operator is None else f"{restore.operator}/{restore.subtask}"
+def _step_cells(step: ReadStep) -> tuple[Any, ...]:
+    chain = subject_of((step.operator, step.subtask, step.store))
+    cells = (chain, step.restore, step.checkpoint, step.form, _or_dash(step.bytes), _seconds_of_ms(step.time_ms))
+    return (*cells, _path_and_offset(step.path, step.offset))
 
 
-def _steps(steps: Sequence[ReadStep]) -> list[tuple[Any, ...]]:
-    return [
-        (
-            f"{s.operator}/{s.subtask}" + (f" {s.store}" if s.store else ""),
-            s.restore,
-            s.checkpoint,
-            s.form,
-            _cell(s.bytes),
-            _seconds(s.time_ms),
-            _place(s.path, s.offset),
-        )
-        for s in steps
-    ]
+def _path_and_offset(path: str | None, offset: int | None) -> str:
+    if not path:
+        return "-"
+    return path if offset is None else f"{path}:{offset}"
 
 
-def _place(path: str | None, offset: int | None) -> str:
-    return "-" if not path else path if offset is None else f"{path}:{offset}"
-
-
-def _cell(value: Any) -> Any:
+def _or_dash(value: Any) -> Any:
     return "-" if value in (None, "") else value
 
 
-def _seconds(ms: float | None) -> str:
+def _seconds_of_ms(ms: float | None) -> str:
     return "-" if ms is None else f"{ms / 1000:.3f}"
 
 
-def _short(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
+def _limited_section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
+    """Make a section of the first rows, with a note on how many more there are."""
     more = f"and {len(rows) - _SHOWN} more rows: --json has them all" if len(rows) > _SHOWN else ""
     return section(title, columns, rows[:_SHOWN], "; ".join(part for part in (note, more) if part))
 
 
-def _data(found: ChainAnswer) -> Section:
-    """Every chain, for CSV and JSON lines."""
+def _data_section(found: ChainAnswer) -> Section:
+    """List every chain, for CSV and JSON lines."""
     columns = (
         "operator",
         "subtask",
@@ -146,9 +144,8 @@ def _data(found: ChainAnswer) -> Section:
         "time_ms",
         "time_from",
     )
-    rows = [(*(_cell(getattr(row, name)) for name in columns), _because(row)) for row in found.chains]
+    rows = []
+    for row in found.chains:
+        because = "-" if row.because is None else why(row.because)
+        rows.append((*(_or_dash(getattr(row, name)) for name in columns), because))
     return Section("Chains", (*columns, "because"), tuple(rows))
-
-
-def _because(row: ChainRow) -> str:
-    return "-" if row.because is None else why(row.because)

@@ -32,7 +32,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.records.plan import plan_line
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.message_edges import MessageEdges, cut, message_edges
+from cklog.zigzag.message_edges import MessageEdges, cut_history, message_edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class _GraphRows:
         shown = chosen.low <= chosen.high
         low = np.where(shown, np.maximum(chosen.low - 1, 0), 0)
         high = np.where(shown, np.minimum(chosen.high + 1, history.newest), -1)
-        part, channels = cut(history, low, high)
+        part, channels = cut_history(history, low, high)
         found = message_edges(part)
         channel = channels[found.channel]
         send = found.send + low[history.src[channel]]

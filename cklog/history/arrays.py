@@ -1,16 +1,16 @@
 """The checkpoints of a run as arrays: the input of every graph analysis.
 
-`History` is what the algorithms see: no files, no Arrow. `cklog.history.records` builds it from checkpoint records.
+`History` is what the algorithms see: no files, no Arrow. `cklog.history.watermarks` builds it from checkpoint records.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.model.names import Subtask
 
 
@@ -23,8 +23,8 @@ class History:
     sender holds is `sent[sent_at[k] + x]`, of its receiver `received[received_at[k] + x]`. Watermarks are
     exclusive (next sequence number) and do not decrease along x.
 
-    `survivor[i]`: the last row of subtask i is not a stored checkpoint but its current state (the virtual
-    checkpoint X_i + 1 of `algorithms`): it was not lost in the failure and counts as its newest.
+    `survivor[i]`: the last row of subtask i is not a stored checkpoint but its current state, a virtual checkpoint
+    behind the stored ones: subtask i did not fail, so its state was not lost and counts as its newest checkpoint.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class History:
     received_at: Ints
     sent: Ints
     received: Ints
-    survivor: NDArray[np.bool_]
+    survivor: Mask
 
     @property
     def newest(self) -> Ints:
@@ -59,17 +59,17 @@ class History:
         return newest
 
     def sent_of(self, line: Ints) -> Ints:
-        """Watermark of every channel's sender at `line` (checkpoint index per subtask), shape (c,)."""
+        """Return the watermark of every channel's sender at `line` (checkpoint index per subtask), shape (c,)."""
         found: Ints = self.sent[self.sent_at[:-1] + line[self.src]]
         return found
 
     def received_of(self, line: Ints) -> Ints:
-        """Watermark of every channel's receiver at `line`, shape (c,)."""
+        """Return the watermark of every channel's receiver at `line`, shape (c,)."""
         found: Ints = self.received[self.received_at[:-1] + line[self.dst]]
         return found
 
     def label_of(self, line: Ints) -> Ints:
-        """Checkpoint numbers of `line`, shape (n,)."""
+        """Return the checkpoint numbers of `line`, shape (n,)."""
         found: Ints = self.label[self.first[:-1] + line]
         return found
 
@@ -80,7 +80,7 @@ def history_of(
     received: dict[str, list[int]],
     survivors: frozenset[str] = frozenset(),
 ) -> History:
-    """A small history written by hand, for examples and tests.
+    """Make a small history that is written by hand, for examples and tests.
 
     `checkpoints` maps "op/sub" to the labels of its stored checkpoints (initial state not listed); `sent` and
     `received` map "a/0->b/0" to the watermark at the initial state, at each stored checkpoint and, for a
@@ -90,31 +90,36 @@ def history_of(
     >>> h.newest.tolist(), h.sent_of(h.newest).tolist(), h.received_of(h.newest).tolist()
     ([1, 1], [2], [7])
     """
-    names = sorted(checkpoints, key=_subtask)
+    names = sorted(checkpoints, key=_subtask_named)
     index = {name: i for i, name in enumerate(names)}
     labels = [[0, *checkpoints[n], *([-1] if n in survivors else [])] for n in names]
     channels = sorted(sent)
     ends = [c.partition("#")[0].split("->") for c in channels]
     return History(
-        subtasks=tuple(_subtask(n) for n in names),
+        subtasks=tuple(_subtask_named(n) for n in names),
         channels=tuple(channels),
         src=np.array([index[a] for a, _ in ends], np.int64),
         dst=np.array([index[b] for _, b in ends], np.int64),
-        first=_starts([len(row) for row in labels]),
-        label=np.array([x for row in labels for x in row], np.int64),
+        first=_starts_of([len(row) for row in labels]),
+        label=_flat(labels),
         time=np.full(sum(map(len, labels)), -1, np.int64),
-        sent_at=_starts([len(sent[c]) for c in channels]),
-        received_at=_starts([len(received[c]) for c in channels]),
-        sent=np.array([v for c in channels for v in sent[c]], np.int64),
-        received=np.array([v for c in channels for v in received[c]], np.int64),
+        sent_at=_starts_of([len(sent[c]) for c in channels]),
+        received_at=_starts_of([len(received[c]) for c in channels]),
+        sent=_flat([sent[c] for c in channels]),
+        received=_flat([received[c] for c in channels]),
         survivor=np.array([n in survivors for n in names], np.bool_),
     )
 
 
-def _subtask(name: str) -> Subtask:
+def _subtask_named(name: str) -> Subtask:
     operator, _, number = name.rpartition("/")
     return Subtask(operator, int(number))
 
 
-def _starts(lengths: list[int]) -> Ints:
+def _flat(rows: list[list[int]]) -> Ints:
+    return np.array(list(itertools.chain.from_iterable(rows)), np.int64)
+
+
+def _starts_of(lengths: list[int]) -> Ints:
+    """Return where rows of these lengths begin in a flat array, and where the last one ends: [2, 3] → [0, 2, 5]."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)

@@ -11,19 +11,19 @@ from cklog.history.records import CheckpointRecords
 from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding, Where
 
-_TOLD = 40
-"""Missing files that are told one by one."""
+_LISTED = 40
+"""Missing files that are listed one by one."""
 
 _GONE = "its state file is not there"
 
 
 def is_gone(parser: OffersRecords, uri: str | None) -> bool:
-    """Whether the state file that a record names is known not to be there."""
+    """Say whether the state file that a record names is known not to be there."""
     return uri is not None and parser.is_stored(uri) is False
 
 
 def gone_states(records: CheckpointRecords, parser: OffersRecords) -> tuple[Mask, Mask]:
-    """Records whose state file is gone, and those whose file lies where nobody looked; shape (rows,) each.
+    """Find the records whose state file is gone, and those whose file lies where nobody looked; shape (rows,) each.
 
     The parser is asked once for each URI.
     """
@@ -39,14 +39,14 @@ def gone_states(records: CheckpointRecords, parser: OffersRecords) -> tuple[Mask
 
 
 def as_flaws(gone: Mask) -> pa.Array | None:
-    """A flaw for each record whose state file is gone, null for the others; None if there is no such record."""
+    """Return a flaw for each record whose state file is gone, null for the others; None if there is no such record."""
     return pc.if_else(pa.array(gone), _GONE, pa.nulls(len(gone), pa.string())) if gone.any() else None
 
 
 def state_flaws(records: CheckpointRecords, parser: OffersRecords) -> tuple[pa.Array | None, list[Finding]]:
-    """A flaw for each record whose state file is gone (`as_flaws`), with findings on each, and on what was not seen."""
+    """Return the flaws of records whose state file is gone (`as_flaws`), and findings on them and on files not seen."""
     gone, unseen = gone_states(records, parser)
-    findings = _missing(records, np.flatnonzero(gone))
+    findings = _missing_files(records, np.flatnonzero(gone))
     if unseen.any():
         count, first = int(unseen.sum()), records.table["uri"][int(unseen.argmax())].as_py()
         message = f"{count} state files lie outside PATH and were not looked at, {first} among them"
@@ -55,21 +55,22 @@ def state_flaws(records: CheckpointRecords, parser: OffersRecords) -> tuple[pa.A
 
 
 def newer_without_state(records: CheckpointRecords, gone: Mask, label: Ints) -> list[Finding]:
-    """A finding for each record whose state file is gone and that is newer than its subtask's in a line, `label` (n,).
+    """Report records whose state file is gone and that are newer than their subtask's checkpoint in a line.
 
-    Older ones may have been deleted on purpose.
+    Older ones may have been deleted on purpose. `label` (n,) are the checkpoint numbers of the line.
     """
-    return _missing(records, np.flatnonzero(gone & (records.number > label[records.subtask])))
+    return _missing_files(records, np.flatnonzero(gone & (records.number > label[records.subtask])))
 
 
-def _missing(records: CheckpointRecords, rows: Ints) -> list[Finding]:
+def _missing_files(records: CheckpointRecords, rows: Ints) -> list[Finding]:
+    """Report records whose state file is missing, the first ones one by one."""
     found = []
-    for row in rows[:_TOLD].tolist():
+    for row in rows[:_LISTED].tolist():
         subject = f"{records.subtasks[records.subtask[row]]}={records.number[row]}"
         uri = records.table["uri"][row].as_py()
         message = f"checkpoint {subject}: its state file {uri} is not there"
-        found.append(Finding("missing-state-file", "error", subject, message, (Where(uri),)))
-    if len(rows) > _TOLD:
-        message = f"{len(rows) - _TOLD} more state files are not there"
+        found.append(Finding("missing-state-file", "error", subject, message, where=(Where(uri),)))
+    if len(rows) > _LISTED:
+        message = f"{len(rows) - _LISTED} more state files are not there"
         found.append(Finding("missing-state-file", "error", "state files", message))
     return found

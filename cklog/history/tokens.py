@@ -1,22 +1,22 @@
 """Token events of a system log (`cklog.model.schemas`), over the channels, subtasks and rounds of a history.
 
 A token stands in its channel between two messages; one passes each end of a channel once a round (Meteor Shower, ICDE
-2012, section III-A). Of records that tell it twice the earliest counts.
+2012, section III-A). Of several records of one passage the earliest counts.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, holds, plain_strings
 from cklog.arrays.spans import Spans, joined_spans
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import Kernel
 from cklog.engine.reading import Reading
 from cklog.history.arrays import History
@@ -32,7 +32,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class TokensRead:
-    """Usable token events: `on_channels` and `of_subtasks` hold rows of `SYSTEM` of those two kinds."""
+    """Usable token events, as rows of `SYSTEM`: those on channels, and those of subtasks (individual checkpoints)."""
 
     on_channels: pa.Table
     of_subtasks: pa.Table
@@ -41,44 +41,44 @@ class TokensRead:
 
     @property
     def logged(self) -> bool:
-        """Whether tokens were logged at all."""
+        """Whether any token was logged."""
         return len(self.on_channels) > 0
 
     def channels(self) -> list[str]:
-        """The channels that token events name, in order."""
+        """Return the channels that token events name, in order."""
         return codes(self.on_channels["channel"].unify_dictionaries())[1]
 
     def subtasks(self) -> list[Subtask]:
-        """The subtasks that events of individual checkpoints name, in order."""
+        """Return the subtasks that events of individual checkpoints name, in order."""
         table = self.of_subtasks
         pairs = table.group_by(["operator", "subtask"], use_threads=False).aggregate([]) if len(table) else table
         rows = zip(pairs["operator"].to_pylist(), pairs["subtask"].to_pylist(), strict=True)
         return sorted({Subtask(operator, number or 0) for operator, number in rows})
 
     def rounds(self) -> Ints:
-        """The rounds that they name, rising."""
-        some = {n for table in (self.on_channels, self.of_subtasks) for n in pc.unique(table["round"]).to_pylist()}
+        """Return the rounds that any of the events names, rising."""
+        some = {*pc.unique(self.on_channels["round"]).to_pylist(), *pc.unique(self.of_subtasks["round"]).to_pylist()}
         return np.array(sorted(some), np.int64)
 
 
 def read_tokens(tables: OffersRecords, reading: Reading, as_of: int | None = None) -> TokensRead:
-    """Scan the system log; events after `as_of` (ms), or without a time then, do not count."""
+    """Scan the system log for token events; with `as_of` (ms), later ones and those without a time do not count."""
     if not tables.has("system"):
         return TokensRead(SYSTEM.empty_table(), SYSTEM.empty_table(), list(tables.findings("system")), [])
-    table, findings, inputs = read_table(tables, reading, "system", tuple(SYSTEM.names), _kernel(as_of), SYSTEM)
-    on_channels, of_subtasks, unusable = _usable(table)
+    table, findings, inputs = read_table(tables, reading, "system", tuple(SYSTEM.names), _token_kernel(as_of), SYSTEM)
+    on_channels, of_subtasks, unusable = _usable_events(table)
     if unusable:
         message = f"{unusable} token events name no round, no such channel or no subtask; they are not used"
         findings = [*findings, Finding("bad-token", "warning", "system/", message)]
     return TokensRead(on_channels, of_subtasks, findings, inputs)
 
 
-def _kernel(as_of: int | None) -> Kernel:
+def _token_kernel(as_of: int | None) -> Kernel:
     return functools.partial(_token_events, as_of)
 
 
 def _token_events(as_of: int | None, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of a batch that tell of tokens and individual checkpoints."""
+    """Return the rows of a batch that are about tokens and individual checkpoints."""
     wanted = _is_one_of(batch["event"], (*ON_CHANNELS, *OF_SUBTASKS))
     if as_of is not None:
         wanted = pc.and_(wanted, pc.fill_null(pc.less_equal(batch["time"], as_of), False))
@@ -86,36 +86,37 @@ def _token_events(as_of: int | None, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _is_one_of(column: pa.Array, words: tuple[str, ...]) -> pa.Array:
-    return pc.is_in(_plain(column), value_set=pa.array(words, pa.string()))
+    return pc.is_in(plain_strings(column), value_set=pa.array(words, pa.string()))
 
 
-def _plain(column: pa.Array) -> pa.Array:
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-
-
-def _usable(table: pa.Table) -> tuple[pa.Table, pa.Table, int]:
-    """Rows on channels, rows of subtasks, and how many rows lack what their event needs."""
-    event = _plain(table["event"])
+def _usable_events(table: pa.Table) -> tuple[pa.Table, pa.Table, int]:
+    """Return the rows on channels, the rows of subtasks, and how many rows lack what their event needs."""
+    event = plain_strings(table["event"])
     on = _is_one_of(event, ON_CHANNELS)
     rounds = pc.is_valid(table["round"])
     counted = pc.and_(pc.is_valid(table["seq"]), pc.is_valid(table["tuples"]))
     whole = pc.and_(rounds, pc.or_(pc.not_equal(event, "tuples-stored"), counted))
-    on_channels = table.filter(pc.and_(pc.and_(on, whole), _well_named(table["channel"])))
+    on_channels = table.filter(pc.and_(pc.and_(on, whole), _names_channel(table["channel"])))
     of_subtasks = table.filter(pc.and_(pc.and_(pc.invert(on), rounds), pc.is_valid(table["operator"])))
     return on_channels, of_subtasks, len(table) - len(on_channels) - len(of_subtasks)
 
 
-def _well_named(column: pa.ChunkedArray) -> pa.Array:
-    names = _plain(column)
+def _names_channel(column: pa.ChunkedArray) -> pa.Array:
+    """Return where a column holds a channel's name; each distinct value is parsed once."""
+    names = plain_strings(column)
     good = [name for name in names.unique().to_pylist() if name is not None and parse_channel(name) is not None]
     return pc.is_in(names, value_set=pa.array(good, pa.string()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passed:
-    """Tokens that passed one end of the channels. `key` rises: round · c + channel of c channels, shape (t,) as all.
+    """The t tokens that are known to have passed one end of the c channels.
 
-    `seq` : the message that comes next, -1 if not known; `time` : ms, `NEVER` if not known
+    Attributes
+    ----------
+    key : round · c + channel of each, rising, shape (t,)
+    seq : the message that comes next, -1 if not known, shape (t,)
+    time : when it passed, in ms, `NEVER` if not known, shape (t,)
     """
 
     key: Ints
@@ -123,30 +124,49 @@ class Passed:
     time: Ints
 
     def of(self, keys: Ints) -> Ints:
-        """The row of each key, -1 where no token is known to have passed."""
+        """Return the row of each key, -1 where no token is known to have passed."""
         if not len(self.key):
             return np.full(len(keys), -1)
         at = np.minimum(np.searchsorted(self.key, keys), len(self.key) - 1)
         return np.where(self.key[at] == keys, at, -1)
 
     def seq_of(self, keys: Ints) -> Ints:
-        """The message behind each token, -1 where not known."""
+        """Return the message behind the token of each key, -1 where not known."""
         found: Ints = np.append(self.seq, -1)[self.of(keys)]
         return found
 
     def time_of(self, keys: Ints) -> Ints:
-        """When each token passed, `NEVER` where not known."""
+        """Return when the token of each key passed, in ms, `NEVER` where not known."""
         found: Ints = np.append(self.time, NEVER)[self.of(keys)]
         return found
 
 
+class StoredCopy(NamedTuple):
+    """A copy of an individual checkpoint: the subtask's index, and the URI or the node on whose disk it is stored."""
+
+    subtask: int
+    uri: str | None
+    node: str | None
+
+
+class PreservedSpans(NamedTuple):
+    """The tuples of a channel that checkpoints of one round hold, and their bytes (None: not all known)."""
+
+    spans: Spans
+    bytes: int | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenLog:
-    """Token events of r rounds over n subtasks and c channels.
+    """Token events of r rounds over n subtasks and c channels; rounds are numbered 0 to r - 1.
 
-    `begun`, `stored` : keys round · n + subtask of events of individual checkpoints, in order. `copies` : (subtask,
-    uri, node or None) by round, `tuples` : by (round, channel) the spans that checkpoints hold, and their bytes (None:
-    not all known)
+    Attributes
+    ----------
+    logged : whether any token was logged
+    sent, received : tokens that passed the senders' and the receivers' ends of channels
+    begun, stored : keys round · n + subtask of individual checkpoints that were begun, or stored; rising
+    copies : of stored checkpoints, by round
+    tuples : what checkpoints hold of channels, by (round, channel)
     """
 
     logged: bool
@@ -154,36 +174,37 @@ class TokenLog:
     received: Passed
     begun: Ints
     stored: Ints
-    copies: dict[int, list[tuple[int, str | None, str | None]]]
-    tuples: dict[tuple[int, int], tuple[Spans, int | None]]
+    copies: dict[int, list[StoredCopy]]
+    tuples: dict[tuple[int, int], PreservedSpans]
 
 
 def token_log(read: TokensRead, history: History, numbers: Ints) -> TokenLog:
-    """Put what was read in order; `numbers` (r,) are all rounds, and the history has all subtasks and channels."""
+    """Put the token events in order, over the subtasks and channels of a history that has them all.
+
+    `numbers` are the rounds by their own numbers, rising, shape (r,).
+    """
     table = read.on_channels
     channel, names = codes(table["channel"].unify_dictionaries())
     index = {name: k for k, name in enumerate(history.channels)}
     place = np.array([index[name] for name in names] or [0], np.int64)
     key = np.searchsorted(numbers, table["round"].to_numpy()) * len(index) + place[channel]
-    event = _plain(table["event"])
-    sent, received = (_passed(table, key, _mask(event, name)) for name in ("token-sent", "token-received"))
     mine = read.of_subtasks
-    owner = _owner(mine, history)
+    owner = _owners_of(mine, history)
     keys = np.searchsorted(numbers, mine["round"].to_numpy()) * len(history.subtasks) + owner
-    event_of = _plain(mine["event"])
-    begun, stored = (np.sort(keys[_mask(event_of, name)]) for name in OF_SUBTASKS)
+    begun, stored = (np.sort(keys[holds(mine["event"], name)]) for name in OF_SUBTASKS)
     return TokenLog(
-        read.logged, sent, received, begun, stored, _copies(mine, numbers, owner), _tuples(table, key, index)
+        logged=read.logged,
+        sent=_earliest_passed(table, key, holds(table["event"], "token-sent")),
+        received=_earliest_passed(table, key, holds(table["event"], "token-received")),
+        begun=begun,
+        stored=stored,
+        copies=_copies_by_round(mine, numbers, owner),
+        tuples=_tuples_by_round_and_channel(table, key, index),
     )
 
 
-def _mask(event: pa.ChunkedArray, word: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.equal(event, word).to_numpy()
-    return found
-
-
-def _passed(table: pa.Table, key: Ints, mask: NDArray[np.bool_]) -> Passed:
-    """The earliest of each key."""
+def _earliest_passed(table: pa.Table, key: Ints, mask: Mask) -> Passed:
+    """Return the earliest of the rows of each key in `mask`; those without a time come last. Shapes (rows,)."""
     key = key[mask]
     seq = pc.fill_null(table["seq"], -1).to_numpy()[mask]
     time = pc.fill_null(table["time"], NEVER).to_numpy()[mask]
@@ -194,11 +215,11 @@ def _passed(table: pa.Table, key: Ints, mask: NDArray[np.bool_]) -> Passed:
     return Passed(key[first], seq[first], time[first])
 
 
-def _owner(table: pa.Table, history: History) -> Ints:
-    """The subtask of each row."""
+def _owners_of(table: pa.Table, history: History) -> Ints:
+    """Return the index of each row's subtask, shape (rows,); each distinct (operator, number) is looked up once."""
     operator, names = codes(table["operator"].unify_dictionaries())
-    part, numbers = _coded(pc.fill_null(table["subtask"], 0).combine_chunks())
-    both, pairs = _coded(pa.array(operator * max(len(numbers), 1) + part))
+    part, numbers = _number_codes(pc.fill_null(table["subtask"], 0).combine_chunks())
+    both, pairs = _number_codes(pa.array(operator * max(len(numbers), 1) + part))
     index = {subtask: i for i, subtask in enumerate(history.subtasks)}
     known = [divmod(pair, len(numbers)) for pair in pairs]
     place = [index[Subtask(names[o], numbers[k])] for o, k in known]
@@ -206,36 +227,42 @@ def _owner(table: pa.Table, history: History) -> Ints:
     return found
 
 
-def _coded(column: pa.Array) -> tuple[Ints, list[int]]:
-    """Numbers as places among their few distinct values."""
+def _number_codes(column: pa.Array) -> tuple[Ints, list[int]]:
+    """Return each number as a place among the few distinct ones, and those: 7, 5, 7 → [0, 1, 0], [7, 5]."""
     encoded = column.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _copies(table: pa.Table, numbers: Ints, owner: Ints) -> dict[int, list[tuple[int, str | None, str | None]]]:
-    """Copies that events of stored checkpoints tell of: those with a `uri` or a `node`."""
-    told = pc.and_(
-        _is_one_of(table["event"], OF_SUBTASKS[1:]), pc.or_(pc.is_valid(table["uri"]), pc.is_valid(table["node"]))
-    )
-    rows = np.flatnonzero(told.to_numpy())
+def _copies_by_round(table: pa.Table, numbers: Ints, owner: Ints) -> dict[int, list[StoredCopy]]:
+    """Return the copies that events of stored checkpoints name: those with a `uri` or a `node`."""
+    placed = pc.or_(pc.is_valid(table["uri"]), pc.is_valid(table["node"])).to_numpy()
+    rows = np.flatnonzero(holds(table["event"], "checkpoint-stored") & placed)
     place = np.searchsorted(numbers, table["round"].to_numpy())[rows].tolist()
     some = table.select(["uri", "node"]).take(rows).to_pydict()
-    found: dict[int, list[tuple[int, str | None, str | None]]] = {}
+    found: dict[int, set[StoredCopy]] = {}
     for at, i, uri, node in zip(place, owner[rows].tolist(), some["uri"], some["node"], strict=True):
-        found.setdefault(at, []).append((i, uri, node))
-    return {at: sorted(set(copies), key=lambda c: (c[0], c[1] or "", c[2] or "")) for at, copies in found.items()}
+        found.setdefault(at, set()).add(StoredCopy(i, uri, node))
+
+    def order(copy: StoredCopy) -> tuple[int, str, str]:
+        return copy.subtask, copy.uri or "", copy.node or ""
+
+    return {at: sorted(copies, key=order) for at, copies in found.items()}
 
 
-def _tuples(table: pa.Table, key: Ints, index: dict[str, int]) -> dict[tuple[int, int], tuple[Spans, int | None]]:
-    """Spans of tuples that individual checkpoints hold, by (round, channel)."""
-    rows = np.flatnonzero(_mask(_plain(table["event"]), "tuples-stored"))
+def _tuples_by_round_and_channel(
+    table: pa.Table, key: Ints, index: dict[str, int]
+) -> dict[tuple[int, int], PreservedSpans]:
+    """Return the spans of tuples that individual checkpoints hold; `key` is round · c + channel of each row."""
+    rows = np.flatnonzero(holds(table["event"], "tuples-stored"))
     some = table.select(["seq", "tuples", "bytes"]).take(rows).to_pydict()
     found: dict[tuple[int, int], set[tuple[int, int, int | None]]] = {}
     for at, seq, count, size in zip(key[rows].tolist(), some["seq"], some["tuples"], some["bytes"], strict=True):
         found.setdefault(divmod(at, len(index)), set()).add((seq, seq + count, size))
-    return {at: (joined_spans((a, b) for a, b, _ in spans), _total(spans)) for at, spans in found.items()}
+    return {at: _joined(parts) for at, parts in found.items()}
 
 
-def _total(spans: set[tuple[int, int, int | None]]) -> int | None:
-    sizes = [size for _, _, size in spans]
-    return None if any(size is None for size in sizes) else sum(size or 0 for size in sizes)
+def _joined(parts: set[tuple[int, int, int | None]]) -> PreservedSpans:
+    """Join (from, to, bytes) of one round and channel."""
+    sizes = [size for _, _, size in parts if size is not None]
+    total = sum(sizes) if len(sizes) == len(parts) else None
+    return PreservedSpans(joined_spans((low, high) for low, high, _ in parts), total)

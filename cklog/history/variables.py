@@ -1,4 +1,4 @@
-"""The variables that a checkpoint record lists, each in base or delta form (design section 3, `variables`)."""
+"""The variables that a checkpoint record lists, each in base or delta form (`docs/run-folder.md`, `variables`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ FORMS = ("base", "delta")
 
 
 class Variable(NamedTuple):
-    """`parent` None of a delta: the checkpoint before it; `bytes` None: not known."""
+    """A variable of a checkpoint.
+
+    `form` is base or delta; `parent` the checkpoint that a delta stands on, None for the one before. `bytes` is None
+    where not known.
+    """
 
     name: str
     form: str
@@ -18,11 +22,11 @@ class Variable(NamedTuple):
 
 
 class NoVariables(Exception):
-    """Why what stands for a record's variables says nothing of them."""
+    """The text that should list a record's variables does not; the message says why."""
 
 
 def variables_of(text: str) -> list[Variable]:
-    """The variables of a record from the JSON text of its member.
+    """Read the variables of a record from the JSON text of its member `variables`.
 
     >>> variables_of('[{"name":"left","form":"delta","parent":3,"bytes":10}]')
     [Variable(name='left', form='delta', parent=3, bytes=10)]
@@ -37,13 +41,14 @@ def variables_of(text: str) -> list[Variable]:
         raise NoVariables("not JSON") from None
     if not isinstance(found, list):
         raise NoVariables("not a list")
-    variables = [_variable(entry) for entry in found]
+    variables = [_checked_variable(entry) for entry in found]
     if len({variable.name for variable in variables}) < len(variables):
         raise NoVariables("two of them have one name")
     return variables
 
 
-def _variable(entry: Any) -> Variable:
+def _checked_variable(entry: Any) -> Variable:
+    """Return one entry of the list as a variable, if it is one."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
         raise NoVariables("one of them has no name")
     name, form = entry["name"], entry.get("form") or "base"
@@ -51,10 +56,11 @@ def _variable(entry: Any) -> Variable:
         raise NoVariables("a form is neither base nor delta")
     if any("\ud800" <= c <= "\udfff" for c in name):
         raise NoVariables("a name holds half a surrogate pair")
-    return Variable(name, form, _count(entry, "parent"), _count(entry, "bytes"))
+    return Variable(name, form, _optional_count(entry, "parent"), _optional_count(entry, "bytes"))
 
 
-def _count(entry: dict[str, Any], member: str) -> int | None:
+def _optional_count(entry: dict[str, Any], member: str) -> int | None:
+    """Return a member that is a number from 0 up, or None if it is not there."""
     value = entry.get(member)
     if value is None:
         return None

@@ -24,8 +24,7 @@ from cklog.lines.search import no_initial_line
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.intervals import staircases
-from cklog.zigzag.reach import greatest_reaching
+from cklog.zigzag.intervals import greatest_reaching, staircases
 
 NEVER = np.iinfo(np.int64).max
 """The end of an interval that has not ended, and the time of a checkpoint that nobody knows to have been taken."""

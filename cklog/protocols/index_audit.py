@@ -31,9 +31,8 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.zigzag import AuditResult, IndexBreach
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.intervals import staircases
+from cklog.zigzag.intervals import greatest_reaching, staircases
 from cklog.zigzag.paths import Hop, Zigzags
-from cklog.zigzag.reach import greatest_reaching
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cklog.arrays.spans import Spans, joined_spans, without
 from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
 from cklog.history.arrays import History
-from cklog.history.tokens import TokenLog
+from cklog.history.tokens import PreservedSpans, TokenLog
 from cklog.history.watermarks import UNBOUNDED
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import read_table
@@ -134,7 +134,7 @@ def tuples_of(
     told = any(place == cut.place for place, _ in log.tuples)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
-        kept = log.tuples.get((cut.place, k), ([], 0) if told else None)
+        kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if told else None)
         saved.append(_saved(_sender(history, k), history.channels[k], (int(start[k]), int(end[k])), kept, held))
     for k in np.flatnonzero(from_source).tolist():
         own = int(history.src[k]) in offsets

@@ -1,4 +1,4 @@
-"""The rollback-dependency graph of a history: intervals, edges, and the useless checkpoints on its cycles.
+"""The rollback-dependency graph of a history: intervals, edges, what reaches what, and the useless checkpoints.
 
 Interval I(i, x) is what subtask i does after its checkpoint x and before the next one. If I(i, a) is undone,
 so must be every interval that received a message sent in it: an edge I(i, a) → I(j, b). Checkpoint x *keeps*
@@ -166,6 +166,40 @@ def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_a
     np.cumsum(starts, out=starts)
     weights = np.broadcast_to(np.float64(1), filled)
     return csr_array((weights, heads[:filled], starts), shape=(extra + 1, extra + 1))
+
+
+def greatest_reaching(history: History, points: Staircases, value: Ints) -> Ints:
+    """Return for every interval the greatest `value` of an interval that a path leads from, itself included.
+
+    Parameters
+    ----------
+    points : the message edges; those received before an initial state (`receive` -1) lead to every interval
+    value : of the interval after each row of `history.label`, shape (first[n],)
+
+    Returns
+    -------
+    array of int, shape (first[n],)
+
+    Notes
+    -----
+    One run of Dijkstra's algorithm: a source at distance (number of greater values) from every interval, all other
+    edges of length 0, and the distance of an interval tells the greatest value that reaches it. O((rows + pairs)
+    log rows).
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = interval_graph(history, points, history.first[:-1])
+    rows = len(history.label)
+    values, rank = np.unique(value, return_inverse=True)
+    behind = len(values) - 1 - rank
+    weights = np.concatenate([np.zeros(graph.nnz), behind.astype(np.float64)])
+    heads = np.concatenate([graph.indices, np.arange(rows, dtype=np.int32)])
+    starts = np.append(graph.indptr, np.int32(graph.nnz + rows))
+    whole = csr_array((weights, heads, starts), shape=(rows + 2, rows + 2))
+    distance = dijkstra(whole, indices=[rows + 1])[0, :rows].astype(np.int64)
+    found: Ints = values[len(values) - 1 - distance]
+    return found
 
 
 def channel_bounds(history: History, points: Staircases) -> Ints:

@@ -90,7 +90,7 @@ def message_edges(history: History, channels: Ints | None = None) -> MessageEdge
     return MessageEdges(chosen[found[0]], found[1], found[2], value[keep], value[keep + 1], _dominated(*found))
 
 
-def cut(history: History, low: Ints, high: Ints) -> tuple[History, Ints]:
+def cut_history(history: History, low: Ints, high: Ints) -> tuple[History, Ints]:
     """Return the channels of the subtasks with checkpoints `low` to `high` (indices, inclusive), and only those rows.
 
     Subtasks with `high < low` keep their first row and no channel. A current state that is cut off leaves no survivor.

@@ -23,7 +23,7 @@ from cklog.lines.fixpoint import recovery_line
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.zigzag.intervals import staircases
-from cklog.zigzag.message_edges import cut, message_edges
+from cklog.zigzag.message_edges import cut_history, message_edges
 from tests.oracles import lines as oracle
 
 GRAPHS = settings(deadline=None, max_examples=200)
@@ -213,7 +213,7 @@ def test_around_a_checkpoint_is_every_message_of_the_intervals_beside_it(
 @given(runs())
 def test_a_cut_of_everything_changes_nothing(run: tuple[oracle.Execution, frozenset[str], History]) -> None:
     history = run[2]
-    part, channels = cut(history, np.zeros_like(history.newest), history.newest)
+    part, channels = cut_history(history, np.zeros_like(history.newest), history.newest)
     assert channels.tolist() == list(range(len(history.channels)))
     assert groups(part) == groups(history)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.columns import integers, true_rows
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
 from cklog.model.names import Subtask, parse_channel
@@ -154,8 +155,8 @@ class EventBatch:
 
     def _pass_late(self, batch: pa.RecordBatch) -> None:
         """Pass over what happened behind its subtask's last checkpoint and not by the moment asked for."""
-        timely = pc.fill_null(pc.less_equal(batch["time"], self.places.as_of), False)
-        late = np.flatnonzero(~timely.to_numpy(zero_copy_only=False) & (self.key < self.passed))
+        timely = true_rows(pc.less_equal(batch["time"], self.places.as_of))
+        late = np.flatnonzero(~timely & (self.key < self.passed))
         owner = self.owner[self.key[late]]
         checkpoints = self.places.start[owner + 1] - self.places.start[owner]
         opened = self.interval(self.key[late], self.position[late]) == checkpoints
@@ -228,9 +229,3 @@ def encoded(column: pa.Array) -> tuple[pa.Array, Ints]:
     if code.null_count:
         code = pc.fill_null(code, len(column.dictionary))
     return column.dictionary.cast(pa.string()), code.to_numpy()
-
-
-def integers(column: pa.Array) -> Ints:
-    """A column as int64, 0 for null."""
-    found: Ints = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
-    return found

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cklog.arrays.spans import Spans, joined_spans, without
 from cklog.arrays.types import Ints
-from cklog.history.deliveries import Deliveries
+from cklog.history.deliveries import Deliveries, ReceivedRuns
 from cklog.history.events.kernels import check_of
 from cklog.history.events.losses import NEVER, Losses
 from cklog.history.events.order import Order
@@ -69,7 +69,7 @@ def examined(
 
     Parameters
     ----------
-    runs : every run of `channels` (`cklog.history.events.kernels.RUNS`), in any order
+    runs : every run of `channels` (`cklog.history.events.kernels.SEQUENCE_RUNS`), in any order
     """
     held: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
     for row in runs.to_pylist():
@@ -90,8 +90,8 @@ def examined(
         if receiver >= 0 and lost.trimmed[receiver]:
             floor = min((low for _, low, _, _ in received), default=0)
         if not _in_order(received, floor):
-            columns = np.array([row[:3] for row in received], np.int64).T
-            deliveries.received[name] = columns[0], columns[1], columns[2]
+            interval, low, high, _ = np.array(received, np.int64).T
+            deliveries.received[name] = ReceivedRuns(interval, low, high)
             deliveries.floor[name] = floor
             deliveries.intervals[name] = _intervals(order, receiver)
     if deliveries.received:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.columns import holds
 from cklog.engine import Reduce
 from cklog.history.events.losses import in_doubt
 from cklog.history.records import CheckpointRecords
@@ -75,10 +76,7 @@ def current_of(
 
 def volatile_subtasks(records: CheckpointRecords) -> frozenset[Subtask]:
     """Subtasks whose newest record is of kind volatile; what has been stored since then tells nothing of now."""
-    kinds = records.table["kind"]
-    if pa.types.is_dictionary(kinds.type):
-        kinds = kinds.cast(pa.string())
-    mask = pc.fill_null(pc.equal(kinds, "volatile"), False).to_numpy(zero_copy_only=False)
+    mask = holds(records.table["kind"], "volatile")
     mask = mask & np.append(np.diff(records.subtask) != 0, True)[: len(mask)]
     return frozenset(records.subtasks[i] for i in np.unique(records.subtask[mask]).tolist())
 

@@ -3,9 +3,9 @@
 Interval k of a subtask is what it did after k of its checkpoints and before the next one. Three scans, each over
 fewer facts than the one before:
 
-    survey       checkpoint events with their places, and how many events each subtask has in each file
-    by_interval  per channel, side and interval: the span and the number of sequence numbers
-    runs         the same as runs of consecutive numbers, for channels whose spans have holes or overlap
+    survey_kernel    checkpoint events with their places, and how many events each subtask has in each file
+    interval_kernel  per channel, side and interval: the span and the number of sequence numbers
+    run_kernel       the same as runs of consecutive numbers, for channels whose spans have holes or overlap
 
 The local order of a subtask is its events' `lsn`, or where they lie: files by rank, then offset (`Places`).
 """
@@ -75,7 +75,7 @@ INTERVALS_REDUCE = Reduce(
     },
 )
 
-RUNS = pa.schema(
+SEQUENCE_RUNS = pa.schema(
     [
         pa.field("channel", pa.string()),
         pa.field("side", pa.string()),
@@ -84,7 +84,7 @@ RUNS = pa.schema(
 )
 """A run [from, to) of sequence numbers that one side of a channel used in an interval; `rows` counts repeats."""
 
-RUNS_REDUCE = Reduce(("channel", "side", "interval"), {"rows": "sum"}, ("from", "to"))
+SEQUENCE_RUNS_REDUCE = Reduce(("channel", "side", "interval"), {"rows": "sum"}, ("from", "to"))
 
 LSNS = pa.schema(
     [
@@ -126,7 +126,7 @@ def _check(numbers: Ints, first: Ints) -> Ints:
     return found
 
 
-def survey(as_of: int | None) -> Kernel:
+def survey_kernel(as_of: int | None) -> Kernel:
     """Kernel for `SURVEY`."""
     return functools.partial(_survey, as_of)
 
@@ -184,7 +184,7 @@ def _counted(code: Ints, size: int, known: pa.Array) -> Ints:
     return np.bincount(code[known.to_numpy(zero_copy_only=False)], minlength=size)
 
 
-def by_interval(places: Places) -> Kernel:
+def interval_kernel(places: Places) -> Kernel:
     """Kernel for `INTERVALS`."""
     return functools.partial(_by_interval, places)
 
@@ -247,8 +247,8 @@ def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) 
     return starts[kept], interval[kept]
 
 
-def runs(places: Places, channels: frozenset[str]) -> Kernel:
-    """Kernel for the `RUNS` of some channels."""
+def run_kernel(places: Places, channels: frozenset[str]) -> Kernel:
+    """Kernel for the `SEQUENCE_RUNS` of some channels."""
     return functools.partial(_runs, places, channels)
 
 
@@ -260,10 +260,10 @@ def _runs(places: Places, channels: frozenset[str], batch: pa.RecordBatch) -> pa
     group = key.astype(np.int64) * (interval.max(initial=0) + 1) + interval
     order, first, end, count = _spans(group, seq)
     found = {"interval": interval[order[first]], "from": seq[order[first]], "to": end, "rows": count}
-    return _named(events, key[order[first]], found, RUNS)
+    return _named(events, key[order[first]], found, SEQUENCE_RUNS)
 
 
-def lsns(places: Places, subtasks: frozenset[Subtask]) -> Kernel:
+def lsn_kernel(places: Places, subtasks: frozenset[Subtask]) -> Kernel:
     """Kernel for the `LSNS` of some subtasks; checkpoint events are not among them."""
     return functools.partial(_lsns, places, subtasks)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, integers
 from cklog.arrays.types import Ints
 from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import FOREIGN, INCOMPLETE
@@ -117,7 +117,7 @@ def _positions(whole: pa.Table, owner: Ints, numbered: NDArray[np.bool_], rank: 
     code, paths = codes(whole["path"])
     ranks = np.array([rank[path] for path in paths] or [0], np.int64)
     in_files = place(ranks[code], whole["offset"].to_numpy())
-    found: Ints = np.where(numbered[owner], pc.fill_null(whole["lsn"], 0).to_numpy(), in_files)
+    found: Ints = np.where(numbered[owner], integers(whole["lsn"]), in_files)
     return found
 
 
@@ -174,7 +174,7 @@ def unusable(what: str, subject: str, count: int, told: str, places: Iterable[tu
 def _backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken: pa.Table) -> list[Finding]:
     """Subtasks whose checkpoints are not in the order of their numbers, or of their times; the first place of each."""
     number = taken["checkpoint"].to_numpy()
-    time = pc.fill_null(taken["time"], _LEAST).to_numpy()
+    time = integers(taken["time"], _LEAST)
     same = owner[1:] == owner[:-1]
     falls = same & ((number[1:] < number[:-1]) | (position[1:] == position[:-1]))
     early = same & ~falls & (time[1:] < time[:-1]) & (time[1:] != _LEAST)

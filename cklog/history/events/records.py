@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, holds
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
 from cklog.history.events.losses import Losses
@@ -150,7 +150,7 @@ def usable_of(order: Order, lost: Losses, sources: Collection[str]) -> NDArray[n
     return found
 
 
-def current_of(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
+def current_states(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
     """What each subtask holds now that has been heard of and of whose events none can be missing."""
     found = {}
     now = ports.now()
@@ -182,7 +182,7 @@ def with_records(
     for name, column in (("time", pc.coalesce(lent["time"], taken["time"])), *((n, taken[n]) for n in _PLACE)):
         lent = lent.set_column(WITH_PLACES.get_field_index(name), name, column.cast(WITH_PLACES.field(name).type))
     parts = [lent]
-    volatile = pc.fill_null(pc.equal(records.table["kind"].cast(pa.string()), "volatile"), False).to_pylist()
+    volatile = holds(records.table["kind"], "volatile")
     unplaced = []
     for key in sorted(set(row) - set(keys)):
         state = CurrentState() if key[2] == 0 else now(who[row[key]]) if volatile[row[key]] else None

@@ -22,7 +22,7 @@ from cklog.model.names import Subtask
 from cklog.model.verdict import Draft
 
 if TYPE_CHECKING:
-    from cklog.history.events.evidence import RawEvents
+    from cklog.history.events.raw_events import RawEvents
 
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import entries
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords, records_of
-from cklog.history.watermarks import CurrentState, build
+from cklog.history.watermarks import CurrentState, build_history
 from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import DAMAGE, Draft
@@ -43,7 +43,7 @@ def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) 
     if reader.tables.has("channels"):
         logs, more, read = reader.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
         findings, inputs = findings + more, inputs + read
-    built = build(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
+    built = build_history(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
     inputs = [*inputs, *queues.inputs]
     events = None if raw is None else raw.order.counted
     result = inspection(records, built.history, logs, inputs, queues.rows, events)

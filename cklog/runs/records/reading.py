@@ -17,7 +17,7 @@ from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
 from cklog.history.records import CheckpointRecords, records_of, tells_no_watermarks
 from cklog.history.state_files import gone_states
-from cklog.history.watermarks import CurrentState, build
+from cklog.history.watermarks import CurrentState, build_history
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import WITH_PLACES, TableRead, as_it_is, read_table
 from cklog.lines.entries import protocol_of
@@ -69,7 +69,7 @@ class RecordReader:
         stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
         if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
             return CheckpointsRead(table, findings, inputs, None)
-        from cklog.history.events.evidence import read_events
+        from cklog.history.events.raw_events import read_events
 
         sources = {row["name"] for row in self.tables.manifest.get("operators", []) if row.get("kind") == "source"}
         scan = functools.partial(self.scan_all, "events")
@@ -101,7 +101,9 @@ class RecordReader:
         seen |= current_state.volatile_subtasks(records)
         bound = tuple(s for s in survivors if s not in seen)
         gone, _ = gone_states(records, self.tables)
-        built = build(records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone)
+        built = build_history(
+            records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone
+        )
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.chains.build import microseconds, sizes
+from cklog.chains.build import piece_microseconds, piece_sizes
 from cklog.chains.restorable import Chains, chains_of
 from cklog.chains.ways import TOO_LARGE, UNKNOWN, ways
 from cklog.inputs.pieces import PIECES
@@ -194,6 +194,6 @@ def test_what_is_not_believed_is_not_known_and_told(rows: list[Piece]) -> None:
     table = pa.Table.from_pylist(rows, schema=PIECES)
     odd = [p for p in rows if not 0 <= (p["bytes"] or 0) <= 2**53 or not 0 <= (p["duration_ms"] or 0) < 2**43]
     assert bool(odd) == any(f.id == "bad-size" for f in chains(rows).findings)
-    for p, size, took in zip(rows, sizes(table).tolist(), microseconds(table).tolist(), strict=True):
+    for p, size, took in zip(rows, piece_sizes(table).tolist(), piece_microseconds(table).tolist(), strict=True):
         assert size == (p["bytes"] if p["bytes"] is not None and 0 <= p["bytes"] <= 2**53 else -1)
         assert took == (1500 if p["duration_ms"] == 1.5 else 0 if p["duration_ms"] == 0.0 else -1)

@@ -17,13 +17,13 @@ from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import (
     INTERVALS_REDUCE,
     LSNS_REDUCE,
-    RUNS_REDUCE,
+    SEQUENCE_RUNS_REDUCE,
     SURVEY_REDUCE,
-    by_interval,
     check_of,
-    lsns,
-    runs,
-    survey,
+    interval_kernel,
+    lsn_kernel,
+    run_kernel,
+    survey_kernel,
 )
 from cklog.history.events.order import order_of
 from cklog.model.names import Subtask
@@ -90,7 +90,7 @@ shapes = (logs(), st.integers(1, 30), st.booleans(), st.none() | st.integers(0, 
 def test_a_survey_counts_events_and_keeps_checkpoints(
     rows: list[Row], size: int, coded: bool, as_of: int | None
 ) -> None:
-    table = reduced(survey(as_of), rows, size, coded, SURVEY_REDUCE)
+    table = reduced(survey_kernel(as_of), rows, size, coded, SURVEY_REDUCE)
     got = [tuple(row.values()) for row in table.to_pylist()] if table is not None else []
     expected: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in rows:
@@ -105,7 +105,7 @@ def test_a_survey_counts_events_and_keeps_checkpoints(
 
 
 def placed(rows: list[Row], as_of: int | None) -> Places | None:
-    table = reduced(survey(as_of), rows, 9, False, SURVEY_REDUCE)
+    table = reduced(survey_kernel(as_of), rows, 9, False, SURVEY_REDUCE)
     if table is None:
         return None
     found = order_of(table, (), as_of).places
@@ -150,7 +150,7 @@ def test_intervals_hold_the_span_of_each_side_of_a_channel(
     places = placed(rows, as_of)
     if places is None:
         return
-    table = reduced(by_interval(places), rows, size, coded, INTERVALS_REDUCE)
+    table = reduced(interval_kernel(places), rows, size, coded, INTERVALS_REDUCE)
     assert table is not None
     got = {
         (r["channel"], r["side"], r["interval"]): (r["least"], r["next"], r["rows"], r["first"], r["last"], exact(r))
@@ -199,7 +199,7 @@ def test_runs_and_numbers_are_sets_of_consecutive_numbers(
     if places is None:
         return
     wanted = frozenset({"a/0->b/0", "b/0->a/0"})
-    table = reduced(runs(places, wanted), rows, size, coded, RUNS_REDUCE)
+    table = reduced(run_kernel(places, wanted), rows, size, coded, SEQUENCE_RUNS_REDUCE)
     found = intervals(rows, places)
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row, interval in found:
@@ -208,7 +208,7 @@ def test_runs_and_numbers_are_sets_of_consecutive_numbers(
     assert table is not None
     assert spans_of(table, ("channel", "side", "interval")) == spans(groups)
     some = frozenset({Subtask("a", 0), Subtask("b", 0)})
-    table = reduced(lsns(places, some), rows, size, coded, LSNS_REDUCE)
+    table = reduced(lsn_kernel(places, some), rows, size, coded, LSNS_REDUCE)
     groups = defaultdict(list)
     for row, _ in found:
         if subtask(row) in some:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.chains.deferred_deletion import deletable
 from cklog.chains.restorable import chains_of
 from cklog.errors import CklogError
 from cklog.parsers.patent.parser import PatentStore
+from cklog.retention.links import deletable
 from cklog.storage import Root
 from tests.builders.patent import Operator, Pairs, export, lines_of
 from tests.conftest import SAMPLES

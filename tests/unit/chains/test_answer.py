@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.chains.answer import ChainAnswer, ChainQuestion, ChainRow
+from cklog.chains.answer import ChainQuestion
+from cklog.chains.model import ChainAnswer, ChainRow
 from cklog.engine import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import PIECES, UNFINISHED

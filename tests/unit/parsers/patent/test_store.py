@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cklog.chains.deferred_deletion import deletable
 from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, UsageError
 from cklog.parsers.patent.keys import BASE, DELTA, HEADER
 from cklog.parsers.patent.parser import PatentStore
+from cklog.retention.links import deletable
 from cklog.spark_source import SourceTable
 from cklog.storage import Root
 from tests.builders.patent import FIGURE, base, chunked, delta, export, header, lines_of, number, usual

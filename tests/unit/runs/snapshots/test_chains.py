@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cklog.chains.answer import ChainAnswer, ChainQuestion
+from cklog.chains.answer import ChainQuestion
+from cklog.chains.model import ChainAnswer
 from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey

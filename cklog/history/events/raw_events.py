@@ -18,7 +18,7 @@ from cklog.history.events.batch import SIDES
 from cklog.history.events.channels import examined, suspects
 from cklog.history.events.losses import losses
 from cklog.history.events.order import Order, order_of, unusable
-from cklog.history.events.records import Ports, checkpoint_table, current_of, ports_of, usable_of, with_records
+from cklog.history.events.records import Ports, checkpoint_table, current_states, ports_of, usable_of, with_records
 from cklog.history.watermarks import CurrentState
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
@@ -79,28 +79,32 @@ def read_events(
     channels : channels that exist although no event may name them
     metadata : records of `checkpoints/` that hold no watermarks; None if there is no such place
     """
-    survey, findings, inputs = scan(events.SURVEY_COLUMNS, events.survey(as_of), events.SURVEY, events.SURVEY_REDUCE)
+    survey, findings, inputs = scan(
+        events.SURVEY_COLUMNS, events.survey_kernel(as_of), events.SURVEY, events.SURVEY_REDUCE
+    )
     order = order_of(survey, findings, as_of)
     places = order.places
-    rows, more, _ = scan(places.columns(), events.by_interval(places), events.INTERVALS, events.INTERVALS_REDUCE)
+    rows, more, _ = scan(places.columns(), events.interval_kernel(places), events.INTERVALS, events.INTERVALS_REDUCE)
     used = pc.is_in(rows["side"], value_set=pa.array(SIDES))
     strange = _strange(rows.filter(pc.invert(used)))
     intervals = rows.filter(used)
     found = [*findings, *more, *order.findings, *strange]
 
     def numbers(subtasks: frozenset[Subtask]) -> pa.Table:
-        return scan(places.columns(), events.lsns(places, subtasks), events.LSNS, events.LSNS_REDUCE)[0]
+        return scan(places.columns(), events.lsn_kernel(places, subtasks), events.LSNS, events.LSNS_REDUCE)[0]
 
     lost = losses(order, intervals, found, numbers)
     ports = ports_of(order, intervals, lost.trimmed, channels)
     deliveries, told = Deliveries(), _unlogged(ports)
     suspected = suspects(order, ports, intervals, lost)
     if suspected:
-        runs = scan(places.columns(), events.runs(places, suspected), events.RUNS, events.RUNS_REDUCE)[0]
+        runs = scan(
+            places.columns(), events.run_kernel(places, suspected), events.SEQUENCE_RUNS, events.SEQUENCE_RUNS_REDUCE
+        )[0]
         deliveries, wrong = examined(order, ports, lost, runs, suspected)
         told += wrong
     table = checkpoint_table(order, ports, usable_of(order, lost, sources))
-    current = current_of(order, ports, lost)
+    current = current_states(order, ports, lost)
     if metadata is not None:
         silent = None if lost.damaged else CurrentState()
         table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
