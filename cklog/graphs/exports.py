@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode
 from cklog.graphs.space_time.shapes import IN_FLIGHT, LINE, ORPHAN, PAST, USELESS
-from cklog.graphs.view import headline, messages_word
+from cklog.graphs.view import graph_headline, messages_word
 from cklog.model.verdict import Answer
 from cklog.render.svg import wrapped
 from cklog.render.text import visible
@@ -56,7 +56,7 @@ def _node_link(answer: Answer[CheckpointGraph]) -> str:
     import networkx
 
     data = networkx.node_link_data(networkx_graph(answer.result), edges="edges")
-    data["graph"]["headline"] = headline(answer)
+    data["graph"]["headline"] = graph_headline(answer)
     shown = [f'"{key}": {_rows(value) if isinstance(value, list) else _json(value)}' for key, value in data.items()]
     return "{\n  " + ",\n  ".join(shown) + "\n}\n"
 
@@ -75,7 +75,7 @@ def _graphml(answer: Answer[CheckpointGraph]) -> str:
     import networkx
 
     plain = networkx_graph(answer.result)
-    told: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(headline=visible(headline(answer)), **plain.graph)
+    told: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(headline=visible(graph_headline(answer)), **plain.graph)
     told.add_nodes_from((_distinct(node), _told(row)) for node, row in plain.nodes(data=True))
     for a, b, key, row in plain.edges(data=True, keys=True):
         told.add_edge(_distinct(a), _distinct(b), key, **_told(row))
@@ -87,7 +87,7 @@ def _graphml(answer: Answer[CheckpointGraph]) -> str:
 def _dot(answer: Answer[CheckpointGraph]) -> str:
     """DOT for Graphviz: one row of nodes per subtask, in time from left to right."""
     graph = answer.result
-    title = "\n".join(wrapped(visible(headline(answer)), _TITLE_COLUMNS))
+    title = "\n".join(wrapped(visible(graph_headline(answer)), _TITLE_COLUMNS))
     lines = [
         "digraph cklog {",
         "  rankdir=LR;",
@@ -155,7 +155,7 @@ def _mermaid(answer: Answer[CheckpointGraph]) -> str:
     """A Mermaid flowchart, as Markdown of GitHub and wikis shows it."""
     graph = answer.result
     number = {node.id: f"n{i}" for i, node in enumerate(graph.nodes)}
-    lines = ["---", f"title: {_json(visible(headline(answer)))}", "---", "flowchart LR"]
+    lines = ["---", f"title: {_json(visible(graph_headline(answer)))}", "---", "flowchart LR"]
     for i, (name, nodes) in enumerate(_by_subtask(graph)):
         lines += [f"  subgraph s{i}[{_text(name)}]", "    direction LR"]
         lines += [f"    {number[n.id]}[{_text(_label(n, graph))}]" for n in nodes]

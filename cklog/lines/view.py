@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cklog.lines.entries import sentence
+from cklog.lines.sentences import rollback_sentence
 from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
@@ -29,13 +29,13 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     if any(d.depth is not None and d.checkpoints for d in line.rollback):
         sections.append(_distance_section(line))
     sections += detail_sections(line.details, answer.command)
-    notes = [sentence(step) for step in line.steps] + list(line.notes)
+    notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
     commands = tuple(row["command"] for row in line.details.get("restore", ()))
     figures = ("\n".join(commands),) if commands else ()
-    return View(headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
+    return View(line_headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
 
 
-def headline(line: RecoveryLine, verdict: Verdict) -> str:
+def line_headline(line: RecoveryLine, verdict: Verdict) -> str:
     """Say where to restart, in one or two sentences."""
     if line.details.get("headline"):
         return str(line.details["headline"])

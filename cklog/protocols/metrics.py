@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cklog.arrays.types import Ints
 from cklog.engine import Reduce
 from cklog.lines.checkpoint_sets import checkpoint_sets
-from cklog.lines.rollback_distance import domino_depths, rollback_distances
+from cklog.lines.rollback import domino_depths, rollback_distances
 from cklog.lines.rounds import described, rounds_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import Round

@@ -14,7 +14,7 @@ from cklog.history.arrays import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.proof import Marks, newer_line, refute
 from cklog.lines.propagation import rollback_propagation
-from cklog.lines.rollback_steps import RollbackStep, domino_depth, forcing_chain, rollback_steps
+from cklog.lines.rollback import RollbackStep, domino_depth, forcing_chain, rollback_steps
 from cklog.zigzag.intervals import useless
 from tests.oracles import lines as oracle
 

@@ -29,7 +29,7 @@ from cklog.graphs.space_time.shapes import (
     failure_mark,
     line_stroke,
 )
-from cklog.graphs.view import headline, left_out, line_word, messages_word, useless_note
+from cklog.graphs.view import graph_headline, left_out, line_word, messages_word, useless_note
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
 from cklog.model.verdict import Answer
@@ -120,7 +120,7 @@ class _Diagram:
         below = self._bottom + 34
         signs, height = legend(self._graph, styles, _MARGIN, below + 24, self._width - 2 * _MARGIN)
         self._height = below + 24 + height + _MARGIN / 2
-        title = headline(self._answer)
+        title = graph_headline(self._answer)
         parts = [
             element("title", text_of(f"cklog graph: {title}")),
             definitions(),
@@ -194,7 +194,8 @@ class _Diagram:
         """Title, what was left out, what is wrong with the input; and where the picture begins."""
         columns = int((self._width - 2 * _MARGIN) / (SMALL * GLYPH))
         lines = [
-            (text, _TITLE_SIZE, INK) for text in wrapped(headline(self._answer), int(columns * SMALL / _TITLE_SIZE))
+            (text, _TITLE_SIZE, INK)
+            for text in wrapped(graph_headline(self._answer), int(columns * SMALL / _TITLE_SIZE))
         ]
         for note in [useless_note(self._graph), *self._notes]:
             lines += [(text, SMALL + 1, MUTED) for text in wrapped(note, int(columns * SMALL / (SMALL + 1))) if text]

@@ -12,7 +12,6 @@ from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.history.state_files import newer_without_state
 from cklog.lines.entries import (
-    is_domino,
     line_entries,
     protocol_of,
     rolled_back,
@@ -29,7 +28,7 @@ from cklog.lines.replay_ranges import (
     shared_sources,
     sources_of,
 )
-from cklog.lines.rollback_distance import domino_depths, rollback_distances
+from cklog.lines.rollback import domino_depths, is_domino, rollback_distances
 from cklog.lines.search import Searched, search_line
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange
