@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TITLE_COLUMNS = 90
 
 
-def exports() -> dict[str, Callable[[Answer[CheckpointGraph]], str]]:
+def graph_formats() -> dict[str, Callable[[Answer[CheckpointGraph]], str]]:
     """Each format by name."""
     return {"dot": _dot, "graphml": _graphml, "node-link": _node_link, "mermaid": _mermaid, "svg": _svg}
 
