@@ -22,9 +22,9 @@ from cklog.lines.replay_ranges import (
     Ranges,
     StoredRange,
     first_retained,
-    joined,
     ranges_of,
     receive_without_send,
+    replay_rows,
     shared_sources,
     sources_of,
 )
@@ -76,7 +76,7 @@ def replay_of(
     """
     logged, findings, inputs = _logged(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
-    rows, holes = joined(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
+    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
 
 
