@@ -9,7 +9,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import AsOf, At, Failed, checkpoint_named, question
-from cklog.graphs.exports import exports
+from cklog.graphs.exports import graph_formats
 from cklog.graphs.selection import GraphQuestion
 
 
@@ -44,4 +44,4 @@ def graph(
     form = "json" if common.as_json else common.form
     asked = GraphQuestion(kind.value, last, checkpoint_named("--around", around) if around else None, steps, form)
     line = question(failed, as_of, at)
-    common.answer(lambda run: run.graph(line, asked), exports())
+    common.answer(lambda run: run.graph(line, asked), graph_formats())

@@ -19,7 +19,7 @@ from cklog.commands.options import (
     kafka_logs,
     question,
 )
-from cklog.lines.exports import exports, steps
+from cklog.lines.exports import export_steps, replay_formats
 
 
 @command
@@ -50,4 +50,4 @@ def replay(
     """
     asked = question(failed, as_of, at, earliest=earliest, against=against, check_files=not no_check_files)
     logs = kafka_logs(kafka, channel, group)
-    common.answer(lambda run: run.replay(asked, logs), exports(operator, topic, rollback), steps)
+    common.answer(lambda run: run.replay(asked, logs), replay_formats(operator, topic, rollback), export_steps)

@@ -37,10 +37,10 @@ from cklog.zigzag.message_edges import MessageEdges, cut_history, message_edges
 
 @dataclass(frozen=True, slots=True)
 class GraphSubtask:
-    """A subtask and how much of it is in the graph; `checkpoints` counts all nodes of it.
+    """A subtask and how much of it is in the graph.
 
-    `before` and `after` are those left out at either end. `line` is its checkpoint on the line, None where it has no
-    number; `on_line` says where that is.
+    `checkpoints` counts all its nodes, `before` and `after` those left out at either end. `line` is its checkpoint on
+    the line, None where that has no number; `on_line` says whether it is shown or left out.
     """
 
     operator: str
@@ -75,7 +75,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What is done next by the same subtask (kind local), or messages [seq_from, seq_to) of a channel.
+    """An edge to the next node of the same subtask (kind local), or messages [seq_from, seq_to) of a channel.
 
     `dominated`: another edge of the channel forces every rollback that this one forces. `orphan`: the line undoes
     the sending, and a checkpoint newer than the line has received them. `in_flight`: sent before the line, received
@@ -111,7 +111,7 @@ class Unreceived:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointGraph:
-    """What `graph` answers. `line`, `rolled_back`, `useless` and `domino` are those of the whole history."""
+    """The answer of `graph`; `line`, `rolled_back`, `useless` and `domino` are those of the whole history."""
 
     kind: GraphKind
     consistent: bool
@@ -140,7 +140,7 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     ----------
     history : all checkpoints
     line : index per subtask, shape (n,); None if no line is consistent
-    found : the same line by labels
+    found : the same line with checkpoint numbers instead of indices
 
     Raises
     ------
@@ -154,22 +154,25 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     if count > asked.limits.edges:
         raise too_much(count, "edges", asked.limits.edges, history, asked)
     return CheckpointGraph(
-        asked.kind,
-        found.consistent,
-        found.protocol,
-        found.domino,
-        found.line,
-        found.rolled_back,
-        useless,
-        builder.subtasks(),
-        builder.nodes(),
-        (*local, *builder.edges(edges)),
-        builder.unreceived(),
+        kind=asked.kind,
+        consistent=found.consistent,
+        protocol=found.protocol,
+        domino=found.domino,
+        line=found.line,
+        rolled_back=found.rolled_back,
+        useless=useless,
+        subtasks=builder.subtasks(),
+        nodes=builder.nodes(),
+        edges=(*local, *builder.edges(edges)),
+        unreceived=builder.unreceived(),
     )
 
 
 class _GraphRows:
-    """Rows of a selection: indices in, names out."""
+    """The rows of a selection: takes indices and arrays of a history, gives rows with names.
+
+    A subtask is an index i, a checkpoint of it an index x, as in `History`.
+    """
 
     def __init__(
         self,
@@ -189,52 +192,67 @@ class _GraphRows:
         self._selection = replace(selection, high=high)
 
     def message_edges(self) -> MessageEdges:
-        """The edges with both ends in the selection, by indices of the whole history.
+        """Return the edges with both ends in the selection, by indices of the whole history.
 
         One row more at both ends is looked at: a run of messages ends with the next watermark.
         """
         history, chosen = self._history, self._selection
-        shown = chosen.low <= chosen.high
+        shown = chosen.low <= chosen.high  # shape (n,), like `low` and `high`
         low = np.where(shown, np.maximum(chosen.low - 1, 0), 0)
         high = np.where(shown, np.minimum(chosen.high + 1, history.newest), -1)
         part, channels = cut_history(history, low, high)
         found = message_edges(part)
-        channel = channels[found.channel]
+        channel = channels[found.channel]  # shape (edges,), like all below
         send = found.send + low[history.src[channel]]
         receive = found.receive + low[history.dst[channel]]
         head = receive + (self._kind == "checkpoint")
         keep = chosen.holds(history.src[channel], send) & chosen.holds(history.dst[channel], head)
-        edges = MessageEdges(channel, send, receive, found.first, found.end, found.dominated).where(keep)
+        edges = replace(found, channel=channel, send=send, receive=receive).where(keep)
         return edges.where(chosen.shows(history, edges))
 
     def subtasks(self) -> tuple[GraphSubtask, ...]:
-        """One row per subtask with a node in the graph."""
+        """Return one row per subtask with a node in the graph."""
         history, rows = self._history, []
         last = history.newest - (history.survivor if self._kind == "rollback" else 0)
         for i, low, high in self._shown():
             on_line: Literal["shown", "before", "after", "none"] = "none"
-            label = None
+            label = -1
             if self._line is not None:
                 at = int(self._line[i])
-                on_line = "before" if at < low else "after" if at > high else "shown"
                 label = int(history.label[history.first[i] + at])
-            count = int(last[i]) + 1
-            line = None if label == -1 else label
-            failed = not bool(history.survivor[i])
-            rows.append(GraphSubtask(*history.subtasks[i], count, low, count - 1 - high, failed, line, on_line))
+                on_line = "shown"
+                if at < low:
+                    on_line = "before"
+                elif at > high:
+                    on_line = "after"
+            rows.append(
+                GraphSubtask(
+                    operator=history.subtasks[i].operator,
+                    subtask=history.subtasks[i].subtask,
+                    checkpoints=int(last[i]) + 1,
+                    before=low,
+                    after=int(last[i]) - high,
+                    failed=not history.survivor[i],
+                    line=None if label == -1 else label,
+                    on_line=on_line,
+                )
+            )
         return tuple(rows)
 
     def nodes(self) -> tuple[GraphNode, ...]:
-        """The nodes of each subtask in order."""
+        """Return the nodes of each subtask in order."""
         return tuple(self._node(i, x) for i, low, high in self._shown() for x in range(low, high + 1))
 
     def local_edges(self) -> tuple[Edge, ...]:
-        """From each node to the next one of its subtask."""
-        pairs = ((i, pair) for i, low, high in self._shown() for pair in pairwise(range(low, high + 1)))
-        return tuple(Edge("local", self._id(i, x), self._id(i, y)) for i, (x, y) in pairs)
+        """Return the edges from each node to the next one of its subtask."""
+        found = []
+        for i, low, high in self._shown():
+            ids = [self._node_id(i, x) for x in range(low, high + 1)]
+            found += [Edge("local", a, b) for a, b in pairwise(ids)]
+        return tuple(found)
 
     def edges(self, found: MessageEdges) -> tuple[Edge, ...]:
-        """Message edges by name."""
+        """Return message edges, shape (m,), with names, and with what the line makes of them."""
         history = self._history
         src, dst = history.src[found.channel], history.dst[found.channel]
         head = found.receive + (self._kind == "checkpoint")
@@ -242,48 +260,60 @@ class _GraphRows:
         if self._line is not None:
             orphan = found.send >= self._line[src]
             in_flight = ~orphan & (found.receive >= self._line[dst])
-        columns = (found.channel, src, found.send, dst, head, found.first, found.end)
-        flags = zip(found.dominated.tolist(), orphan.tolist(), in_flight.tolist(), strict=True)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
+        places = (found.channel, src, found.send, dst, head)
+        numbers = (found.first, found.end)
+        flags = (found.dominated, orphan, in_flight)
         return tuple(
             Edge(
-                "message",
-                self._id(i, a),
-                self._id(j, b),
-                history.channels[k],
-                None if end == UNBOUNDED else end - first,
-                first,
-                None if end == UNBOUNDED else end,
-                *told,
+                kind="message",
+                from_=self._node_id(i, a),
+                to=self._node_id(j, b),
+                channel=history.channels[k],
+                messages=None if end == UNBOUNDED else end - first,
+                seq_from=first,
+                seq_to=None if end == UNBOUNDED else end,
+                dominated=is_dominated,
+                orphan=is_orphan,
+                in_flight=is_in_flight,
             )
-            for (k, i, a, j, b, first, end), told in zip(rows, flags, strict=True)
+            for k, i, a, j, b, first, end, is_dominated, is_orphan, is_in_flight in zip(
+                *(column.tolist() for column in (*places, *numbers, *flags)), strict=True
+            )
         )
 
     def unreceived(self) -> tuple[Unreceived, ...]:
-        """What was sent between two checkpoints of the selection and received by none, as far as records go."""
+        """Return what was sent between two checkpoints of the selection and received by none, as far as records go."""
         history, chosen, rows = self._history, self._selection, []
-        known = history.received[history.received_at[1:] - 1]
+        known = history.received[history.received_at[1:] - 1]  # the newest watermark of each channel's receiver
         shown = chosen.low <= chosen.high
-        pairs = np.flatnonzero(
+        channels = np.flatnonzero(
             shown[history.src] & shown[history.dst] & (known < history.sent[history.sent_at[1:] - 1])
         )
-        for k in pairs.tolist():
+        for k in channels.tolist():
             i, at = int(history.src[k]), int(history.sent_at[k])
             low, high = int(chosen.low[i]), min(int(chosen.high[i]), int(history.newest[i]) - 1)
             sent = history.sent[at + low : at + high + 2].tolist()
             for a, (first, end) in enumerate(pairwise(sent), low):
                 first = max(first, int(known[k]))
                 if first < end:
-                    kept = self._line is not None and a < self._line[i]
-                    rows.append(Unreceived(self._id(i, a), history.channels[k], end - first, first, end, bool(kept)))
+                    rows.append(
+                        Unreceived(
+                            from_=self._node_id(i, a),
+                            channel=history.channels[k],
+                            messages=end - first,
+                            seq_from=first,
+                            seq_to=end,
+                            in_flight=bool(self._line is not None and a < self._line[i]),
+                        )
+                    )
         return tuple(rows)
 
     def _shown(self) -> list[tuple[int, int, int]]:
-        """Subtask, first and last index of those with a node."""
+        """List the subtasks with a node: subtask, first and last index shown."""
         bounds = zip(self._selection.low.tolist(), self._selection.high.tolist(), strict=True)
         return [(i, low, high) for i, (low, high) in enumerate(bounds) if low <= high]
 
-    def _id(self, i: int, x: int) -> str:
+    def _node_id(self, i: int, x: int) -> str:
         label = int(self._history.label[self._history.first[i] + x])
         return f"{self._history.subtasks[i]}={'current' if label < 0 else label}"
 
@@ -294,13 +324,14 @@ class _GraphRows:
         operator, subtask = history.subtasks[i]
         current = bool(history.survivor[i]) and x == int(history.newest[i])
         at = -1 if self._line is None else int(self._line[i])
+        state: Literal["stored", "initial", "current"] = "initial" if x == 0 and label == 0 else "stored"
         return GraphNode(
-            self._id(i, x),
-            operator,
-            subtask,
-            None if current else label,
-            None if time < 0 or current else time,
-            "current" if current else "initial" if x == 0 and label == 0 else "stored",
+            id=self._node_id(i, x),
+            operator=operator,
+            subtask=subtask,
+            checkpoint=None if current else label,
+            time=None if time < 0 or current else time,
+            state="current" if current else state,
             on_line=x == at,
             rolled_past=self._line is not None and x > at and not current,
             useless=not current and CheckpointId(operator, subtask, label) in self._useless,

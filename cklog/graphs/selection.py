@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import UsageError
 from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import owners
@@ -17,11 +16,12 @@ from cklog.lines.search import row_named
 from cklog.zigzag.message_edges import MessageEdges, message_edges
 
 GraphKind = Literal["checkpoint", "rollback"]
+"""Which graph: nodes are checkpoints, or the intervals after them (`cklog.graphs.graph`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormatLimits:
-    """The most that a format is asked to hold."""
+    """The most nodes and edges that a format is asked to hold."""
 
     nodes: int
     edges: int
@@ -36,10 +36,10 @@ ANY_LIMITS = FormatLimits(200_000, 1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class GraphQuestion:
-    """What `graph` is asked beside the line.
+    """The part of a graph that is asked for, and the format that will hold it.
 
-    `last` checkpoints of every subtask; or what happened `around` one, as ("op/sub", checkpoint), in that many
-    `steps`; neither: everything. `form` is the format, which limits how much can be shown.
+    `last`: so many checkpoints of every subtask. `around`: what happened within `steps` of one checkpoint, given as
+    ("op/sub", checkpoint). Neither: everything. The format `form` limits how much can be shown.
     """
 
     kind: GraphKind = "checkpoint"
@@ -76,30 +76,33 @@ class Selection:
     low: Ints
     high: Ints
     row: int = -1
-    intervals: NDArray[np.bool_] | None = None
+    intervals: Mask | None = None
 
-    def holds(self, subtask: Ints, index: Ints) -> NDArray[np.bool_]:
-        """Whether checkpoint `index` of `subtask` is in it; both of one shape."""
-        found: NDArray[np.bool_] = (self.low[subtask] <= index) & (index <= self.high[subtask])
+    def holds(self, subtask: Ints, index: Ints) -> Mask:
+        """Return whether checkpoint `index` of `subtask` is in it; all three of one shape."""
+        found: Mask = (self.low[subtask] <= index) & (index <= self.high[subtask])
         return found
 
-    def shows(self, history: History, edges: MessageEdges) -> NDArray[np.bool_]:
-        """Whether messages touch the intervals that are looked at."""
+    def shows(self, history: History, edges: MessageEdges) -> Mask:
+        """Return whether the messages of each edge are shown, shape (edges,)."""
         if self.intervals is None:
             return np.ones(len(edges.channel), np.bool_)
         return touching(history, edges, self.intervals)
 
 
-def touching(history: History, edges: MessageEdges, intervals: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether messages were sent or received in one of `intervals`, a bool per row of `history`."""
+def touching(history: History, edges: MessageEdges, intervals: Mask) -> Mask:
+    """Return whether the messages of each edge were sent or received in one of `intervals`, shape (edges,).
+
+    `intervals` is a bool per row of `History.label`, for the interval after that checkpoint.
+    """
     received = intervals[history.first[history.dst[edges.channel]] + np.maximum(edges.receive, 0)]
     sent = intervals[history.first[history.src[edges.channel]] + edges.send]
-    found: NDArray[np.bool_] = sent | (received & (edges.receive >= 0))
+    found: Mask = sent | (received & (edges.receive >= 0))
     return found
 
 
 def select(history: History, asked: GraphQuestion) -> Selection:
-    """Choose what to show.
+    """Choose the checkpoints to show.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def select(history: History, asked: GraphQuestion) -> Selection:
 
 
 def too_much(count: int, what: str, limit: int, history: History, asked: GraphQuestion) -> UsageError:
-    """The refusal, and how to ask for less."""
+    """Return the error that refuses `count` nodes or edges (`what`), with ways to ask for less."""
     longest = int(history.newest.max(initial=0)) + 1
     last = (asked.last or longest) * limit // count - 1
     ways = [f"--last {last} shows the last checkpoints of every subtask"] if last > 0 else []
@@ -130,15 +133,17 @@ def too_much(count: int, what: str, limit: int, history: History, asked: GraphQu
 
 
 def _around(history: History, row: int, steps: int) -> Selection:
-    """All that happened in the intervals before and after a checkpoint, and where it was sent and received.
+    """Choose what happened in the intervals before and after a checkpoint, and where it was sent and received.
 
-    Every further step takes what happened before and after each checkpoint found so far.
+    Every further step takes what happened before and after each checkpoint found so far. E.g. of a/0 → b/0, one step
+    around a/0's checkpoint 1 takes a/0's 0 to 2 and the checkpoints of b/0 around the receipt of what a/0 sent there.
     """
     first, count = history.first, int(history.first[-1])
     owner = owners(history)
-    near, intervals = np.zeros((2, count), np.bool_)
+    near, intervals = np.zeros((2, count), np.bool_)  # per row: checkpoints found, and intervals looked at
     near[row] = True
     for _ in range(steps):
+        # The interval after each checkpoint found, and the one before it: the row before, of the same subtask.
         intervals = near | np.r_[near[1:] & (np.diff(owner) == 0), False]
         subtasks = np.zeros(len(history.subtasks), np.bool_)
         subtasks[owner[intervals]] = True
@@ -149,10 +154,11 @@ def _around(history: History, row: int, steps: int) -> Selection:
         for subtask, interval in ((src, send), (dst, receive)):  # with the checkpoints at both its ends
             near[first[subtask] + np.maximum(interval, 0)] = True
             near[first[subtask] + np.minimum(interval + 1, history.newest[subtask])] = True
+        # The checkpoints at both ends of each interval.
         near |= np.r_[False, intervals[:-1] & (np.diff(owner) == 0)] | intervals
     rows = np.flatnonzero(near)
     low, high = np.zeros((2, len(history.subtasks)), np.int64)
-    high -= 1
+    high -= 1  # subtasks without a row show nothing
     subtask, start = np.unique(owner[rows], return_index=True)
     end = np.r_[start[1:], len(rows)] - 1
     low[subtask] = rows[start] - first[subtask]

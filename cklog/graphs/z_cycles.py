@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cklog.arrays.types import Mask
 from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import CheckpointSets, checkpoint_sets, owners
 from cklog.lines.entries import zigzag_message
@@ -32,7 +33,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ZCycleQuestion:
-    """What `z-cycles` is asked: witnesses for the first `limit` useless checkpoints, or for `only` one."""
+    """The useless checkpoints that get a witness: the first `limit` (0: all), or `only` one ("op/sub", checkpoint)."""
 
     limit: int = 100
     only: tuple[str, int] | None = None
@@ -46,54 +47,63 @@ def z_cycles_answer(reader: RecordReader, question: Question, asked: ZCycleQuest
     NotFound : there is no such checkpoint as asked for
     """
     planned = plan_line(reader, question)
-    return planned.draft("z-cycles", z_cycles(planned, asked))
+    return planned.draft("z-cycles", z_cycles_of(planned, asked))
 
 
-def z_cycles(planned: Planned, asked: ZCycleQuestion) -> ZCycles:
-    """The result, from a planned line; without a line (initial states disagree) only useless ones are told."""
+def z_cycles_of(planned: Planned, asked: ZCycleQuestion) -> ZCycles:
+    """Find the useless checkpoints below a planned line, and count the other kinds.
+
+    Without a line, as initial states contradict each other, only the useless ones are known.
+    """
     history = planned.evidence.history
-    stored = (history.label > 0) & (history.label >= 0)
-    consistent = planned.result.consistent
-    sets = checkpoint_sets(history, planned.line) if consistent else None
-    mask = sets.useless if sets else useless(history)
-    rows = np.flatnonzero(mask & stored)
-    wanted = (
-        rows[: asked.limit or None] if asked.only is None else np.array([row_named(history, "--witness", *asked.only)])
-    )
+    stored = history.label > 0
+    sets = checkpoint_sets(history, planned.line) if planned.result.consistent else None
+    mask = useless(history) if sets is None else sets.useless
+    rows = named = np.flatnonzero(mask & stored)
+    wanted = rows[: asked.limit or None]
+    if asked.only is not None:
+        wanted = np.array([row_named(history, "--witness", *asked.only)])
+        named = wanted[mask[wanted]]
     search = Zigzags(history) if len(wanted) else None
     witnesses = {row: _witness(history, search, row) for row in wanted.tolist()} if search else {}
-    named = [(_id(history, row), row) for row in (rows if asked.only is None else wanted[mask[wanted]]).tolist()]
-    found = [UselessCheckpoint(c.operator, c.subtask, c.checkpoint, witnesses.get(row)) for c, row in named]
+    found = [(_checkpoint_id(history, row), witnesses.get(row)) for row in named.tolist()]
     return ZCycles(
         checkpoints=int(np.count_nonzero(stored)),
         cyclic=bool(len(channels_on_cycles(history))),
-        counts=_counts(sets, stored) if sets else {"useless": len(rows)},
+        counts=_counts_by_kind(sets, stored) if sets else {"useless": len(rows)},
         kinds=KINDS,
-        operators=tuple(_by_operator(history, sets, stored)) if sets else (),
-        useless=tuple(found),
-        asked=None if asked.only is None else _id(history, row_named(history, "--witness", *asked.only)),
+        operators=tuple(_counts_by_operator(history, sets, stored)) if sets else (),
+        useless=tuple(UselessCheckpoint(c.operator, c.subtask, c.checkpoint, witness) for c, witness in found),
+        asked=None if asked.only is None else _checkpoint_id(history, int(wanted[0])),
     )
 
 
-def _id(history: History, row: int) -> CheckpointId:
+def _checkpoint_id(history: History, row: int) -> CheckpointId:
+    """Return the checkpoint that is a row of `History.label`."""
     owner = int(np.searchsorted(history.first, row, "right")) - 1
     return CheckpointId(*history.subtasks[owner], int(history.label[row]))
 
 
 def _witness(history: History, search: Zigzags, row: int) -> tuple[ZigzagMessage, ...] | None:
+    """Return the messages of a shortest Z-cycle of a checkpoint (its row); None if it is on none."""
     owner = int(np.searchsorted(history.first, row, "right")) - 1
     hops = search.cycle(owner, row - int(history.first[owner]))
     return None if hops is None else tuple(zigzag_message(history, hop) for hop in hops)
 
 
-def _counts(sets: CheckpointSets, stored: Any) -> dict[str, int]:
+def _counts_by_kind(sets: CheckpointSets, stored: Mask) -> dict[str, int]:
+    """Count the `stored` checkpoints of each kind."""
     return {kind: int(np.count_nonzero(getattr(sets, kind) & stored)) for kind in KINDS}
 
 
-def _by_operator(history: History, sets: CheckpointSets, stored: Any) -> list[dict[str, Any]]:
-    """A row of counts for each operator, in order."""
+def _counts_by_operator(history: History, sets: CheckpointSets, stored: Mask) -> list[dict[str, Any]]:
+    """Return a row of counts for each operator, in order; `stored` per row of `History.label`.
+
+    E.g. [{"operator": "join", "checkpoints": 12, "useless": 3, …}].
+    """
     operators = sorted({s.operator for s in history.subtasks})
-    number = np.array([operators.index(s.operator) for s in history.subtasks], np.int64)[owners(history)]
+    of_subtask = np.array([operators.index(s.operator) for s in history.subtasks], np.int64)
+    number = of_subtask[owners(history)]  # of each row, the place of its operator
     columns = {"checkpoints": stored} | {kind: getattr(sets, kind) & stored for kind in KINDS}
     counted = {name: np.bincount(number[mask], minlength=len(operators)).tolist() for name, mask in columns.items()}
     return [{"operator": op} | {name: counts[i] for name, counts in counted.items()} for i, op in enumerate(operators)]

@@ -39,7 +39,7 @@ class CheckpointSets:
 
 
 def checkpoint_sets(history: History, line: Ints) -> CheckpointSets:
-    """Return the sets for a history and the line of this failure.
+    """Return the sets for a history and the line of this failure, shape (n,).
 
     Initial states are stored checkpoints here as everywhere: they are obsolete once no failure can lead there.
     """
@@ -58,7 +58,10 @@ def checkpoint_sets(history: History, line: Ints) -> CheckpointSets:
 
 
 def _total_line(history: History) -> Ints:
-    """The line if every subtask fails, which there need not be even if survivors leave one for this failure."""
+    """Find the line if every subtask fails, shape (n,); -1 throughout if there is none.
+
+    There may be none although survivors leave a line for this failure.
+    """
     try:
         return recovery_line(history, newest_stored(history))
     except NoConsistentLine:
@@ -72,13 +75,13 @@ def newest_stored(history: History) -> Ints:
 
 
 def newer_than(history: History, line: Ints) -> Mask:
-    """Return the rows above `line`, current states among them."""
+    """Return the rows above `line`, shape (n,), current states among them; shape (first[n],)."""
     newer: Mask = np.arange(len(history.label)) > (history.first[:-1] + line)[owners(history)]
     return newer
 
 
 def owners(history: History) -> Ints:
-    """Return the subtask of each row of `History.label`."""
+    """Return the index of the subtask of each row of `History.label`, shape (first[n],)."""
     return np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
 
 
@@ -101,7 +104,7 @@ def obsolete(history: History) -> Mask:
 
 
 def needing_failure(history: History) -> Ints:
-    """Return for each checkpoint the subtask whose failure alone goes back to it, -1 if there is none.
+    """Return for each checkpoint a subtask whose failure alone goes back to it, -1 if there is none.
 
     The line of a failure of i alone holds, of each subtask that an undone interval reaches, the checkpoint before
     the lowest interval reached; of the others their current state. What those lines hold is all that is needed:
@@ -122,12 +125,12 @@ def needing_failure(history: History) -> Ints:
     graph = interval_graph(history, staircases(history), history.first[:-1])
     _, component = connected_components(graph, directed=True, connection="strong")
     volatile = history.first[:-1] + newest_stored(history)
-    needing = np.full(len(history.label) + 1, -1)
+    needing = np.full(len(history.label) + 1, -1)  # one place more, for subtasks that a failure does not reach
     _, firsts = np.unique(component[volatile], return_index=True)
     for member in sorted(firsts.tolist(), reverse=True):
         reached = breadth_first_order(graph, int(volatile[member]), return_predecessors=False)
-        reached = reached[reached < len(history.label)]
+        reached = reached[reached < len(history.label)]  # without the node for "before checkpoint 0"
         lowest = np.full(len(history.subtasks), len(history.label))
         np.minimum.at(lowest, np.searchsorted(history.first, reached, "right") - 1, reached)
-        needing[lowest] = member
+        needing[lowest] = member  # row r is the interval after checkpoint r, so that is the checkpoint to go back to
     return needing[:-1]

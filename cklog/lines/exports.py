@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cklog.errors import UsageError
-from cklog.lines.resume_offsets import Resume, bounded, committed, planned
+from cklog.lines.resume_offsets import ResumeOffset, all_bounded, committed_offsets, planned_offsets
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.render.text import visible
@@ -22,88 +22,94 @@ from cklog.render.text import visible
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
 
 
-def exports(
+def replay_formats(
     operator: str = "", topic: str = "", rollback: bool = False
 ) -> dict[str, Callable[[Answer[RecoveryLine]], str]]:
-    """Each format by name: a function from an answer of `replay` to text.
+    """Return each format by name, as a function from an answer of `replay` to text.
 
     Parameters
     ----------
-    operator, topic : choose among several readers and topics; with `rollback`, `operator` names the consumer group
-    rollback : instead of where the line resumes, what is committed in Kafka now, so that the plan can be undone
+    operator : the reader of sources that is meant, "" for all; with `rollback` the consumer group
+    topic : the topic that is meant, "" for all
+    rollback : instead of where the line resumes, write what is committed in Kafka now, to undo the plan with
 
     Raises
     ------
     UsageError : (the functions) an offset that the tool would misread, or readers that disagree; says which
     """
 
-    def bound(form: Callable[[list[Resume]], str]) -> Callable[[Answer[RecoveryLine]], str]:
-        rows = committed if rollback else planned
+    def bound(form: Callable[[list[ResumeOffset]], str]) -> Callable[[Answer[RecoveryLine]], str]:
+        rows = committed_offsets if rollback else planned_offsets
         return lambda answer: form(rows(answer.result, operator, topic))
 
-    told = {name: bound(form) for name, form in _FORMATS.items()}
+    formats = {name: bound(form) for name, form in _FORMATS.items()}
     if rollback:
-        told["kafka-delete-records"] = _not_undone
-        told["csv"] = bound(_committed_csv)
+        formats["kafka-delete-records"] = _refuse_undoing_deletion
+        formats["csv"] = bound(_committed_csv)
     else:
-        told["csv"] = lambda answer: _csv(answer.result)
-    return told
+        formats["csv"] = lambda answer: _line_csv(answer.result)
+    return formats
 
 
-def steps(form: str) -> tuple[str, ...]:
-    """What to do with an export, in order, and what its tool will not say; empty for a format that is for people."""
+def export_steps(form: str) -> tuple[str, ...]:
+    """Return what to do with a format, in order, and what its tool will not say; empty if it is for people."""
     return _STEPS.get(form, ())
 
 
-def _csv(line: RecoveryLine) -> str:
-    """Every range and offset, with a header: for people and spreadsheets, not for a Kafka tool."""
+def _line_csv(line: RecoveryLine) -> str:
+    """Write every range and offset, with a header: for people and spreadsheets, not for a Kafka tool."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["kind", "name", "from", "to", "messages", "bytes", "retained"])
     for c in line.channels:
         held = "" if c.retained is None else str(c.retained).lower()
-        writer.writerow(["channel", _told(c.channel), c.replay_from, c.replay_to, c.messages, c.bytes, held])
+        writer.writerow(
+            ["channel", _spreadsheet_cell(c.channel), c.replay_from, c.replay_to, c.messages, c.bytes, held]
+        )
     for s in line.sources:
-        writer.writerow(["source", _told(s.source), _json(s.offset), _json(s.replay_to), "", "", ""])
+        writer.writerow(
+            ["source", _spreadsheet_cell(s.source), _offset_cell(s.offset), _offset_cell(s.replay_to), "", "", ""]
+        )
     return out.getvalue()
 
 
-def _told(name: str) -> str:
-    """A name on one line, and not as a formula: a spreadsheet would run it."""
-    told = visible(name)
-    return f"'{told}" if told[:1] in ("=", "+", "-", "@") else told
+def _spreadsheet_cell(name: str) -> str:
+    """Write a name on one line, and not as a formula: a spreadsheet would run it."""
+    shown = visible(name)
+    return f"'{shown}" if shown[:1] in ("=", "+", "-", "@") else shown
 
 
-def _json(offset: Any) -> Any:
+def _offset_cell(offset: Any) -> str | int | None:
+    """Write an offset that is no number or text as JSON."""
     if offset is None or isinstance(offset, int | str):
         return offset
     return json.dumps(offset, sort_keys=True)
 
 
-def _committed_csv(rows: list[Resume]) -> str:
-    """What is committed, with a header, for people."""
+def _committed_csv(rows: list[ResumeOffset]) -> str:
+    """Write what is committed, with a header, for people."""
     return "topic,partition,offset\n" + _three_columns(rows, "csv")
 
 
-def _kafka_csv(rows: list[Resume]) -> str:
-    """`kafka-consumer-groups.sh --reset-offsets --from-file`: topic,partition,offset for one --group.
+def _kafka_csv(rows: list[ResumeOffset]) -> str:
+    """Write for `kafka-consumer-groups.sh --reset-offsets --from-file`: topic,partition,offset for one --group.
 
     No header, no comment, no blank line: the tool fails on them. Of two rows for a partition the last would win.
     """
     return _three_columns(rows, "kafka-csv")
 
 
-def _streams_csv(rows: list[Resume]) -> str:
-    """`kafka-streams-application-reset.sh --from-file`: lines cut at each comma, three parts, no quotes, no spaces."""
+def _kafka_streams_csv(rows: list[ResumeOffset]) -> str:
+    """Write for `kafka-streams-application-reset.sh --from-file`, which cuts at each comma and knows no quotes."""
     return _three_columns(rows, "streams-csv")
 
 
-def _three_columns(rows: list[Resume], form: str) -> str:
-    return "".join(f"{r.topic},{r.partition},{offset}\n" for r, offset in _numeric(rows, form))
+def _three_columns(rows: list[ResumeOffset], form: str) -> str:
+    return "".join(f"{r.topic},{r.partition},{offset}\n" for r, offset in _with_offsets(rows, form))
 
 
-def _to_offset(rows: list[Resume]) -> str:
-    """One `kafka-consumer-groups.sh` command a partition: --to-offset takes one number for all that --topic names.
+def _kafka_to_offset(rows: list[ResumeOffset]) -> str:
+    """Write a `kafka-consumer-groups.sh` command per partition: --to-offset takes one number for all of --topic.
 
     $MODE is --execute or, if not set, --dry-run.
     """
@@ -114,33 +120,34 @@ def _to_offset(rows: list[Resume]) -> str:
     )
 
 
-def _get_offsets(rows: list[Resume]) -> str:
-    """What `kafka-get-offsets.sh` prints, topic:partition:offset, to lay beside what it prints of the live log."""
-    return "".join(f"{r.topic}:{r.partition}:{offset}\n" for r, offset in _numeric(rows, "kafka-get-offsets"))
+def _kafka_get_offsets(rows: list[ResumeOffset]) -> str:
+    """Write what `kafka-get-offsets.sh` prints, topic:partition:offset, to lay beside what it says of the live log."""
+    return "".join(f"{r.topic}:{r.partition}:{offset}\n" for r, offset in _with_offsets(rows, "kafka-get-offsets"))
 
 
-def _delete_records(rows: list[Resume]) -> str:
-    """`kafka-delete-records.sh --offset-json-file`, version 1: what lies before the offsets is deleted."""
-    found = _numeric(rows, "kafka-delete-records")
+def _kafka_delete_records(rows: list[ResumeOffset]) -> str:
+    """Write for `kafka-delete-records.sh --offset-json-file`, version 1: it deletes what lies before the offsets."""
+    found = _with_offsets(rows, "kafka-delete-records")
     partitions = [{"topic": r.topic, "partition": r.partition, "offset": offset} for r, offset in found]
     return json.dumps({"partitions": partitions, "version": 1}) + "\n"
 
 
-def _not_undone(_: Answer[RecoveryLine]) -> str:
+def _refuse_undoing_deletion(_: Answer[RecoveryLine]) -> str:
+    """Take the place of a format that cannot be undone."""
     raise UsageError(
         "kafka-delete-records: records that are deleted do not come back, so there is nothing to roll back"
     )
 
 
-def _kcat(rows: list[Resume]) -> str:
-    """One kcat command a partition (without -p one offset would hit all); $BOOTSTRAP_SERVERS is the reader's.
+def _kcat(rows: list[ResumeOffset]) -> str:
+    """Write a kcat command per partition (without -p one offset would hit all); $BOOTSTRAP_SERVERS is the reader's.
 
     kcat ends after -c messages or at the log's end; -c 0 would mean no limit, so an empty range is a comment.
     """
     return "".join(_kcat_command(row) for row in rows)
 
 
-def _kcat_command(row: Resume) -> str:
+def _kcat_command(row: ResumeOffset) -> str:
     if row.end is not None and row.end == (row.offset or 0):
         return f"# {row}: nothing to read before {row.end}\n"
     start = "beginning" if row.offset is None else row.offset
@@ -149,45 +156,49 @@ def _kcat_command(row: Resume) -> str:
     return f'kcat -C -b "$BOOTSTRAP_SERVERS" {where} -e\n'
 
 
-def _spark_starting(rows: list[Resume]) -> str:
-    """Spark's `startingOffsets`; -2 is earliest. A query must name all partitions of its topics."""
-    return _spark({row: -2 if row.offset is None else row.offset for row in rows})
+def _spark_starting(rows: list[ResumeOffset]) -> str:
+    """Write Spark's `startingOffsets`; -2 is earliest. A query must name all partitions of its topics."""
+    return _spark_json({row: -2 if row.offset is None else row.offset for row in rows})
 
 
-def _spark_ending(rows: list[Resume]) -> str:
-    """Spark's `endingOffsets`, exclusive, of batch queries only; neither -2 nor a missing partition is allowed."""
-    return _spark({row: row.end for row in _ended(rows, "spark-ending-offsets") if row.end is not None})
+def _spark_ending(rows: list[ResumeOffset]) -> str:
+    """Write Spark's `endingOffsets`, exclusive, for batch queries; neither -2 nor a missing partition is allowed."""
+    return _spark_json({row: row.end for row in _require_ends(rows, "spark-ending-offsets") if row.end is not None})
 
 
-def _spark(offsets: dict[Resume, int]) -> str:
+def _spark_json(offsets: dict[ResumeOffset, int]) -> str:
     topics: dict[str, dict[str, int]] = {}
     for row, offset in offsets.items():
         topics.setdefault(row.topic, {})[str(row.partition)] = offset
     return json.dumps(topics) + "\n"
 
 
-def _flink(rows: list[Resume]) -> str:
-    """The value of Flink SQL's `scan.startup.specific-offsets`: one topic per table, no spaces, this order of words."""
+def _flink_offsets(rows: list[ResumeOffset]) -> str:
+    """Write Flink SQL's `scan.startup.specific-offsets`: one topic per table, no spaces, this order of words."""
     return (
-        _specific((row, offset) for row, offset in _numeric(_one_topic(rows, "flink-offsets"), "flink-offsets")) + "\n"
+        _flink_partitions(
+            (row, offset) for row, offset in _with_offsets(_require_one_topic(rows, "flink-offsets"), "flink-offsets")
+        )
+        + "\n"
     )
 
 
-def _flink_sql(rows: list[Resume]) -> str:
-    """Options of a Flink SQL table, for its WITH clause; a bounded scan where every partition's end is known."""
-    found = _numeric(_one_topic(rows, "flink-sql"), "flink-sql")
-    options = {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": _specific(found)}
-    if bounded(rows):
+def _flink_sql(rows: list[ResumeOffset]) -> str:
+    """Write options for a Flink SQL table's WITH clause; a bounded scan where every partition's end is known."""
+    found = _with_offsets(_require_one_topic(rows, "flink-sql"), "flink-sql")
+    options = {"scan.startup.mode": "specific-offsets", "scan.startup.specific-offsets": _flink_partitions(found)}
+    if all_bounded(rows):
         ends = [(row, row.end) for row in rows if row.end is not None]
-        options |= {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": _specific(ends)}
+        options |= {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": _flink_partitions(ends)}
     return ",\n".join(f"'{name}' = '{value}'" for name, value in options.items()) + "\n"
 
 
-def _specific(offsets: Iterable[tuple[Resume, int]]) -> str:
+def _flink_partitions(offsets: Iterable[tuple[ResumeOffset, int]]) -> str:
     return ";".join(f"partition:{row.partition},offset:{offset}" for row, offset in offsets)
 
 
-def _one_topic(rows: list[Resume], form: str) -> list[Resume]:
+def _require_one_topic(rows: list[ResumeOffset], form: str) -> list[ResumeOffset]:
+    """Return `rows`, or refuse them if they are of several topics."""
     topics = sorted({row.topic for row in rows})
     if len(topics) > 1:
         raise UsageError(
@@ -196,8 +207,8 @@ def _one_topic(rows: list[Resume], form: str) -> list[Resume]:
     return rows
 
 
-def _numeric(rows: list[Resume], form: str) -> list[tuple[Resume, int]]:
-    """Rows with their offsets; a partition that resumes at its start has none, and the tool no word for that."""
+def _with_offsets(rows: list[ResumeOffset], form: str) -> list[tuple[ResumeOffset, int]]:
+    """Return rows with their offsets; refuse one that resumes at its start, for which the tool has no word."""
     for row in rows:
         if row.offset is None:
             raise UsageError(
@@ -207,23 +218,24 @@ def _numeric(rows: list[Resume], form: str) -> list[tuple[Resume, int]]:
     return [(row, row.offset) for row in rows if row.offset is not None]
 
 
-def _ended(rows: list[Resume], form: str) -> list[Resume]:
+def _require_ends(rows: list[ResumeOffset], form: str) -> list[ResumeOffset]:
+    """Return `rows`, or refuse them if one has no end."""
     for row in rows:
         if row.end is None:
             raise UsageError(f"{form}: nothing tells where the replay of {row} ends")
     return rows
 
 
-_FORMATS: dict[str, Callable[[list[Resume]], str]] = {
+_FORMATS: dict[str, Callable[[list[ResumeOffset]], str]] = {
     "kafka-csv": _kafka_csv,
-    "kafka-to-offset": _to_offset,
-    "kafka-get-offsets": _get_offsets,
-    "kafka-delete-records": _delete_records,
-    "streams-csv": _streams_csv,
+    "kafka-to-offset": _kafka_to_offset,
+    "kafka-get-offsets": _kafka_get_offsets,
+    "kafka-delete-records": _kafka_delete_records,
+    "streams-csv": _kafka_streams_csv,
     "kcat": _kcat,
     "spark-offsets": _spark_starting,
     "spark-ending-offsets": _spark_ending,
-    "flink-offsets": _flink,
+    "flink-offsets": _flink_offsets,
     "flink-sql": _flink_sql,
 }
 

@@ -1,7 +1,15 @@
-"""The latest consistent line: which checkpoint of every subtask to restore after a failure."""
+"""Which checkpoint of every subtask to restore: the latest consistent line, and the earliest one through checkpoints.
+
+Both are fixpoints over watermarks. They are unique because consistent lines are closed under the componentwise
+maximum and minimum [1]_.
+
+.. [1] Y.-M. Wang, "Consistent global checkpoints that contain a given set of local checkpoints", IEEE Trans.
+   Computers 46(4), 1997.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +20,13 @@ from cklog.history.arrays import History
 from cklog.zigzag.intervals import interval_graph, staircases
 
 ROUND_LIMIT = 64
+"""Rounds of rollbacks after which the search goes over to the graph of intervals."""
+
 _EVERYTHING = np.iinfo(np.int64).max
 
 
 class NoConsistentLine(Exception):
-    """Not even initial states go together: `channel` (an index) was received from before it was sent."""
+    """No line is consistent: on `channel` (an index) an initial state has received what has not been sent."""
 
     def __init__(self, channel: int) -> None:
         super().__init__(f"channel {channel}: the initial state received what no usable checkpoint has sent")
@@ -77,8 +87,46 @@ def recovery_line(history: History, start: Ints | None = None, round_limit: int 
         active = np.flatnonzero((lower < line)[history.src])
         line = lower
     else:
-        line = _undo(history, line)
+        line = _line_below_undone(history, line)
     _refuse_initial_orphans(history, line)
+    return line
+
+
+def earliest_with(history: History, chosen: Mapping[int, int]) -> Ints:
+    """Return the earliest consistent line that holds `chosen` (subtask index → checkpoint index).
+
+    The least fixpoint of: whatever a checkpoint on the line has received, the sender's has sent. The caller must
+    compare it with `chosen` and `history.newest`, as it is also returned where there is no such line.
+
+    Returns
+    -------
+    array of int, shape (n,) : above `chosen` where no consistent line holds that checkpoint; one more than
+        `history.newest` where only the lost current state of a subtask had sent what is needed
+
+    Notes
+    -----
+    Each round looks at the channels into the subtasks that moved in the last one: O(channels · log rows).
+
+    Examples
+    --------
+    >>> from cklog.history.arrays import history_of
+    >>> h = history_of({"a/0": [1, 2], "b/0": [1, 2]}, {"a/0->b/0": [0, 3, 9]}, {"a/0->b/0": [0, 2, 5]})
+    >>> earliest_with(h, {1: 1}).tolist(), earliest_with(h, {1: 2}).tolist()
+    ([1, 1], [2, 2])
+    """
+    line = np.zeros(len(history.subtasks), np.int64)
+    line[list(chosen)] = list(chosen.values())
+    active = np.arange(len(history.src))
+    while len(active):
+        at = history.sent_at[active]
+        receiver, sender = history.dst[active], history.src[active]
+        held = history.received[history.received_at[active] + np.minimum(line[receiver], history.newest[receiver])]
+        stored = at + history.newest[sender] + 1 - history.survivor[sender]  # a current state has sent everything
+        need = first_at_least(history.sent, at, stored, held) - at
+        higher = line.copy()
+        np.maximum.at(higher, sender, need)
+        active = np.flatnonzero((higher > line)[history.dst])
+        line = higher
     return line
 
 
@@ -93,28 +141,37 @@ def forced(history: History, line: Ints, channels: Ints) -> tuple[Ints, Ints]:
     """
     limit = sent_limit(history, line, channels)
     at, chosen = history.received_at[channels], line[history.dst[channels]]
-    orphaned = np.flatnonzero((history.received[at + chosen] > limit) & (chosen > 0))
+    orphaned = np.flatnonzero((history.received[at + chosen] > limit) & (chosen > 0))  # shape (m,), like all below
     at, chosen, limit = at[orphaned], chosen[orphaned], limit[orphaned]
     too_late = first_at_least(history.received, at, at + chosen, limit + 1)  # limit < received: no overflow
     return channels[orphaned], np.maximum(too_late - at - 1, 0)
 
 
 def sent_limit(history: History, line: Ints, channels: Ints) -> Ints:
-    """Return what the sender of each of `channels` has sent at `line`; all there is, if it keeps running."""
+    """Return what the sender of each of `channels` has sent at `line`, shape of `channels`.
+
+    The greatest number there is for a sender that keeps running: nothing that it sent is undone.
+    """
     sender = history.src[channels]
     running = history.survivor[sender] & (line[sender] == history.newest[sender])
     return np.where(running, _EVERYTHING, history.sent[history.sent_at[channels] + line[sender]])
 
 
-def _undo(history: History, line: Ints) -> Ints:
-    """The line below the intervals reachable from those after `line`, which are undone."""
+def _line_below_undone(history: History, line: Ints) -> Ints:
+    """Return the line below all intervals that a path leads to from one after `line`, shape (n,) like `line`.
+
+    >>> from cklog.history.arrays import history_of
+    >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
+    >>> _line_below_undone(h, np.array([1, 1])).tolist()
+    [1, 0]
+    """
     from scipy.sparse.csgraph import breadth_first_order
 
     points = staircases(history)
     lowest = replace(points, receive=np.maximum(points.receive, 0))  # 0 is where a rollback ends, orphans or not
     graph = interval_graph(history, lowest, history.first[:-1] + line)
     source = graph.shape[0] - 1
-    undone = np.zeros(source + 1, np.int64)
+    undone = np.zeros(source + 1, np.int64)  # 1 for each row of `history.label` if the interval after it is undone
     undone[breadth_first_order(graph, source, return_predecessors=False)] = 1
     # Whatever follows an undone interval is undone, so their number per subtask tells the lowest.
     kept: Ints = np.diff(history.first) - np.add.reduceat(undone[:-1], history.first[:-1])
@@ -122,6 +179,7 @@ def _undo(history: History, line: Ints) -> Ints:
 
 
 def _refuse_initial_orphans(history: History, line: Ints) -> None:
+    """Raise `NoConsistentLine` where an initial state has received what its sender has not sent at `line`."""
     channels = np.arange(len(history.src))
     initial = history.received[history.received_at[:-1]]
     orphaned = np.flatnonzero(initial > sent_limit(history, line, channels))

@@ -24,9 +24,10 @@ from cklog.model.verdict import Draft
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Which partition (topic-number) a channel or a source is, by its name; what `--channel` says goes first.
+    """Which partition (topic-number) each channel or source is, by its name.
 
-    `group`: whose committed offsets count, "" for every group.
+    `asked` is what `--channel` says and goes first, `manifest` what the job's manifest says. `group` is the consumer
+    group whose committed offsets count, "" for every group.
     """
 
     asked: Mapping[str, str]
@@ -34,17 +35,20 @@ class Bindings:
     group: str = ""
 
     def partition(self, name: str) -> str | None:
-        """The partition of a channel; None if nothing says."""
+        """Return the partition of a channel; None if nothing says."""
         return self.asked.get(name, self.manifest.get(name))
 
     def source(self, name: str) -> str:
-        """The partition of a source: its own name, unless `--channel` says otherwise."""
+        """Return the partition of a source: its own name, unless `--channel` says otherwise."""
         return self.asked.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A range of the line: of a channel (its index in the line), or of a source."""
+class _AskedRange:
+    """Offsets [start, end) of a partition that the line will replay; `end` None: up to the log's end.
+
+    `channel` is the index in the line's channels, None for a source.
+    """
 
     subject: str
     partition: str
@@ -62,32 +66,33 @@ def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindi
     """
     line = found.result
     known = {folder.name for folder in logs.layout.folders}
-    asked = [*_of_channels(line, bindings, known), *_of_sources(line, bindings, known)]
+    asked = [*_ranges_of_channels(line, bindings, known), *_ranges_of_sources(line, bindings, known)]
     missing = sorted(set(bindings.asked.values()) - known)
     if missing:
         raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
-    counts = logs.counts([Range(*_split(a.partition), a.start, a.end) for a in asked])
+    counts = logs.counts([Range(*_topic_and_number(a.partition), a.start, a.end) for a in asked])
     findings = [finding for a, count in zip(asked, counts, strict=True) for finding in range_findings(a.subject, count)]
-    channels = _counted(line.channels, asked, counts)
-    committed = _committed(logs, bindings.group)
+    channels = _channels_with_counts(line.channels, asked, counts)
+    committed = _committed_rows(logs, bindings.group)
     details = line.details | {
-        "ranges": [_row(a, count) for a, count in zip(asked, counts, strict=True)],
+        "ranges": [_range_row(a, count) for a, count in zip(asked, counts, strict=True)],
         "committed_offsets": committed,
-        "committed_difference": _difference(line, bindings, committed),
+        "committed_difference": _offset_differences(line, bindings, committed),
     }
     kept = [f for f in found.findings if f.id != "no-channel-log"]
     if any(f.id == "no-channel-log" for f in found.findings):
         kept += unlogged_channels(channels)
-    unread, elsewhere = _unread(logs, asked), _elsewhere(line, bindings, known)
+    unread, elsewhere = _log_damage(logs, asked), _partitions_elsewhere(line, bindings, known)
     return replace(
         found,
         result=replace(line, channels=channels, details=details),
         findings=[*kept, *findings, *logs.layout.findings, *unread, *elsewhere],
-        inputs=[*found.inputs, *_inputs(logs, asked)],
+        inputs=[*found.inputs, *_inputs_read(logs, asked)],
     )
 
 
-def _of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
+def _ranges_of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_AskedRange]:
+    """Yield the ranges of channels that are one of the `known` partitions; refuse a `--channel` of no such name."""
     names = {c.channel for c in line.channels} | {s.source for s in line.sources}
     unknown = sorted(set(bindings.asked) - names)
     if unknown:
@@ -95,29 +100,31 @@ def _of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Ite
     for i, c in enumerate(line.channels):
         partition = bindings.partition(c.channel)
         if partition in known and c.replay_from < c.replay_to:
-            yield _Asked(c.channel, partition, c.replay_from, c.replay_to, i)
+            yield _AskedRange(subject=c.channel, partition=partition, start=c.replay_from, end=c.replay_to, channel=i)
 
 
-def _of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_Asked]:
+def _ranges_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_AskedRange]:
+    """Yield the ranges of sources that are one of the `known` partitions."""
     for s in line.sources:
         partition = bindings.source(s.source)
-        start = _start(s)
+        start = _first_offset(s)
         if partition in known and start is not None:
             end = s.replay_to if isinstance(s.replay_to, int) else None
-            yield _Asked(f"{s.source} ({s.operator}/{s.subtask})", partition, start, end, None)
+            reader = f"{s.source} ({s.operator}/{s.subtask})"
+            yield _AskedRange(subject=reader, partition=partition, start=start, end=end, channel=None)
 
 
-def _start(source: SourceOffset) -> int | None:
-    """The first offset that a source reads again; None if it has no offset of a Kafka log."""
+def _first_offset(source: SourceOffset) -> int | None:
+    """Return the first offset that a source reads again; None if it has no offset of a Kafka log."""
     start = 0 if source.offset is None else source.offset
     return start if isinstance(start, int) and start >= 0 else None
 
 
-def _elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[Finding]:
-    """What was not held against the logs, though it reads or is a log: it may be another broker's."""
+def _partitions_elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[Finding]:
+    """Report what was not held against the logs, though it reads or is a log: it may be another broker's."""
     named = ((c.channel, bindings.partition(c.channel)) for c in line.channels)
     names = {name for name, partition in named if partition is not None and partition not in known}
-    names |= {s.source for s in line.sources if bindings.source(s.source) not in known or _start(s) is None}
+    names |= {s.source for s in line.sources if bindings.source(s.source) not in known or _first_offset(s) is None}
     if names:
         some = sorted(names)
         message = (
@@ -127,15 +134,16 @@ def _elsewhere(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Itera
         yield Finding("partition-elsewhere", "info", some[0], message)
 
 
-def _split(partition: str) -> tuple[str, int]:
+def _topic_and_number(partition: str) -> tuple[str, int]:
+    """Split the name of a partition, e.g. orders-eu-3 → ("orders-eu", 3)."""
     topic, _, number = partition.rpartition("-")
     return topic, int(number)
 
 
-def _counted(
-    channels: tuple[ReplayRange, ...], asked: list[_Asked], counts: list[RangeCount]
+def _channels_with_counts(
+    channels: tuple[ReplayRange, ...], asked: list[_AskedRange], counts: list[RangeCount]
 ) -> tuple[ReplayRange, ...]:
-    """The channels' ranges with what the logs hold of them: data is what an application gets."""
+    """Return the channels' ranges with what the logs hold of them; of records only the data that applications get."""
     found = list(channels)
     for a, count in zip(asked, counts, strict=True):
         if a.channel is not None:
@@ -144,7 +152,8 @@ def _counted(
     return tuple(found)
 
 
-def _row(a: _Asked, count: RangeCount) -> dict[str, Any]:
+def _range_row(a: _AskedRange, count: RangeCount) -> dict[str, Any]:
+    """Return what a log holds of a range as a row of the answer's details."""
     return {
         "of": a.subject,
         "log": a.partition,
@@ -159,7 +168,8 @@ def _row(a: _Asked, count: RangeCount) -> dict[str, Any]:
     }
 
 
-def _committed(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
+def _committed_rows(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
+    """Return the committed offsets of `group` ("": of all) as rows of the answer's details."""
     commits, _ = logs.commits
     if group and all(c.group != group for c in commits):
         known = ", ".join(sorted({c.group for c in commits})[:5])
@@ -171,34 +181,39 @@ def _committed(logs: PartitionLogs, group: str) -> list[dict[str, Any]]:
     ]
 
 
-def _difference(line: RecoveryLine, bindings: Bindings, committed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each committed offset of a source beside the one in the checkpoint; the job goes by its own."""
-    mine: dict[str, list[SourceOffset]] = {}
-    for s in line.sources:
-        mine.setdefault(bindings.source(s.source), []).append(s)
-    return [
-        {
-            "source": source.source,
-            "group": row["group"],
-            "in_checkpoint": source.offset,
-            "committed": row["offset"],
-            "difference": row["offset"] - source.offset,
-        }
-        for row in committed
-        for source in mine.get(f"{row['topic']}-{row['partition']}", [])
-        if isinstance(source.offset, int) and source.offset >= 0
-    ]
+def _offset_differences(
+    line: RecoveryLine, bindings: Bindings, committed: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Lay each committed offset of a source beside the one in the checkpoint, which is the one that the job uses."""
+    readers: dict[str, list[SourceOffset]] = {}
+    for source in line.sources:
+        readers.setdefault(bindings.source(source.source), []).append(source)
+    rows = []
+    for row in committed:
+        for source in readers.get(f"{row['topic']}-{row['partition']}", []):
+            if isinstance(source.offset, int) and source.offset >= 0:
+                rows.append(
+                    {
+                        "source": source.source,
+                        "group": row["group"],
+                        "in_checkpoint": source.offset,
+                        "committed": row["offset"],
+                        "difference": row["offset"] - source.offset,
+                    }
+                )
+    return rows
 
 
-def _unread(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[Finding]:
-    """Damage in the logs that ranges lie in, and in those of committed offsets: with it, older ones are told."""
+def _log_damage(logs: PartitionLogs, asked: Iterable[_AskedRange]) -> list[Finding]:
+    """Report damage in the logs that ranges lie in, and in the log of commits: newer commits may be lost with it."""
     names = {a.partition for a in asked} | {folder.name for folder in logs.layout.commit_folders}
     damage = [item for p in logs.partitions(names).values() for item in p.damage] if names else []
-    return damage_findings([*damage, *logs.commits[1]])
+    _, of_commits = logs.commits
+    return damage_findings([*damage, *of_commits])
 
 
-def _inputs(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[InputUsed]:
-    """The partitions that were read, as one row of the inputs."""
+def _inputs_read(logs: PartitionLogs, asked: Iterable[_AskedRange]) -> list[InputUsed]:
+    """Return the partitions that were read as one row of the inputs."""
     names = {a.partition for a in asked}
     if not names:
         return []
@@ -207,7 +222,7 @@ def _inputs(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[InputUsed]:
 
 
 def bindings_of(kafka: KafkaLogs, manifest: Mapping[str, Any]) -> Bindings:
-    """What `--channel` and the manifest's channels say."""
+    """Return what `--channel` and the manifest's channels say."""
     rows = manifest.get("channels", [])
     return Bindings(
         parse_bindings(kafka.channels),
@@ -217,7 +232,11 @@ def bindings_of(kafka: KafkaLogs, manifest: Mapping[str, Any]) -> Bindings:
 
 
 def parse_bindings(given: Iterable[str]) -> dict[str, str]:
-    """NAME=TOPIC-PARTITION of `--channel`, by name.
+    """Return the partition by name, from NAME=TOPIC-PARTITION of `--channel`.
+
+    Raises
+    ------
+    UsageError : a text of another form
 
     >>> parse_bindings(["src/0->join/1=orders-3"])
     {'src/0->join/1': 'orders-3'}

@@ -17,10 +17,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-Marks = Mapping[str, tuple[str, str, list[int], list[int]]]
-"""Channel → sender "op/sub", receiver "op/sub", watermarks `sent` at each checkpoint of the sender and
-`received` at each of the receiver (index 0: initial state; a survivor's last index: its current state)."""
+
+class ChannelMarks(NamedTuple):
+    """The watermarks of one channel, from subtask `sender` to subtask `receiver` ("op/sub" both).
+
+    `sent[x]` is that of the sender's checkpoint x, `received[x]` that of the receiver's; 0 is the initial state, the
+    last one of a survivor its current state.
+    """
+
+    sender: str
+    receiver: str
+    sent: list[int]
+    received: list[int]
+
+
+Marks = Mapping[str, ChannelMarks]
+"""The watermarks of every channel, by its name."""
 
 Orphaned = tuple[str, int, int]
 """Channel, and the half-open range of its orphan messages."""
@@ -31,7 +45,7 @@ def refute(marks: Marks, line: Mapping[str, int], running: Collection[str] = ())
 
     `running` are the subtasks that `line` leaves in their current state: nothing that they sent is undone.
 
-    >>> refute({"a/0->b/0": ("a/0", "b/0", [0, 2], [0, 7])}, {"a/0": 1, "b/0": 1})
+    >>> refute({"a/0->b/0": ChannelMarks("a/0", "b/0", [0, 2], [0, 7])}, {"a/0": 1, "b/0": 1})
     [('a/0->b/0', 2, 7)]
     """
     found = []
@@ -59,51 +73,55 @@ def newer_line(
     One closure per subtask, each O(channels · log checkpoints). A closure that needs a subtask already known
     to be at its highest fails at once: it would contain that subtask's failed closure.
 
-    >>> marks = {"a/0->b/0": ("a/0", "b/0", [0, 2], [0, 2])}
+    >>> marks = {"a/0->b/0": ChannelMarks("a/0", "b/0", [0, 2], [0, 2])}
     >>> newer_line(marks, {"a/0": 0, "b/0": 0}, {"a/0": 1, "b/0": 1})
     {'a/0': 1, 'b/0': 0}
     >>> newer_line(marks, {"a/0": 1, "b/0": 1}, {"a/0": 1, "b/0": 1}) is None
     True
     """
-    into: dict[str, list[str]] = {subtask: [] for subtask in newest}
-    for channel, (_, receiver, _, _) in sorted(marks.items()):
-        into[receiver].append(channel)
-    stuck = {subtask for subtask in newest if line[subtask] >= newest[subtask]}
-    for subtask in sorted(set(newest) - stuck):
-        closed = _close_upward(subtask, marks, into, line, newest, survivors, stuck)
-        if closed is not None:
-            return closed
-        stuck.add(subtask)
+    closing = _UpwardClosing(marks, line, newest, survivors)
+    for subtask in sorted(newest):
+        if line[subtask] < newest[subtask]:
+            closed = closing.closed_from(subtask)
+            if closed is not None:
+                return closed
     return None
 
 
-def _close_upward(
-    subtask: str,
-    marks: Marks,
-    into: Mapping[str, list[str]],
-    line: Mapping[str, int],
-    newest: Mapping[str, int],
-    survivors: Collection[str],
-    stuck: Collection[str],
-) -> dict[str, int] | None:
-    """The lowest consistent line at or above `line` with `subtask` raised by one; None if there is none."""
-    raised = {**line, subtask: line[subtask] + 1}
-    pending = [subtask]
-    while pending:
-        receiver = pending.pop()
-        for channel in into[receiver]:
-            sender, _, sent, received = marks[channel]
-            needed = _first_sending(sent, received[raised[receiver]], newest[sender], sender in survivors)
-            if needed <= raised[sender]:
-                continue
-            if sender in stuck or needed > newest[sender]:
-                return None
-            raised[sender] = needed
-            pending.append(sender)
-    return raised
+class _UpwardClosing:
+    """Raises subtasks of a consistent line to newer checkpoints until it is consistent again.
 
+    It learns which subtasks are `_stuck`, so that they cannot be raised at all.
+    """
 
-def _first_sending(sent: list[int], received: int, newest: int, survives: bool) -> int:
-    """The first checkpoint that has sent all of `received`; `newest` + 1 if none has."""
-    stored = newest if survives else newest + 1
-    return bisect_left(sent, received, 0, stored)
+    def __init__(
+        self, marks: Marks, line: Mapping[str, int], newest: Mapping[str, int], survivors: Collection[str]
+    ) -> None:
+        self._marks, self._line, self._newest, self._survivors = marks, line, newest, survivors
+        self._into: dict[str, list[str]] = {subtask: [] for subtask in newest}
+        for channel, (_, receiver, _, _) in sorted(marks.items()):
+            self._into[receiver].append(channel)
+        self._stuck = {subtask for subtask in newest if line[subtask] >= newest[subtask]}
+
+    def closed_from(self, subtask: str) -> dict[str, int] | None:
+        """Return the lowest consistent line at or above the line with `subtask` raised by one; None if none is."""
+        raised = {**self._line, subtask: self._line[subtask] + 1}
+        pending = [subtask]
+        while pending:
+            receiver = pending.pop()
+            for channel in self._into[receiver]:
+                sender, _, sent, received = self._marks[channel]
+                needed = self._first_sending(sender, sent, received[raised[receiver]])
+                if needed <= raised[sender]:
+                    continue
+                if sender in self._stuck or needed > self._newest[sender]:
+                    self._stuck.add(subtask)
+                    return None
+                raised[sender] = needed
+                pending.append(sender)
+        return raised
+
+    def _first_sending(self, sender: str, sent: list[int], received: int) -> int:
+        """Return the sender's first checkpoint that has sent all of `received`; one above its newest if none has."""
+        newest = self._newest[sender]
+        return bisect_left(sent, received, 0, newest if sender in self._survivors else newest + 1)

@@ -16,15 +16,17 @@ from cklog.zigzag.intervals import Staircases, grouped, staircases
 
 
 class _CheckpointGraph:
-    """A node c(i, x) per row; per message an edge from the checkpoint before its sending to the one after.
+    """The checkpoint graph in arrays: a node c(i, x) per row of `History.label`, shape (rows,).
 
-    That is c(i, a) → c(j, b + 1) for a message from I(i, a) to I(j, b). And c(i, x) → c(i, x + 1). Only the
-    non-dominated messages have an edge; the others follow from them.
+    A message from I(i, a) to I(j, b) is an edge from the checkpoint before its sending to the one after its receipt:
+    c(i, a) → c(j, b + 1). Further edges are c(i, x) → c(i, x + 1). Only the non-dominated messages have an edge; the
+    others follow from them. Node v's edges lead to `heads[starts[v] : starts[v + 1]]`.
     """
 
     def __init__(self, history: History, points: Staircases) -> None:
         rows = int(history.first[-1])
         first = history.first.astype(np.int32)
+        # The rows that have a next one in their subtask: all but the newest of each.
         local = np.setdiff1d(np.arange(rows, dtype=np.int32), first[1:] - 1, assume_unique=True)
         tail = np.concatenate([first[history.src[points.channel]] + points.send, local])
         head = np.concatenate([first[history.dst[points.channel]] + points.receive + 1, local + 1])
@@ -33,16 +35,22 @@ class _CheckpointGraph:
         self.first: Ints = history.first[:-1]
 
     def successors(self, nodes: Ints | Small) -> Small:
-        """The heads of all edges out of `nodes`, repeated as often as edges lead there."""
+        """Return the heads of all edges out of `nodes`, repeated as often as edges lead there.
+
+        E.g. of nodes 0 and 2, with starts [0, 2, 2, 3] and heads [4, 5, 6]: [4, 5, 6].
+        """
         starts = self.starts[nodes].astype(np.int64)
         count = self.starts[nodes + 1] - starts
-        ahead = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        ahead = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)  # 0, 1, … within each node's edges
         found: Small = self.heads[np.repeat(starts, count) + ahead]
         return found
 
 
-class _Marks:
-    """The marked checkpoints, and the first marked one of every subtask (one past the newest if none is)."""
+class _Marking:
+    """The checkpoints marked so far, shape (rows,), and those whose edges have been followed.
+
+    `lowest` is the first marked checkpoint of every subtask, shape (n,); one past the newest if none is marked.
+    """
 
     def __init__(self, graph: _CheckpointGraph, newest: Ints) -> None:
         self.graph = graph
@@ -102,10 +110,10 @@ def rollback_propagation(history: History, start: Ints | None = None) -> Ints:
     root = (history.newest if start is None else start).astype(np.int64)
     points = staircases(history)
     graph = _CheckpointGraph(history, points)
-    marks = _Marks(graph, history.newest)
+    marking = _Marking(graph, history.newest)
     while True:
-        marks.mark_reachable(graph.first + root)
-        unmarked = np.minimum(root, np.maximum(marks.lowest - 1, 0))
+        marking.mark_reachable(graph.first + root)
+        unmarked = np.minimum(root, np.maximum(marking.lowest - 1, 0))
         if np.array_equal(unmarked, root):
             break
         root = unmarked
@@ -114,7 +122,10 @@ def rollback_propagation(history: History, start: Ints | None = None) -> Ints:
 
 
 def _refuse_marked_initials(history: History, points: Staircases, root: Ints) -> None:
-    """An initial state with no unmarked checkpoint before it: name the first channel that led there."""
+    """Raise where what `root`, shape (n,), undoes was received before an initial state: no checkpoint is left then.
+
+    The error names the first such channel.
+    """
     before = points.receive < 0
     channel, send = points.channel[before], points.send[before]
     undone = channel[send >= root[history.src[channel]]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,22 +38,22 @@ class Ranges:
     parts: Mapping[int, Spans] = field(default_factory=dict)
 
     def of(self, channel: int) -> Spans:
-        """What is in flight on a channel, one span at least, be it empty."""
+        """Return what is in flight on a channel (its index), one span at least, be it empty."""
         start, end = int(self.start[channel]), int(self.end[channel])
         return self.parts.get(channel, [(start, end)]) or [(end, end)]
 
 
 def ranges_of(history: History, line: Ints, newest_sent: Ints, deliveries: Deliveries) -> Ranges:
-    """Replay ranges of every channel across `line`.
+    """Return the replay ranges of every channel across `line`, shape (n,).
 
     Parameters
     ----------
     newest_sent : watermark of each channel's sender at the newest record, usable or not, shape (c,)
     deliveries : what channels delivered that did so out of order
     """
-    kept = history.survivor & (line == history.newest)
-    start, end = history.received_of(line), history.sent_of(line)
-    running = kept[history.src] & kept[history.dst]
+    kept = history.survivor & (line == history.newest)  # shape (n,): who keeps running
+    start, end = history.received_of(line), history.sent_of(line)  # shape (c,), like all below
+    running = kept[history.src] & kept[history.dst]  # nothing of such a channel is lost: its range is empty
     start = np.where(running, np.maximum(start, end), np.minimum(start, end))
     known = np.maximum(newest_sent, end)
     end = np.where(running, start, end)
@@ -63,11 +63,11 @@ def ranges_of(history: History, line: Ints, newest_sent: Ints, deliveries: Deliv
         for k, name in enumerate(history.channels)
         if name in deliveries.received and not running[k]
     }
-    return parted(Ranges(start, end, np.where(kept[history.src], end, known)), parts)
+    return with_parts(Ranges(start, end, np.where(kept[history.src], end, known)), parts)
 
 
-def parted(ranges: Ranges, parts: Mapping[int, Spans]) -> Ranges:
-    """The same ranges, of some channels only the parts given; each channel's range begins with its first part."""
+def with_parts(ranges: Ranges, parts: Mapping[int, Spans]) -> Ranges:
+    """Return the same ranges, of some channels only `parts`: each channel's range then begins with its first part."""
     start = ranges.start.copy()
     for k, spans in parts.items():
         start[k] = spans[0][0] if spans else ranges.end[k]
@@ -75,7 +75,7 @@ def parted(ranges: Ranges, parts: Mapping[int, Spans]) -> Ranges:
 
 
 def receive_without_send(history: History, line: Ints) -> list[Finding]:
-    """Channels whose receiver holds more than its running sender has ever sent: the logs contradict each other."""
+    """Report channels whose receiver holds more than its running sender has ever sent: logs contradict each other."""
     found = []
     over = history.received_of(line) > history.sent_of(line)
     for k in np.flatnonzero(over).tolist():
@@ -89,7 +89,7 @@ def receive_without_send(history: History, line: Ints) -> list[Finding]:
 
 
 def impossible_loops(history: History) -> list[Finding]:
-    """Self-channels on which a checkpoint has received what it has not sent: no order of events does that."""
+    """Report self-channels on which a checkpoint has received what it has not sent: no order of events does that."""
     found = []
     for k in np.flatnonzero(history.src == history.dst).tolist():
         sent = history.sent[history.sent_at[k] : history.sent_at[k + 1]]
@@ -102,44 +102,53 @@ def impossible_loops(history: History) -> list[Finding]:
     return found
 
 
-StoredRange = tuple[int, int, int, int]
-"""From, to, rows and bytes of a run of messages in a log."""
+class StoredRange(NamedTuple):
+    """A run of messages [start, end) in a log, kept in `rows` rows; `bytes` of all of them together."""
+
+    start: int
+    end: int
+    rows: int
+    bytes: int
 
 
 def first_retained(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """Sequence number per channel below which, the manifest says, nothing is kept."""
+    """Return the sequence number per channel below which, as the manifest says, nothing is kept."""
     rows = manifest.get("channels", [])
     return {row["channel"]: row["first_retained"] for row in rows if row.get("first_retained") is not None}
 
 
-def joined(
+def replay_rows(
     channels: tuple[str, ...],
     ranges: Ranges,
     islands: pa.Table | None,
     retained: Mapping[str, int],
     stored: Mapping[str, Sequence[StoredRange]],
 ) -> tuple[list[ReplayRange], list[Finding]]:
-    """Replay ranges with what the channel logs hold of them; the first of a channel tells what is sent again.
+    """Return the replay ranges with what the channel logs hold of them, and findings on what is missing.
+
+    Only the first row of a channel says what will be sent again.
 
     Parameters
     ----------
-    islands : reduced scan of the logs (`cklog.runs.records.channel_logs`): channel, zone, from, to, rows, bytes; None:
-    no logs retained : sequence number per channel below which the manifest says that nothing is kept
+    channels : names, in the order of `ranges`
+    islands : reduced scan of the logs (`cklog.runs.records.channel_logs`): channel, zone, from, to, rows, bytes; None
+        if there are no logs
+    retained : sequence number per channel below which the manifest says that nothing is kept
     stored : what checkpoints of the line hold, by channel; a range that they hold whole is there, log or no log
     """
-    held = _by_channel(islands)
+    held = _islands_by_channel(islands)
     rows, findings = [], []
     for k, name in enumerate(channels):
         pieces, after = held.get(name, ([], 0))
         sent, known = int(ranges.end[k]), max(int(ranges.known[k]), after)
         again = (sent, known) if known > sent else (None, None)
         for start, end in ranges.of(k):
-            own = [piece for piece in stored.get(name, ()) if piece[0] < end and piece[1] > start]
+            own = [piece for piece in stored.get(name, ()) if piece.start < end and piece.end > start]
             if own and not _gaps(start, end, 0, own):
-                row, found = _held(name, start, end, own, None)
+                row, found = _range_in_log(name, start, end, own, None)
             else:
                 logged = pieces if islands is not None else None
-                row, found = _held(name, start, end, logged, retained.get(name))
+                row, found = _range_in_log(name, start, end, logged, retained.get(name))
             rows.append(replace(row, resent_from=again[0], resent_to=again[1]))
             findings += found
             again = (None, None)
@@ -147,7 +156,7 @@ def joined(
 
 
 def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
-    """That messages are in flight on channels of which no log is here."""
+    """Report that messages are in flight on channels of which no log is here."""
     unlogged = list(dict.fromkeys(row.channel for row in rows if row.retained is None))
     if not unlogged:
         return []
@@ -158,34 +167,44 @@ def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
     return [Finding("no-channel-log", "warning", unlogged[0], text)]
 
 
-def _held(
+def _range_in_log(
     name: str, start: int, end: int, pieces: list[StoredRange] | None, low: int | None
 ) -> tuple[ReplayRange, list[Finding]]:
-    """What the log holds of one range; `pieces` None: there is no log; `low` None: the manifest says nothing."""
-    inside = [piece for piece in pieces or [] if piece[0] < end and piece[1] > start]
+    """Return what the log holds of one range of channel `name`, and findings on what it does not.
+
+    `pieces` None: there is no log; `low` None: the manifest does not say from which number on messages are kept.
+    """
+    inside = [piece for piece in pieces or [] if piece.start < end and piece.end > start]
     if start == end:
         gaps, count, size = [], 0, 0
     else:
         gaps = _gaps(start, end, low or 0, inside if pieces is not None else None)
         count = sum(_overlap(piece, start, end, low or 0) for piece in inside)
-        size = sum(piece[3] for piece in inside)
-    findings = [_hole(name, gap, start, end) for gap in gaps]
-    copies = sum(piece[2] for piece in inside) - sum(piece[1] - piece[0] for piece in inside)
+        size = sum(piece.bytes for piece in inside)
+    findings = [_retention_hole(name, gap, start, end) for gap in gaps]
+    copies = sum(piece.rows - (piece.end - piece.start) for piece in inside)
     if copies > 0:
         text = f"{name}: {copies} messages of [{start}, {end}) are in the log more than once; bytes count each copy"
         findings.append(Finding("duplicate-messages", "warning", name, text))
     unknown = pieces is None and start < end
-    retained = None if unknown and low is None else not gaps
-    return ReplayRange(name, start, end, None if unknown else count, None if unknown else size, retained), findings
+    row = ReplayRange(
+        channel=name,
+        replay_from=start,
+        replay_to=end,
+        messages=None if unknown else count,
+        bytes=None if unknown else size,
+        retained=None if unknown and low is None else not gaps,
+    )
+    return row, findings
 
 
-def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], int]]:
-    """Islands in the range as (from, to, rows, bytes), and the end of the log after it, by channel."""
+def _islands_by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], int]]:
+    """Return, by channel, the islands in its range in order, and the end of what its log holds after the range."""
     held: dict[str, tuple[list[StoredRange], int]] = {}
     for row in islands.to_pylist() if islands is not None else []:
         inside, after = held.get(row["channel"], ([], 0))
         if row["zone"] == "range":
-            inside = [*inside, (row["from"], row["to"], row["rows"], row["bytes"])]
+            inside = [*inside, StoredRange(row["from"], row["to"], row["rows"], row["bytes"])]
         else:
             after = max(after, row["to"])
         held[row["channel"]] = inside, after
@@ -193,23 +212,28 @@ def _by_channel(islands: pa.Table | None) -> dict[str, tuple[list[StoredRange], 
 
 
 def _overlap(piece: StoredRange, start: int, end: int, low: int) -> int:
-    return max(0, min(piece[1], end) - max(piece[0], start, low))
+    """Count the messages of a piece in [start, end) from `low` on."""
+    return max(0, min(piece.end, end) - max(piece.start, start, low))
 
 
 def _gaps(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:
-    """Parts of [start, end) that no log holds; without a log (None) only what the manifest says is gone."""
+    """Return the parts of [start, end) that no log holds; without a log (None) only those below `low`, which are gone.
+
+    >>> _gaps(2, 9, 0, [StoredRange(0, 4, 4, 40), StoredRange(6, 8, 2, 20)])
+    [(4, 6), (8, 9)]
+    """
     if inside is None:
         return [(start, min(low, end))] if start < min(low, end) else []
-    gaps, at = [], start
-    for first, last, *_ in inside:
-        first = max(first, low)
+    gaps, at = [], start  # all of [start, at) is held, or in `gaps`
+    for piece in inside:
+        first = max(piece.start, low)
         if first > at:
             gaps.append((at, min(first, end)))
-        at = max(at, last)
+        at = max(at, piece.end)
     return [*gaps, (at, end)] if at < end else gaps
 
 
-def _hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
+def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
     text = (
         f"{name}: messages {gap[0]} to {gap[1] - 1} are gone from the log; they are in flight across the line "
         f"([{start}, {end})) and cannot be replayed: without them the results downstream will be wrong"
@@ -218,28 +242,23 @@ def _hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
 
 
 def sources_of(records: CheckpointRecords, history: History, line: Ints) -> list[SourceOffset]:
-    """Where each source resumes: the offset at its reader's checkpoint on the line, None = from its start.
+    """Return where each source resumes: the offset at its reader's checkpoint on the line, None = from its start.
 
     A source that a checkpoint does not mention keeps the offset of the checkpoint before it.
     """
     kept = history.survivor & (line == history.newest)
-    row, code, names, value = entries(records.table["sources"])
+    row, code, names, value = entries(records.table["sources"])  # shape (entries,), like all below: one per source
     owner, number = records.subtask[row], records.number[row]
-    label = history.label_of(line)
-    offsets: dict[tuple[int, int], int | None] = {}
-    for pair in sorted(set(zip(owner.tolist(), code.tolist(), strict=True))):
-        offsets[pair] = None
-    inside = number <= label[owner] if len(owner) else np.zeros(0, np.bool_)
-    for pair, offset in zip(
-        zip(owner[inside].tolist(), code[inside].tolist(), strict=True), value[inside].tolist(), strict=True
-    ):
-        offsets[pair] = offset
-    rows = [SourceOffset(names[c], offset, *history.subtasks[s]) for (s, c), offset in offsets.items() if not kept[s]]
+    inside = number <= history.label_of(line)[owner]
+    offsets: dict[tuple[int, int], int | None] = dict.fromkeys(zip(owner.tolist(), code.tolist(), strict=True))
+    for i, c, offset in zip(owner[inside].tolist(), code[inside].tolist(), value[inside].tolist(), strict=True):
+        offsets[i, c] = offset  # records come in order, so the last one on the line stays
+    rows = [SourceOffset(names[c], offset, *history.subtasks[i]) for (i, c), offset in offsets.items() if not kept[i]]
     return sorted(rows, key=lambda r: (flat_names(r.source), r.operator, r.subtask))
 
 
 def shared_sources(sources: list[SourceOffset]) -> list[Finding]:
-    """Sources that several subtasks of one operator read from: the lowest offset loses nothing, doubles some."""
+    """Report sources that several subtasks of one operator read from: the lowest offset loses nothing, doubles some."""
     readers: dict[tuple[str, str], list[SourceOffset]] = {}
     for source in sources:
         readers.setdefault((source.operator, source.source), []).append(source)

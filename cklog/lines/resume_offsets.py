@@ -1,4 +1,4 @@
-"""Where the partitions of Kafka topics resume: one row each out of a line, checked for what a Kafka tool can take."""
+"""Where the partitions of Kafka topics resume: a row each, taken from a line and checked for what Kafka can take."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cklog.model.lines import RecoveryLine, SourceOffset
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 _PARTITIONS = 1 << 31
-_LARGEST = 1 << 63
+_LARGEST_OFFSET = 1 << 63
 
 
-class Resume(NamedTuple):
+class ResumeOffset(NamedTuple):
     """A partition: the next `offset` to read (None: from its start), and before which offset to end (None: no end)."""
 
     topic: str
@@ -27,8 +27,10 @@ class Resume(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
-    """Where the sources of a line resume, sorted; `operator` and `topic` choose among several readers and topics.
+def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[ResumeOffset]:
+    """Return where the sources of a line resume, sorted by partition.
+
+    `operator` and `topic` choose among several readers and topics, "" takes all.
 
     Raises
     ------
@@ -38,23 +40,25 @@ def planned(line: RecoveryLine, operator: str, topic: str) -> list[Resume]:
     if not chosen:
         readers = ", ".join(sorted({s.operator for s in line.sources})) or "none"
         raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
-    found: dict[tuple[str, int], tuple[SourceOffset, Resume]] = {}
+    found: dict[tuple[str, int], ResumeOffset] = {}
+    reader: dict[tuple[str, int], SourceOffset] = {}  # the last one seen of each partition
     for source in chosen:
         key = _topic_partition(source.source)
         if topic not in ("", key[0]):
             continue
-        if key in found and found[key][0].offset != source.offset:
+        if key in reader and reader[key].offset != source.offset:
             raise UsageError(
-                f"{source.source} resumes at {_reader(found[key][0])} and at {_reader(source)}",
+                f"{source.source} resumes at {_reader_words(reader[key])} and at {_reader_words(source)}",
                 "each group needs a file of its own: choose one reader with --operator",
             )
-        row = _resume(key, source)
-        found[key] = source, _to_later_end(found[key][1], row) if key in found else row
-    return _of_topic([resume for _, resume in found.values()], topic)
+        row = _resume_offset(key, source)
+        found[key] = _to_later_end(found[key], row) if key in found else row
+        reader[key] = source
+    return _sorted_rows(found.values(), topic)
 
 
-def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
-    """What is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
+def committed_offsets(line: RecoveryLine, group: str, topic: str) -> list[ResumeOffset]:
+    """Return what is committed in Kafka now, sorted: the offsets of one group, before any plan is carried out.
 
     `line.details["committed_offsets"]` lists {"group", "topic", "partition", "offset"}; `group` may be empty where
     there is only one.
@@ -77,21 +81,21 @@ def committed(line: RecoveryLine, group: str, topic: str) -> list[Resume]:
             f"--rollback: {told} committed offsets, and each group needs a file of its own",
             f"choose one with --operator: {', '.join(groups)}",
         )
-    found: dict[tuple[str, int], Resume] = {}
+    found: dict[tuple[str, int], ResumeOffset] = {}
     for row in rows:
         name, partition = _topic_partition(f"{row['topic']}-{row['partition']}")
         if row["group"] == (group or groups[0]) and topic in ("", name):
-            found[name, partition] = Resume(name, partition, _offset(f"{name}-{partition}", row["offset"]))
-    return _of_topic(found.values(), topic)
+            found[name, partition] = ResumeOffset(name, partition, _kafka_offset(f"{name}-{partition}", row["offset"]))
+    return _sorted_rows(found.values(), topic)
 
 
-def bounded(rows: list[Resume]) -> bool:
-    """Whether every partition has an end: only then is it a range that ends as a whole."""
+def all_bounded(rows: list[ResumeOffset]) -> bool:
+    """Return whether every partition has an end: only then is it a range that ends as a whole."""
     return all(row.end is not None for row in rows)
 
 
-def _of_topic(rows: Iterable[Resume], topic: str) -> list[Resume]:
-    """Sorted; never empty."""
+def _sorted_rows(rows: Iterable[ResumeOffset], topic: str) -> list[ResumeOffset]:
+    """Sort rows by partition; refuse `topic` if there is none."""
     found = sorted(rows, key=lambda row: row[:2])
     if not found:
         raise UsageError(f"--topic {topic}: no such topic among the sources")
@@ -99,6 +103,7 @@ def _of_topic(rows: Iterable[Resume], topic: str) -> list[Resume]:
 
 
 def _topic_partition(source: str) -> tuple[str, int]:
+    """Split a source's name into topic and partition, e.g. orders-eu-3 → ("orders-eu", 3); refuse any other name."""
     name, _, partition = source.rpartition("-")
     numbered = _PARTITION.fullmatch(partition) and int(partition) < _PARTITIONS
     if not _TOPIC.fullmatch(name) or name in (".", "..") or not numbered:
@@ -106,26 +111,26 @@ def _topic_partition(source: str) -> tuple[str, int]:
     return name, int(partition)
 
 
-def _resume(key: tuple[str, int], source: SourceOffset) -> Resume:
-    start = None if source.offset is None else _offset(source.source, source.offset)
-    end = None if source.replay_to is None else _offset(source.source, source.replay_to)
+def _resume_offset(key: tuple[str, int], source: SourceOffset) -> ResumeOffset:
+    start = None if source.offset is None else _kafka_offset(source.source, source.offset)
+    end = None if source.replay_to is None else _kafka_offset(source.source, source.replay_to)
     if end is not None and end < (start or 0):
         raise UsageError(f"source {source.source}: the range [{start}, {end}) ends before it begins")
-    return Resume(*key, start, end)
+    return ResumeOffset(*key, start, end)
 
 
-def _to_later_end(one: Resume, other: Resume) -> Resume:
-    """Two readers of a partition from the same offset: to the later end, if both are known."""
+def _to_later_end(one: ResumeOffset, other: ResumeOffset) -> ResumeOffset:
+    """Merge two readers of a partition from the same offset: up to the later end, if both are known."""
     if one.end is None or other.end is None:
         return one._replace(end=None)
     return max(one, other)
 
 
-def _offset(source: str, offset: Any) -> int:
-    if isinstance(offset, int) and not isinstance(offset, bool) and 0 <= offset < _LARGEST:
+def _kafka_offset(source: str, offset: Any) -> int:
+    if isinstance(offset, int) and not isinstance(offset, bool) and 0 <= offset < _LARGEST_OFFSET:
         return offset
     raise UsageError(f"source {source}: offset {offset} is no Kafka offset")
 
 
-def _reader(source: SourceOffset) -> str:
+def _reader_words(source: SourceOffset) -> str:
     return f"{source.offset} for {source.operator}/{source.subtask}"

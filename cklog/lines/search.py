@@ -1,8 +1,15 @@
-"""Which line a question asks for: the latest one, the latest or earliest through a choice, or the last round."""
+"""Which line a question asks for: the latest one, the latest or earliest through a choice, or the last round.
+
+Where no line holds the checkpoints that are asked for, a finding says why: a set of checkpoints is on a common line
+exactly if no zigzag path leads from one of them to another or to itself [1]_.
+
+.. [1] R. Netzer, J. Xu, "Necessary and sufficient conditions for consistent global snapshots", IEEE Trans. Parallel
+   and Distributed Systems 6(2), 1995.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +19,15 @@ from cklog.errors import NotFound, SelfCheckFailed, UsageError
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
-from cklog.lines.entries import message_words, protocol_of, sentence, step_of, zigzag_message
-from cklog.lines.fixpoint import NoConsistentLine, forced, recovery_line
+from cklog.lines.entries import protocol_of, step_of, zigzag_message
+from cklog.lines.fixpoint import NoConsistentLine, earliest_with, forced, recovery_line
+from cklog.lines.rollback import forcing_chain, rollback_steps
 from cklog.lines.rounds import round_line, rounds_of
-from cklog.lines.through_checkpoints import earliest_with, forbidding
+from cklog.lines.sentences import message_words, rollback_sentence
 from cklog.model.findings import Finding
 from cklog.model.names import parse_subtask
 from cklog.model.question import Question
+from cklog.zigzag.paths import Hop, Zigzags
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +51,37 @@ def search_line(records: CheckpointRecords, built: BuiltHistory, question: Quest
     UsageError : an algorithm that does not exist, or the earliest line through nothing
     """
     history = built.history
-    start, chosen = _start(history, question.at)
+    start, chosen = _start_and_chosen(history, question.at)
     if question.earliest and not chosen:
         raise UsageError("--earliest: through which checkpoint?", "add --at OP/SUB=CKPT")
     try:
         if question.earliest:
-            return _earliest(history, start, chosen)
+            return _earliest_line(history, start, chosen)
         if not chosen and not history.survivor.any() and protocol_of(records) == "coordinated":
             line, findings, notes = round_line(history, rounds_of(records, built))
             return Searched(line, line, tuple(findings), notes)
-        line = _search(question.algorithm)(history, start)
+        line = _algorithm(question.algorithm)(history, start)
     except NoConsistentLine as error:
         return Searched(start, None, (_inconsistent_initial(history, error.channel),))
     if np.any(line[list(chosen)] < start[list(chosen)]):
         return Searched(start, None, (unreachable(history, start, line, chosen),))
-    _check(history, line)
+    _check_consistent(history, line)
     return Searched(start, line)
 
 
-def _search(algorithm: str) -> Callable[[History, Ints], Ints]:
-    if algorithm == "rollback-propagation":
+def _algorithm(name: str) -> Callable[[History, Ints], Ints]:
+    """Choose how to search for the latest line, by the name that `--algorithm` gives."""
+    if name == "rollback-propagation":
         from cklog.lines.propagation import rollback_propagation
 
         return rollback_propagation
-    if algorithm != "watermark-fixpoint":
-        raise UsageError(f"--algorithm {algorithm}: watermark-fixpoint or rollback-propagation")
+    if name != "watermark-fixpoint":
+        raise UsageError(f"--algorithm {name}: watermark-fixpoint or rollback-propagation")
     return recovery_line
 
 
-def _start(history: History, at: tuple[tuple[str, int], ...]) -> tuple[Ints, dict[int, int]]:
-    """The newest checkpoints, lowered to what `--at` asks for; and the subtasks that it names."""
+def _start_and_chosen(history: History, at: tuple[tuple[str, int], ...]) -> tuple[Ints, dict[int, int]]:
+    """Lower the newest checkpoints to what `--at` asks for, shape (n,); and list its checkpoints by subtask."""
     start = history.newest.copy()
     chosen: dict[int, int] = {}
     for name, number in at:
@@ -82,11 +92,11 @@ def _start(history: History, at: tuple[tuple[str, int], ...]) -> tuple[Ints, dic
 
 
 def row_named(history: History, option: str, name: str, number: int) -> int:
-    """The row of the checkpoint that `option` names as OP/SUB=CKPT.
+    """Return the row of the checkpoint that `option` names as OP/SUB=CKPT.
 
     Raises
     ------
-    NotFound : there is no such subtask or checkpoint; tells what there is
+    NotFound : there is no such subtask or checkpoint; names what there is
     """
     subtask = parse_subtask(name)
     if subtask not in history.subtasks:
@@ -102,24 +112,25 @@ def row_named(history: History, option: str, name: str, number: int) -> int:
     return int(low + rows[0])
 
 
-def _earliest(history: History, start: Ints, chosen: dict[int, int]) -> Searched:
+def _earliest_line(history: History, start: Ints, chosen: dict[int, int]) -> Searched:
+    """Find the earliest line through `chosen` (subtask → checkpoint, by indices)."""
     line = earliest_with(history, chosen)
     if np.any(line[list(chosen)] > start[list(chosen)]) or np.any(line > history.newest):
         latest = recovery_line(history, start)
         return Searched(start, None, (unreachable(history, start, latest, chosen),))
-    _check(history, line)
+    _check_consistent(history, line)
     return Searched(line, line)
 
 
-def _check(history: History, line: Ints) -> None:
-    """The line has no orphan message; anything else is a bug here."""
+def _check_consistent(history: History, line: Ints) -> None:
+    """Raise if the line has an orphan message: that would be a bug here."""
     channel, _ = forced(history, line, np.arange(len(history.src)))
     if len(channel):
         raise SelfCheckFailed(f"the line found has orphan messages on {history.channels[channel[0]]}")
 
 
 def no_initial_line(history: History) -> list[Finding]:
-    """That initial states contradict each other, if they do: then not all can go back to them."""
+    """Report if initial states contradict each other: then not all subtasks can go back to them."""
     initial = np.zeros(len(history.subtasks), np.int64)
     channel = np.flatnonzero(history.received_of(initial) > history.sent_of(initial))
     return [_inconsistent_initial(history, int(k)) for k in channel[:1]]
@@ -135,8 +146,14 @@ def _inconsistent_initial(history: History, channel: int) -> Finding:
 
 
 def unreachable(history: History, start: Ints, line: Ints, chosen: dict[int, int]) -> Finding:
-    """Why no consistent line holds `chosen`: a zigzag path among them, or orphan messages of what was lost."""
-    from cklog.lines.rollback_steps import forcing_chain, rollback_steps
+    """Report why no consistent line holds `chosen`: a zigzag path among them, or orphan messages of what was lost.
+
+    Parameters
+    ----------
+    start : newest allowed checkpoint per subtask, `chosen` among them, shape (n,)
+    line : the latest consistent line below it, shape (n,)
+    chosen : subtask → checkpoint, by indices
+    """
 
     def name(i: int) -> str:
         return f"{history.subtasks[i]}={history.label[history.first[i] + chosen[i]]}"
@@ -152,6 +169,21 @@ def unreachable(history: History, start: Ints, line: Ints, chosen: dict[int, int
         text = f"no consistent line holds {asked}, now or ever: {what}: {told}"
         return Finding("checkpoint-unreachable", "error", asked, text)
     i = next(i for i in sorted(chosen) if line[i] < start[i])
-    told = "; ".join(sentence(step_of(history, s)) for s in forcing_chain(rollback_steps(history, start), i))
+    chain = forcing_chain(rollback_steps(history, start), i)
+    told = "; ".join(rollback_sentence(step_of(history, step)) for step in chain)
     text = f"no consistent line of stored checkpoints holds {asked}, because of what the failure undid: {told}"
     return Finding("checkpoint-unreachable", "error", asked, text)
+
+
+def forbidding(history: History, chosen: Mapping[int, int]) -> tuple[int, int, list[Hop]] | None:
+    """Return a shortest zigzag path from one of `chosen` (subtask → checkpoint) to another or itself; None: none.
+
+    Returns
+    -------
+    subtask where it begins, subtask where it ends, its messages : of paths of equal length the first pair's
+    """
+    search = Zigzags(history)
+    pairs = [(i, j) for i in sorted(chosen) for j in sorted(chosen)]
+    paths = [(i, j, search.path((i, chosen[i]), (j, chosen[j]))) for i, j in pairs]
+    found = [(i, j, path) for i, j, path in paths if path is not None]
+    return min(found, key=lambda path: len(path[2]), default=None)

@@ -1,6 +1,6 @@
-"""Is a given line consistent and restorable? Proved or refuted from the records, sharing nothing with the search.
+"""Is a given line consistent and restorable? Proved or refuted from the records, by code that the search does not use.
 
-The watermarks are read off the records again, record by record in plain Python, and judged by
+The watermarks are read off the records once more, record by record in plain Python, and judged by
 `cklog.lines.proof`; only reading files is shared with `recovery-line`.
 """
 
@@ -13,18 +13,25 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.history.variables import NoVariables, variables_of
-from cklog.lines.proof import Marks, newer_line, refute
+from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
 from cklog.model.checks import Check
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
 
+_HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
+
 
 def read_line(path: str) -> dict[str, int | None]:
-    """A line from a file: the JSON of `recovery-line`, or a plain {"op/sub": checkpoint} map; None = current state.
+    """Read a line from a file: the JSON of `recovery-line`, or a plain {"op/sub": checkpoint} map.
+
+    Returns
+    -------
+    checkpoint number by subtask : None for one that keeps running in its current state
 
     Raises
     ------
-    NotFound, UsageError : no such file; or it holds no line
+    NotFound : no such file
+    UsageError : it holds no line
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -36,7 +43,7 @@ def read_line(path: str) -> dict[str, int | None]:
     if isinstance(found, dict) and isinstance(found.get("result"), dict):
         found = found["result"]
     if isinstance(found, dict) and isinstance(found.get("line"), list):
-        found = {_name(entry, path): entry.get("checkpoint") for entry in found["line"]}
+        found = {_entry_name(entry, path): entry.get("checkpoint") for entry in found["line"]}
     if not isinstance(found, dict) or not found:
         raise UsageError(f"--line {path}: holds no line", _HINT)
     for name, number in found.items():
@@ -47,10 +54,8 @@ def read_line(path: str) -> dict[str, int | None]:
     return found
 
 
-_HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
-
-
-def _name(entry: Any, path: str) -> str:
+def _entry_name(entry: Any, path: str) -> str:
+    """Return the subtask that an entry of a line's JSON is of, as "op/sub"."""
     if not isinstance(entry, dict) or "operator" not in entry:
         raise UsageError(f"--line {path}: an entry of the line has no operator", _HINT)
     name = f"{entry['operator']}/{entry.get('subtask', 0)}"
@@ -64,16 +69,16 @@ def _name(entry: Any, path: str) -> str:
 
 @dataclass(slots=True)
 class NumberedCheckpoints:
-    """What the records say of one subtask: its checkpoint numbers in order, and which can be restored."""
+    """The checkpoint numbers of one subtask in order, 0 first, and why some of them cannot be restored, by number."""
 
     numbers: list[int] = field(default_factory=lambda: [0])
     unusable: dict[int, str] = field(default_factory=dict)
 
 
 def distinct_rows(batches: Iterable[Any], as_of: int | None) -> list[dict[str, Any]]:
-    """Checkpoint records of Arrow batches, one per checkpoint, maps as dicts; none where records disagree.
+    """Return the checkpoint records of Arrow batches, one per checkpoint, maps as dicts; none where records disagree.
 
-    Records after `as_of` (ms), and those that speak of another subtask's channels, are left out.
+    Records after `as_of` (ms), and those that name a channel which their subtask has no end of, are left out.
     """
     found: dict[tuple[str, int, int], dict[str, Any] | None] = {}
     for row in (row for batch in batches for row in batch.to_pylist()):
@@ -83,13 +88,15 @@ def distinct_rows(batches: Iterable[Any], as_of: int | None) -> list[dict[str, A
         row |= {"subtask": row["subtask"] or 0, "_path": None, "_offset": None}
         key = (row["operator"], row["subtask"], row["checkpoint"])
         found[key] = row if found.get(key, row) == row else None
-    return [row for row in found.values() if row is not None and _speaks_of_itself(row)]
+    return [row for row in found.values() if row is not None and _names_own_channels(row)]
 
 
-def _speaks_of_itself(row: Mapping[str, Any]) -> bool:
-    me = Subtask(row["operator"], row["subtask"])
-    ends = [(parse_channel(name), 0) for name in row["sent"]] + [(parse_channel(name), 1) for name in row["received"]]
-    return all(channel is not None and channel[side] == me for channel, side in ends)
+def _names_own_channels(row: Mapping[str, Any]) -> bool:
+    """Return whether a record's subtask sends all channels of `sent` and receives all of `received`."""
+    subtask = Subtask(row["operator"], row["subtask"])
+    sent, received = map(parse_channel, row["sent"]), map(parse_channel, row["received"])
+    sends = all(channel is not None and channel.sender == subtask for channel in sent)
+    return sends and all(channel is not None and channel.receiver == subtask for channel in received)
 
 
 def stored_and_marks(
@@ -99,41 +106,44 @@ def stored_and_marks(
     current: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]],
     gone: Set[int] = frozenset(),
 ) -> tuple[dict[str, NumberedCheckpoints], Marks]:
-    """Checkpoints per subtask and watermarks per channel, record by record.
+    """Collect the checkpoints of every subtask and the watermarks of every channel, record by record.
 
     Parameters
     ----------
     rows : checkpoint records, at most one per checkpoint (`distinct_rows`)
-    current : survivors with the watermarks (sent, received) of their current state
-    gone : rows, by number, whose state file is not there
+    current : survivors with the watermarks (sent, received) of their current state, by channel
+    gone : places in `rows` of the checkpoints whose state file is not there
     """
     by_subtask: dict[str, list[Mapping[str, Any]]] = {str(s): [] for s in subtasks}
     for i, row in enumerate(rows):
         by_subtask[f"{row['operator']}/{row['subtask']}"].append({**row, "gone": i in gone})
-    stored = {name: _stored(records) for name, records in by_subtask.items()}
-    marks = {}
+    stored = {name: _numbered_checkpoints(records) for name, records in by_subtask.items()}
+    marks: dict[str, ChannelMarks] = {}
     for name in channels:
         channel = parse_channel(name)
         if channel is not None:
             sender, receiver = str(channel.sender), str(channel.receiver)
-            sent = _marks(by_subtask[sender], stored[sender], "sent", name)
-            received = _marks(by_subtask[receiver], stored[receiver], "received", name)
+            sent = _watermarks(by_subtask[sender], stored[sender], "sent", name)
+            received = _watermarks(by_subtask[receiver], stored[receiver], "received", name)
             if sender in current:
-                sent.append(max(current[sender][0].get(name, 0), sent[-1]))
+                sent_now, _ = current[sender]
+                sent.append(max(sent_now.get(name, 0), sent[-1]))
             if receiver in current:
-                received.append(max(current[receiver][1].get(name, 0), received[-1]))
-            marks[name] = (sender, receiver, sent, received)
+                _, received_now = current[receiver]
+                received.append(max(received_now.get(name, 0), received[-1]))
+            marks[name] = ChannelMarks(sender, receiver, sent, received)
     return stored, marks
 
 
-def _stored(records: list[Mapping[str, Any]]) -> NumberedCheckpoints:
+def _numbered_checkpoints(records: list[Mapping[str, Any]]) -> NumberedCheckpoints:
+    """Order the records of one subtask, in place, and tell which of its checkpoints can be restored."""
     found = NumberedCheckpoints()
     records.sort(key=lambda row: row["checkpoint"])
     whole: dict[tuple[str, int | None], bool] = {}
     before: int | None = None
     for row in records:
         number = row["checkpoint"]
-        why = _unusable(row, whole, before)
+        why = _why_unusable(row, whole, before)
         before = number
         if why:
             found.unusable[number] = why
@@ -142,10 +152,11 @@ def _stored(records: list[Mapping[str, Any]]) -> NumberedCheckpoints:
     return found
 
 
-def _unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool], before: int | None) -> str:
-    """Why a checkpoint cannot be restored, "" if it can; `before` is the number of the one before it.
+def _why_unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool], before: int | None) -> str:
+    """Say why a checkpoint cannot be restored, "" if it can; `before` is the number of the one before it.
 
-    `whole` tells whether each variable ("": the state as one) of the checkpoints before can be, and learns of this one.
+    `whole` holds, by variable ("" for the state as a whole) and checkpoint number, whether those before can be
+    restored; this checkpoint is added.
     """
     why = ""
     if row["kind"] == "volatile":
@@ -168,8 +179,8 @@ def _unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bool],
     return why
 
 
-def _marks(records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str) -> list[int]:
-    """The watermark at each checkpoint of `stored.numbers`, kept from the one before where not mentioned."""
+def _watermarks(records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str) -> list[int]:
+    """Return the watermark at each of `stored.numbers`, taken from the one before where a record does not say."""
     said = {row["checkpoint"]: row[side].get(channel) for row in records}
     value, values = 0, []
     for number in stored.numbers:
@@ -186,25 +197,35 @@ def judge(
     survivors: Collection[str],
     maximal: bool,
 ) -> tuple[list[Check], list[Finding], dict[str, int]]:
-    """Complete? restorable? consistent? (and maximal?) — checks, findings, and the line as indices.
+    """Check whether a line is complete, restorable, consistent, and if asked for, `maximal`.
+
+    Parameters
+    ----------
+    line : checkpoint number by subtask, None for a current state
+    stored, marks : from `stored_and_marks`
+    survivors : the subtasks that have a current state
+
+    Returns
+    -------
+    checks, findings, the line as indices : of each subtask the place in its `numbers`, their count for a current state
 
     Raises
     ------
     NotFound : the line names a subtask or a checkpoint that no record knows
     """
     checks, findings = [], []
-    index = _indices(line, stored, survivors)
+    index = _line_indices(line, stored, survivors)
     absent = sorted(set(stored) - set(line))
     checks.append(Check("complete", not absent, f"{len(line)} of {len(stored)} subtasks have a checkpoint"))
     if absent:
         names = ", ".join(absent[:5])
         findings.append(Finding("incomplete-line", "error", absent[0], f"the line says nothing about {names}"))
-    broken = [(n, x) for n, x in line.items() if x is not None and x in stored[n].unusable]
-    told = f"{broken[0][0]}={broken[0][1]}: {stored[broken[0][0]].unusable[broken[0][1] or 0]}" if broken else ""
-    checks.append(Check("restorable", not broken, told or "every checkpoint is stored, complete, its chain whole"))
+    broken = {f"{n}={x}": stored[n].unusable[x] for n, x in line.items() if x is not None and x in stored[n].unusable}
+    whole = "every checkpoint is stored, complete, its chain whole"
+    because = next((f"{name}: {why}" for name, why in broken.items()), whole)
+    checks.append(Check("restorable", not broken, because))
     findings += [
-        Finding("not-restorable", "error", f"{n}={x}", f"{n}={x} cannot be restored: {stored[n].unusable[x or 0]}")
-        for n, x in broken
+        Finding("not-restorable", "error", name, f"{name} cannot be restored: {why}") for name, why in broken.items()
     ]
     if absent:
         return [*checks, Check("consistent", None, "the line is not complete")], findings, index
@@ -220,13 +241,16 @@ def judge(
         for c, a, b in orphans
     ]
     if maximal and not orphans:
-        checks.append(_maximal(index, stored, marks, survivors, findings))
+        check, more = _maximal_check(index, stored, marks, survivors)
+        checks.append(check)
+        findings += more
     return checks, findings, index
 
 
-def _indices(
+def _line_indices(
     line: Mapping[str, int | None], stored: Mapping[str, NumberedCheckpoints], survivors: Collection[str]
 ) -> dict[str, int]:
+    """Return the line as places in the checkpoint numbers of its subtasks; their count for a current state."""
     index = {}
     for name, number in line.items():
         if name not in stored:
@@ -243,37 +267,43 @@ def _indices(
     return index
 
 
-def _maximal(
+def _maximal_check(
     index: dict[str, int],
     stored: Mapping[str, NumberedCheckpoints],
     marks: Marks,
     survivors: Collection[str],
-    findings: list[Finding],
-) -> Check:
-    newest = {n: len(s.numbers) - (n not in survivors) for n, s in stored.items()}
-    usable = {
-        n: [i for i, x in enumerate([*s.numbers, None][: newest[n] + 1]) if x not in s.unusable]
-        for n, s in stored.items()
-    }
+) -> tuple[Check, list[Finding]]:
+    """Check whether no newer consistent line of checkpoints that can be restored exists; `index` as of the line."""
+    usable: dict[str, list[int]] = {}  # by subtask, the places that can be restored
+    for name, checkpoints in stored.items():
+        places = [i for i, number in enumerate(checkpoints.numbers) if number not in checkpoints.unusable]
+        usable[name] = [*places, len(checkpoints.numbers)] if name in survivors else places
     thinned = {
-        c: (a, b, [sent[i] for i in usable[a]], [received[i] for i in usable[b]])
-        for c, (a, b, sent, received) in marks.items()
+        channel: ChannelMarks(
+            sender,
+            receiver,
+            sent=[sent[i] for i in usable[sender]],
+            received=[received[i] for i in usable[receiver]],
+        )
+        for channel, (sender, receiver, sent, received) in marks.items()
     }
-    at = {n: usable[n].index(i) for n, i in index.items() if i in usable[n]}
+    at = {name: usable[name].index(i) for name, i in index.items() if i in usable[name]}
     if len(at) < len(index):
-        return Check("maximal", None, "the line holds a checkpoint that cannot be restored")
-    newer = newer_line(thinned, at, {n: len(u) - 1 for n, u in usable.items()}, survivors)
+        return Check("maximal", None, "the line holds a checkpoint that cannot be restored"), []
+    newer = newer_line(thinned, at, {name: len(places) - 1 for name, places in usable.items()}, survivors)
     if newer is None:
-        return Check("maximal", True, "raising any subtask by one checkpoint needs messages that were lost")
-    changed = sorted(n for n in newer if newer[n] > at[n])
-    numbers = {n: [*stored[n].numbers, "current"][usable[n][newer[n]]] for n in changed}
-    text = "a newer consistent line exists: " + ", ".join(f"{n}={x}" for n, x in numbers.items())
-    findings.append(Finding("not-maximal", "error", changed[0], text))
-    return Check("maximal", False, text)
+        return Check("maximal", True, "raising any subtask by one checkpoint needs messages that were lost"), []
+    changed = sorted(name for name in newer if newer[name] > at[name])
+    numbers = {name: [*stored[name].numbers, "current"][usable[name][newer[name]]] for name in changed}
+    text = "a newer consistent line exists: " + ", ".join(f"{name}={number}" for name, number in numbers.items())
+    return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text)]
 
 
-def untold(check: Check, bound: bool) -> Check:
-    """A check that holds only as far as the evidence goes."""
+def weakened(check: Check, bound: bool) -> Check:
+    """Return a check that holds as one that nobody can tell, where evidence is missing.
+
+    `bound`: what some survivors hold now is not known, which touches the check "consistent" too, not only "maximal".
+    """
     if check.check != "maximal" and not bound:
         return check
     if check.holds is not True or check.check in ("complete", "restorable"):

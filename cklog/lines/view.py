@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cklog.lines.entries import sentence
+from cklog.lines.sentences import rollback_sentence
 from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
@@ -16,6 +16,7 @@ from cklog.render.view import Section, View, section
 
 
 def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
+    """Show the line, what is replayed and sent again, where sources resume, how far subtasks fell back, and why."""
     line = answer.result
     sections = [_line_section(line)]
     busy = [c for c in line.channels if c.replay_to > c.replay_from]
@@ -29,13 +30,13 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     if any(d.depth is not None and d.checkpoints for d in line.rollback):
         sections.append(_distance_section(line))
     sections += detail_sections(line.details, answer.command)
-    notes = [sentence(step) for step in line.steps] + list(line.notes)
+    notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
     commands = tuple(row["command"] for row in line.details.get("restore", ()))
     figures = ("\n".join(commands),) if commands else ()
-    return View(headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
+    return View(line_headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
 
 
-def headline(line: RecoveryLine, verdict: Verdict) -> str:
+def line_headline(line: RecoveryLine, verdict: Verdict) -> str:
     """Say where to restart, in one or two sentences."""
     if line.details.get("headline"):
         return str(line.details["headline"])
@@ -52,13 +53,13 @@ def headline(line: RecoveryLine, verdict: Verdict) -> str:
         f"{len(line.line) - len(back) - running - eventual} of {len(line.line)} subtasks at their newest checkpoint"
         + (f", {eventual} at the end of their output queue" if eventual else "")
         + (f", {running} keep running" if running else ""),
-        _further(len(back), len(line.rolled_back)),
+        _rolled_back_words(len(back), len(line.rolled_back)),
     ]
     end = " One rollback forced another (domino effect)." if line.domino else ""
     return f"{lead} {'; '.join(parts)}.{end}"
 
 
-def _further(subtasks: int, checkpoints: int) -> str:
+def _rolled_back_words(subtasks: int, checkpoints: int) -> str:
     if not subtasks:
         return "none rolled back further"
     past = f", past {checkpoints} stored checkpoint{'s' if checkpoints != 1 else ''}" if checkpoints else ""
@@ -67,13 +68,13 @@ def _further(subtasks: int, checkpoints: int) -> str:
 
 def _line_section(line: RecoveryLine) -> Section:
     rows = [
-        (f"{e.operator}/{e.subtask}", _checkpoint(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
+        (f"{e.operator}/{e.subtask}", _checkpoint_word(e), "back" if e.rolled_back else "no", utc(e.time), e.uri or "-")
         for e in line.line
     ]
     return section("Recovery line", ("subtask", "checkpoint", "rolled", "time", "uri"), rows)
 
 
-def _checkpoint(entry: LineEntry) -> str:
+def _checkpoint_word(entry: LineEntry) -> str:
     if entry.state in ("current", "eventual"):
         return entry.state
     if entry.state == "initial":
@@ -83,7 +84,14 @@ def _checkpoint(entry: LineEntry) -> str:
 
 def _replay_section(channels: list[ReplayRange]) -> Section:
     rows = [
-        (c.channel, c.replay_from, c.replay_to, _count(c.messages), _count(c.bytes), _retained(c.retained))
+        (
+            c.channel,
+            c.replay_from,
+            c.replay_to,
+            _count_or_dash(c.messages),
+            _count_or_dash(c.bytes),
+            _retained_word(c.retained),
+        )
         for c in channels
     ]
     return section("To replay from the channel logs", ("channel", "from", "to", "messages", "bytes", "in log"), rows)
@@ -97,14 +105,19 @@ def _resent_section(channels: list[ReplayRange]) -> Section:
 
 def _sources_section(line: RecoveryLine) -> Section:
     rows = [
-        (s.source, _offset(s.offset), "-" if s.replay_to is None else _offset(s.replay_to), f"{s.operator}/{s.subtask}")
+        (
+            s.source,
+            _offset_word(s.offset),
+            "-" if s.replay_to is None else _offset_word(s.replay_to),
+            f"{s.operator}/{s.subtask}",
+        )
         for s in line.sources
     ]
     return section("Sources resume at", ("source", "offset", "planned to", "reader"), rows)
 
 
 def _distance_section(line: RecoveryLine) -> Section:
-    """How far back, for those that fell; of messages what is known to be undone."""
+    """Show how far the subtasks that fell went back; of messages, those known to be undone."""
     rows = [
         (
             f"{d.operator}/{d.subtask}",
@@ -112,7 +125,7 @@ def _distance_section(line: RecoveryLine) -> Section:
             "-" if d.time_ms is None else f"{d.time_ms / 1000:.3f}",
             d.received,
             d.sent,
-            _count(d.depth),
+            _count_or_dash(d.depth),
         )
         for d in line.rollback
         if d.checkpoints
@@ -122,28 +135,29 @@ def _distance_section(line: RecoveryLine) -> Section:
     return section("Rollback distance", columns, rows, note)
 
 
-def _offset(offset: Any) -> str:
+def _offset_word(offset: Any) -> str:
     if offset is None:
         return "its start"
     return offset if isinstance(offset, str) else json.dumps(offset)
 
 
-def _retained(retained: bool | None) -> str:
+def _retained_word(retained: bool | None) -> str:
     return {True: "yes", False: "NO", None: "unknown"}[retained]
 
 
-def _count(count: int | None) -> str:
+def _count_or_dash(count: int | None) -> str:
     return "-" if count is None else str(count)
 
 
 def verify_view(answer: Answer[Verification]) -> View:
+    """Show the checks of a given line."""
     words = {True: "holds", False: "FAILS", None: "cannot tell"}
     rows = [(check.check, words[check.holds], check.because) for check in answer.result.checks]
     return View(answer.result.summary, (section("Checks", ("check", "result", "because"), rows),))
 
 
 def inspect_view(answer: Answer[dict[str, Any]]) -> View:
-    """Every list of rows in the result is a section; metrics, one row per metric."""
+    """Show every list of rows in the result as a section, and metrics with a row for each."""
     result = answer.result
     sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
     for title, rows in result.items():
@@ -158,11 +172,11 @@ def inspect_view(answer: Answer[dict[str, Any]]) -> View:
 
 
 def _input_row(used: InputUsed) -> tuple[Any, ...]:
-    return used.path, used.format, used.bytes, _count(used.records)
+    return used.path, used.format, used.bytes, _count_or_dash(used.records)
 
 
 def metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]]:
-    """A row for every number in nested metrics, None left out.
+    """Return a row for every number in nested metrics, None left out.
 
     >>> metric_rows({"invalid": {"useless": {"share": 0.25}}, "restart": None})
     [('invalid useless share', '25.0%')]
@@ -172,11 +186,11 @@ def metric_rows(metrics: dict[str, Any], lead: str = "") -> list[tuple[str, str]
         if isinstance(value, dict):
             rows += metric_rows(value, f"{lead}{name} ")
         elif value is not None:
-            rows.append((f"{lead}{name}", _metric(name, value)))
+            rows.append((f"{lead}{name}", _metric_value(name, value)))
     return rows
 
 
-def _metric(name: str, value: Any) -> str:
+def _metric_value(name: str, value: Any) -> str:
     if name == "share":
         return f"{value:.1%}"
     if isinstance(value, bool):

@@ -1,1 +1,10 @@
-"""Methods of the papers that say when to checkpoint, as pure functions."""
+"""Methods of the papers that decide when to write what: check records in an output queue, deltas after a base.
+
+They are pure functions and values without any log or file, so that the simulators run and the advisors judge the same
+method.
+
+Public modules:
+
+* `check_records`: when continuous eventual checkpointing writes check records, and the footprints that they renew
+* `delta_number`: the Delta Checkpoint Number, how many delta checkpoints follow a base
+"""

@@ -24,7 +24,8 @@ from cklog.errors import NotFound, SelfCheckFailed
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
-from cklog.lines.entries import message_words, zigzag_message
+from cklog.lines.entries import zigzag_message
+from cklog.lines.sentences import message_words
 from cklog.model.findings import Finding
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from cklog.arrays.types import Ints
 from cklog.engine import Reduce
 from cklog.lines.checkpoint_sets import checkpoint_sets
-from cklog.lines.rollback_distance import domino_depths, rollback_distances
-from cklog.lines.rounds import described, rounds_of
+from cklog.lines.rollback import domino_depths, rollback_distances
+from cklog.lines.rounds import described_rounds, rounds_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import Round
 from cklog.model.question import Question
@@ -100,7 +100,7 @@ def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
     planned = replace(planned, evidence=evidence)
     line = planned.line
     history = evidence.history
-    rounds = described(history, rounds_of(evidence.records, evidence.built))
+    rounds = described_rounds(history, rounds_of(evidence.records, evidence.built))
     found: dict[str, Any] = {
         "protocol": planned.result.protocol,
         "checkpoints": int(np.count_nonzero(history.label > 0)),

@@ -26,7 +26,7 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import NEVER, TokenLog
 from cklog.history.watermarks import MOST_WATERMARKS
-from cklog.lines.rounds import HistoryRounds, described, round_numbers
+from cklog.lines.rounds import HistoryRounds, described_rounds, round_numbers
 from cklog.model.lines import Round
 
 Variant = Literal["MS-src", "MS-src+ap"]
@@ -137,7 +137,7 @@ class TokenRounds:
 
     def rows(self) -> list[TokenRound]:
         """Every round, in order."""
-        plain = described(self.history, self.rounds)
+        plain = described_rounds(self.history, self.rounds)
         longest = self._aligned.longest(len(self.history.subtasks), len(plain))
         return [self._row(place, row, int(longest[place])) for place, row in enumerate(plain)]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cklog.lines.exports import exports
+from cklog.lines.exports import replay_formats
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch
 from tests.conftest import SAMPLES
 from tests.program import cklog
@@ -235,7 +235,7 @@ NAMES = ["new\nline", "esc\x1b[31mred", 'q"uo,te', "=cmd()", "@x", "a b", "é\u2
 def shown(folder: Path, *more: str) -> Iterator[tuple[str, str, str]]:
     """(command, form, text) of every command in every form; what a terminal obeys is in CSV at the most."""
     for command in COMMANDS:
-        for form in (*FORMS, *(exports() if command == "replay" else ())):
+        for form in (*FORMS, *(replay_formats() if command == "replay" else ())):
             ended = cklog(command, folder, "--format", form, *(more if command != "inspect" else ()))
             assert ended.code in DOCUMENTED, (command, form, ended.err)
             assert form == "csv" or "\x1b" not in ended.out + ended.err, (command, form)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cklog.errors import CklogError
-from cklog.graphs.exports import exports
+from cklog.graphs.exports import graph_formats
 from cklog.graphs.selection import GraphQuestion
 from cklog.graphs.z_cycles import ZCycleQuestion
 from cklog.model.question import InspectQuestion, Question
@@ -37,7 +37,7 @@ def asked(name: str = "b/0", number: int = 1) -> Iterator[tuple[str, Ask]]:
     yield "graph --last", lambda run: run.graph(Question(), GraphQuestion("checkpoint", last=1))
 
 
-EVERY_FORM = ("table", "md", "csv", "json", *exports())
+EVERY_FORM = ("table", "md", "csv", "json", *graph_formats())
 
 
 def ended(folder: Path, ask: Ask, forms: tuple[str, ...] = ("json",)) -> tuple[int, Answer[Any] | None]:
@@ -48,10 +48,10 @@ def ended(folder: Path, ask: Ask, forms: tuple[str, ...] = ("json",)) -> tuple[i
     except CklogError as error:
         return error.exit_code, None
     for form in forms:
-        if form not in exports():
+        if form not in graph_formats():
             render(found, form).encode()
         elif found.command == "graph" and (form != "svg" or found.result.kind == "checkpoint"):
-            exports()[form](found).encode()
+            graph_formats()[form](found).encode()
     return found.exit_code, found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.graphs.exports import exports
+from cklog.graphs.exports import graph_formats
 from cklog.graphs.graph import CheckpointGraph, Edge, graph_of
 from cklog.graphs.selection import GraphKind, GraphQuestion
 from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
@@ -225,8 +225,8 @@ def test_networkx_reads_back_what_was_written(
 ) -> None:
     found = graph(run[2], GraphQuestion(kind))
     answer = Answer("graph", "ok", 0, (), (), found)
-    read = networkx.read_graphml(io.BytesIO(exports()["graphml"](answer).encode()), force_multigraph=True)
-    linked = networkx.node_link_graph(json.loads(exports()["node-link"](answer)), edges="edges")
+    read = networkx.read_graphml(io.BytesIO(graph_formats()["graphml"](answer).encode()), force_multigraph=True)
+    linked = networkx.node_link_graph(json.loads(graph_formats()["node-link"](answer)), edges="edges")
     for whole in (read, linked):
         assert {n: (row["on_line"], row["useless"], row["state"]) for n, row in whole.nodes(data=True)} == {
             n.id: (n.on_line, n.useless, n.state) for n in found.nodes
@@ -241,7 +241,7 @@ def test_networkx_reads_back_what_was_written(
 @given(runs(), st.sampled_from([None, 1, 2]))
 def test_every_history_can_be_drawn(run: tuple[oracle.Execution, frozenset[str], History], last: int | None) -> None:
     found = graph(run[2], GraphQuestion(last=last, form="svg"))
-    text = exports()["svg"](Answer("graph", "ok", 0, (), (), found))
+    text = graph_formats()["svg"](Answer("graph", "ok", 0, (), (), found))
     root = ET.fromstring(text)
     titles = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}title")]
     assert sum("->" in title for title in titles) == len(messages(found.edges)) + len(found.unreceived)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cklog.arrays.types import Ints
 from cklog.history.arrays import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
-from cklog.lines.proof import Marks, newer_line, refute
+from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
 from cklog.lines.propagation import rollback_propagation
-from cklog.lines.rollback_steps import RollbackStep, domino_depth, forcing_chain, rollback_steps
+from cklog.lines.rollback import RollbackStep, domino_depth, forcing_chain, rollback_steps
 from cklog.zigzag.intervals import useless
 from tests.oracles import lines as oracle
 
@@ -63,7 +63,7 @@ def marks_of(history: History) -> Marks:
         (str(history.subtasks[i]), str(history.subtasks[j]))
         for i, j in zip(history.src.tolist(), history.dst.tolist(), strict=True)
     ]
-    return {c: (*ends[k], sent[k], received[k]) for k, c in enumerate(history.channels)}
+    return {c: ChannelMarks(*ends[k], sent[k], received[k]) for k, c in enumerate(history.channels)}
 
 
 def by_name(history: History, line: Ints) -> dict[str, int]:

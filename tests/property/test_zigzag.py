@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import checkpoint_sets
-from cklog.lines.fixpoint import recovery_line
-from cklog.lines.through_checkpoints import earliest_with, forbidding
+from cklog.lines.fixpoint import earliest_with, recovery_line
+from cklog.lines.search import forbidding
 from cklog.protocols.failures_over_time import failures_over_time
 from cklog.protocols.index_audit import index_audit
 from cklog.zigzag.intervals import useless

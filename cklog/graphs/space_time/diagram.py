@@ -1,6 +1,6 @@
 """A space-time diagram as SVG, in the form of the papers: subtasks as lines, checkpoints as boxes, messages as arrows.
 
-It stands for itself: no script, no font and no file from elsewhere, a background of its own, a legend of what it shows.
+The file needs nothing else: no script, no font and no other file; it has its own background and legend.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cklog.graphs.space_time.shapes import (
     failure_mark,
     line_stroke,
 )
-from cklog.graphs.view import headline, left_out, line_word, messages_word, useless_note
+from cklog.graphs.view import graph_headline, left_out, line_word, messages_word, useless_note
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
 from cklog.model.verdict import Answer
@@ -41,19 +41,19 @@ _NAME_SIZE = 13.0
 _TITLE_SIZE = 15.0
 _LEAST_WIDTH = 760.0
 _DRAWN_ARROWS = 300  # above, only those that are not dominated are drawn
-_NAMED_ARROWS = 150  # above, sequence numbers are told only where an arrow is pointed at
+_LABELLED_ARROWS = 150  # above, sequence numbers are told only where an arrow is pointed at
 _LANE_HEIGHTS = ((12, 84.0), (40, 60.0))  # up to so many lanes; more have 44
 _LABEL_PLACES = (0.5, 0.38, 0.62, 0.26, 0.74)  # along an arrow, in the order in which they are tried
 
 
 def space_time(answer: Answer[CheckpointGraph]) -> str:
-    """The diagram of a `graph` answer whose nodes are checkpoints."""
+    """Draw the diagram of a `graph` answer whose nodes are checkpoints."""
     return _Diagram(answer).text()
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A subtask's line in the picture; `boxes` are the places of its nodes."""
+class _SubtaskRow:
+    """A subtask's line in the picture, at height `y`; `boxes` are the places of its nodes in x."""
 
     subtask: GraphSubtask
     nodes: tuple[GraphNode, ...]
@@ -66,7 +66,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawnArrow:
     """An arrow in its place; `head_y` is short of the line if the messages never arrive."""
 
     message: Edge | Unreceived
@@ -77,32 +77,31 @@ class _Drawn:
     bow: float = 0.0
 
     def path(self) -> str:
-        """A line, or a bow over the line of a subtask that sends to itself."""
+        """Return the path to draw: a line, or a bow over the line of a subtask that sends to itself."""
         ends = f"M{number(self.x)} {number(self.y)}", f"{number(self.head_x)} {number(self.head_y)}"
         middle = f"{number((self.x + self.head_x) / 2)} {number(self.y - self.bow)}"
         return f"{ends[0]}Q{middle} {ends[1]}" if self.bow else f"{ends[0]}L{ends[1]}"
 
     def at(self, part: float) -> tuple[float, float]:
-        """The place after some part of the way."""
+        """Return the place (x, y) after some part of the way."""
         lift = 2 * part * (1 - part) * self.bow
         return self.x + part * (self.head_x - self.x), self.y + part * (self.head_y - self.y) - lift
 
 
 class _Diagram:
-    """Places first, then the parts from back to front."""
+    """The picture of one answer: places are found first, then the parts are drawn from back to front."""
 
     def __init__(self, answer: Answer[CheckpointGraph]) -> None:
         self._answer = answer
         self._graph = answer.result
         self._notes = left_out(self._graph)
         subtasks, nodes = self._in_order()
-        self._box = max([28.0, *(len(_number(n)) * SMALL * GLYPH + 10 for row in nodes for n in row)])
+        self._box = max([28.0, *(len(_box_label(n)) * SMALL * GLYPH + 10 for row in nodes for n in row)])
         self._messages = self._chosen()
-        lane_of = {f"{s.operator}/{s.subtask}": i for i, s in enumerate(subtasks)}
         place = {node.id: (i, k) for i, row in enumerate(nodes) for k, node in enumerate(row)}
-        arrows = [_arrow(message, place, lane_of) for message in self._messages]
-        self._layout = lay_out([_lane(row) for row in nodes], arrows, self._box)
-        names = [len(shortened(name, 30)) * _NAME_SIZE * GLYPH for name in lane_of]
+        arrows = [_layout_arrow(message, place) for message in self._messages]
+        self._layout = lay_out([_layout_lane(row) for row in nodes], arrows, self._box)
+        names = [len(shortened(f"{s.operator}/{s.subtask}", 30)) * _NAME_SIZE * GLYPH for s in subtasks]
         self._left = _MARGIN + max(names, default=0.0) + 36 + self._box / 2
         self._right = self._left + self._layout.width + self._box / 2 + 22
         self._width = max(self._right + _MARGIN, _LEAST_WIDTH)
@@ -110,25 +109,25 @@ class _Diagram:
         pitch = next((height for most, height in _LANE_HEIGHTS if len(subtasks) <= most), 44.0)
         boxes = [tuple(self._left + x for x in row) for row in self._layout.boxes]
         rows = zip(subtasks, nodes, boxes, strict=True)
-        self._rows = [_Row(*row, top + pitch * (i + 0.6)) for i, row in enumerate(rows)]
+        self._rows = [_SubtaskRow(*row, top + pitch * (i + 0.6)) for i, row in enumerate(rows)]
         self._bottom = top + pitch * (len(subtasks) + 0.1)
         self._drawn = [self._placed(m, a, k) for k, (m, a) in enumerate(zip(self._messages, arrows, strict=True))]
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         styles = [style for style in ARROWS if any(arrow_style(d.message) == style for d in self._drawn)]
         below = self._bottom + 34
         signs, height = legend(self._graph, styles, _MARGIN, below + 24, self._width - 2 * _MARGIN)
         self._height = below + 24 + height + _MARGIN / 2
-        title = headline(self._answer)
+        title = graph_headline(self._answer)
         parts = [
             element("title", text_of(f"cklog graph: {title}")),
             definitions(),
             element("rect", width=self._width, height=self._height, rx=6.0, fill=PAPER, stroke="#d1d9e0"),
             self._head,
-            *(self._lane(row) for row in self._rows),
-            self._line(),
-            *(arrow(arrow_style(d.message), d.path(), _told(d.message)) for d in self._drawn),
+            *(self._subtask_line(row) for row in self._rows),
+            self._recovery_line(),
+            *(arrow(arrow_style(d.message), d.path(), _arrow_tooltip(d.message)) for d in self._drawn),
             *(part for row in self._rows for part in self._boxes(row)),
             *self._labels(),
             axis(self._layout, self._left, self._bottom),
@@ -152,7 +151,7 @@ class _Diagram:
     # --- what is in it
 
     def _in_order(self) -> tuple[list[GraphSubtask], list[tuple[GraphNode, ...]]]:
-        """Subtasks with their nodes, each operator below those that send to it."""
+        """Return the subtasks and the nodes of each, every operator below those that send to it."""
         graph = self._graph
         nodes: dict[tuple[str, int], list[GraphNode]] = {(s.operator, s.subtask): [] for s in graph.subtasks}
         operator = {}
@@ -165,40 +164,47 @@ class _Diagram:
         return subtasks, [tuple(nodes[s.operator, s.subtask]) for s in subtasks]
 
     def _chosen(self) -> list[Edge | Unreceived]:
-        """The messages that are drawn: all, or those that count."""
+        """Choose the messages that are drawn: all, or where there are too many, those that others do not dominate."""
         edges = [e for e in self._graph.edges if e.kind == "message"]
         lost = list(self._graph.unreceived)
         if len(edges) + len(lost) <= _DRAWN_ARROWS:
             return [*edges, *lost]
         kept = [e for e in edges if not e.dominated]
-        told = f"Arrows are drawn for {len(kept)} of {len(edges)} groups of messages: those that others do not dominate"
-        self._notes.append(told)
+        note = f"Arrows are drawn for {len(kept)} of {len(edges)} groups of messages: those that others do not dominate"
+        self._notes.append(note)
         return [*kept, *lost]
 
-    def _placed(self, message: Edge | Unreceived, found: Arrow, k: int) -> _Drawn:
+    def _placed(self, message: Edge | Unreceived, found: Arrow, k: int) -> _DrawnArrow:
+        """Put arrow number k of the layout in its place."""
         x, y = self._left + self._layout.tails[k], self._rows[found.source].y
         head = self._layout.heads[k]
         if head is not None and found.target is not None:
-            same = found.target == found.source
-            return _Drawn(message, x, y, self._left + head, self._rows[found.target].y, 44.0 if same else 0.0)
+            return _DrawnArrow(
+                message=message,
+                x=x,
+                y=y,
+                head_x=self._left + head,
+                head_y=self._rows[found.target].y,
+                bow=44.0 if found.target == found.source else 0.0,
+            )
         assert isinstance(message, Unreceived)
         channel = parse_channel(message.channel)
         assert channel is not None
         target = next(r for r in self._rows if (r.subtask.operator, r.subtask.subtask) == channel.receiver)
         short = 26.0 if target.y > y else -26.0
-        return _Drawn(message, x, y, x + 34, target.y - short if target.y != y else y - 30)
+        head_y = target.y - short if target.y != y else y - 30
+        return _DrawnArrow(message=message, x=x, y=y, head_x=x + 34, head_y=head_y)
 
     # --- how it looks
 
     def _heading(self) -> tuple[str, float]:
-        """Title, what was left out, what is wrong with the input; and where the picture begins."""
+        """Write title, what was left out and what is wrong with the input; return it and where the picture begins."""
         columns = int((self._width - 2 * _MARGIN) / (SMALL * GLYPH))
-        lines = [
-            (text, _TITLE_SIZE, INK) for text in wrapped(headline(self._answer), int(columns * SMALL / _TITLE_SIZE))
-        ]
+        title = wrapped(graph_headline(self._answer), int(columns * SMALL / _TITLE_SIZE))
+        lines = [(text, _TITLE_SIZE, INK) for text in title]
         for note in [useless_note(self._graph), *self._notes]:
             lines += [(text, SMALL + 1, MUTED) for text in wrapped(note, int(columns * SMALL / (SMALL + 1))) if text]
-        for note in _warnings(self._answer.findings):
+        for note in _findings_notes(self._answer.findings):
             lines += [(text, SMALL + 1, USELESS) for text in wrapped(note, int(columns * SMALL / (SMALL + 1)))]
         y, parts = _MARGIN - 4, []
         for text, size, color in lines:
@@ -208,8 +214,8 @@ class _Diagram:
             parts.append(element("text", text_of(text), **shape, font_weight=weight))
         return "\n".join(parts), y + 14
 
-    def _lane(self, row: _Row) -> str:
-        """A subtask's name and its line."""
+    def _subtask_line(self, row: _SubtaskRow) -> str:
+        """Draw a subtask's name and its line."""
         left, right = self._left - self._box / 2 - 14, self._right
         shape: Attributes = {
             "x": left - 10,
@@ -230,8 +236,8 @@ class _Diagram:
             parts.append(failure_mark(right - 4, row.y))
         return "\n".join(parts)
 
-    def _line(self) -> str:
-        """The recovery line, from above the first lane to below the last; what is not shown lies at an edge."""
+    def _recovery_line(self) -> str:
+        """Draw the recovery line, from above the first lane to below the last; what is not shown lies at an edge."""
         at = [(x, row.y) for row in self._rows if (x := self._on_line(row)) is not None]
         if not at:
             return ""
@@ -241,24 +247,26 @@ class _Diagram:
             if row.subtask.on_line in ("before", "after"):
                 word, x = line_word(row.subtask), self._on_line(row) or 0.0
                 aside = 12 + len(word) * SMALL * GLYPH / 2
-                told, x = (f"← {word}", x + aside) if row.subtask.on_line == "before" else (f"{word} →", x - aside)
-                parts.append(centred(told, x, row.y - 11, SMALL, LINE, bold=True, halo=True))
+                label, x = (f"← {word}", x + aside) if row.subtask.on_line == "before" else (f"{word} →", x - aside)
+                parts.append(centred(label, x, row.y - 11, SMALL, LINE, bold=True, halo=True))
         return "\n".join(parts)
 
-    def _on_line(self, row: _Row) -> float | None:
+    def _on_line(self, row: _SubtaskRow) -> float | None:
+        """Return the x at which the line crosses a subtask; None if it does not."""
         if row.subtask.on_line == "none":
             return None
         if row.subtask.on_line == "shown":
             return next(x for x, node in zip(row.boxes, row.nodes, strict=True) if node.on_line)
         return self._left - self._box / 2 - 8 if row.subtask.on_line == "before" else self._right - 4
 
-    def _boxes(self, row: _Row) -> Iterator[str]:
+    def _boxes(self, row: _SubtaskRow) -> Iterator[str]:
+        """Draw the boxes of a subtask."""
         for x, node in zip(row.boxes, row.nodes, strict=True):
-            yield box(box_style(node), x, row.y, self._box, _number(node), _about(node))
+            yield box(box_style(node), x, row.y, self._box, _box_label(node), _box_tooltip(node))
 
     def _labels(self) -> Iterator[str]:
-        """Sequence numbers on the arrows, where there is room."""
-        if len(self._drawn) > _NAMED_ARROWS:
+        """Write sequence numbers on the arrows, where there is room."""
+        if len(self._drawn) > _LABELLED_ARROWS:
             return
         half = self._box / 2 + 2
         taken = [(x - half, row.y - 13, x + half, row.y + 13) for row in self._rows for x in row.boxes]
@@ -269,54 +277,56 @@ class _Diagram:
                 x, y = drawn.at(part)
                 place = (x - width, y - 7, x + width, y + 7)
                 crosses = any(abs(row.y - y) < 8 for row in self._rows)
-                if not crosses and not any(_overlap(place, other) for other in taken):
+                if not crosses and not any(_rectangles_overlap(place, other) for other in taken):
                     taken.append(place)
                     yield centred(label, x, y, SMALL, arrow_style(drawn.message).text, halo=True)
                     break
 
 
-def _lane(nodes: tuple[GraphNode, ...]) -> Lane:
+def _layout_lane(nodes: tuple[GraphNode, ...]) -> Lane:
+    """Return the nodes of a subtask as a lane of the layout."""
     times = tuple(node.time for node in nodes)
     return Lane(times, nodes[0].state == "initial" and nodes[0].time is None, nodes[-1].state == "current")
 
 
-def _arrow(message: Edge | Unreceived, place: dict[str, tuple[int, int]], lane_of: dict[str, int]) -> Arrow:
+def _layout_arrow(message: Edge | Unreceived, place: dict[str, tuple[int, int]]) -> Arrow:
+    """Return a message as an arrow of the layout; `place` is the lane and the number in it of each node."""
     source, tail = place[message.from_]
     channel, seq = message.channel or "", message.seq_from or 0
     if isinstance(message, Unreceived):
         return Arrow(channel, seq, source, tail)
     target, head = place[message.to]
-    return Arrow(channel, seq, source, tail, target, head - 1)
+    return Arrow(channel=channel, seq=seq, source=source, tail=tail, target=target, head=head - 1)
 
 
-def _number(node: GraphNode) -> str:
-    """What is written in a box; the end of a long number tells more than its beginning."""
+def _box_label(node: GraphNode) -> str:
+    """Write what stands in a box; the end of a long number tells more than its beginning."""
     if node.checkpoint is None:
         return "now"
     text = str(node.checkpoint)
     return text if len(text) <= 7 else f"…{text[-6:]}"
 
 
-def _about(node: GraphNode) -> str:
-    """What is told where a box is pointed at."""
+def _box_tooltip(node: GraphNode) -> str:
+    """Write what is shown where a box is pointed at."""
     words = [*(["on the line"] if node.on_line else []), *(["rolled past"] if node.rolled_past else [])]
     words += ["useless"] if node.useless else []
     when = [utc(node.time)] if node.time is not None else []
     return ", ".join([node.id, *when, *words])
 
 
-def _told(message: Edge | Unreceived) -> str:
-    """What is told where an arrow is pointed at."""
+def _arrow_tooltip(message: Edge | Unreceived) -> str:
+    """Write what is shown where an arrow is pointed at."""
     label = messages_word(message.seq_from or 0, message.seq_to, message.messages)
     return f"{message.channel}: {label}, {arrow_style(message).legend}"
 
 
-def _warnings(findings: tuple[Finding, ...]) -> list[str]:
-    """What a reader of the picture alone must know of the input: errors and warnings by their id."""
+def _findings_notes(findings: tuple[Finding, ...]) -> list[str]:
+    """Say what a reader of the picture alone must know of the input: errors and warnings by their id."""
     counts = Counter((f.severity, f.id) for f in findings if f.severity != "info")
-    told = [f"{severity} {id}{f' ({n} times)' if n > 1 else ''}" for (severity, id), n in sorted(counts.items())]
-    return [f"Findings: {', '.join(told)}"] if told else []
+    names = [f"{severity} {id}{f' ({n} times)' if n > 1 else ''}" for (severity, id), n in sorted(counts.items())]
+    return [f"Findings: {', '.join(names)}"] if names else []
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+def _rectangles_overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -25,9 +25,10 @@ _ROOMY = 560.0  # pixels that it may take without having to
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Boxes of a subtask: their times in ms (None: not known).
+    """The boxes of a subtask, by their times in ms (None: not known).
 
-    `pinned_left`: the first is the initial state, at the left edge. `pinned_right`: the last is the current state.
+    `pinned_left`: the first is the initial state, at the left edge. `pinned_right`: the last is the current state, at
+    the right edge.
     """
 
     times: tuple[int | None, ...]
@@ -76,7 +77,7 @@ def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> Diagr
 
 
 def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Operators so that messages run downward: each after those that send to it, as far as there is no cycle.
+    """Order operators so that messages run downward: each after those that send to it, as far as there is no cycle.
 
     >>> flow_order(["join", "sink", "a", "b10", "b9"], [("a", "join"), ("join", "sink"), ("b9", "b10")])
     ['a', 'b9', 'b10', 'join', 'sink']
@@ -94,12 +95,16 @@ def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> li
 
 
 def _natural(name: str) -> list[str | int]:
-    """`op10` after `op9`."""
+    """Return a sort key by which `op10` comes after `op9`."""
     return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d{1,18})", name))]
 
 
 class _Placing:
-    """Events are numbers: first the boxes lane by lane, then the sends, then the receipts (one per arrow).
+    """The search for a place of every event.
+
+    Events are numbers: first the boxes lane by lane, then the sends, then the receipts (one per arrow). `_lane` is the
+    lane of each, `_order` all events in the order made up, `_rank` the place of each in it; `_rows` are the events of
+    each lane in that order, `_at` the place of each event in its row.
 
     `urgent`: what is sent in an interval is ordered by when it must be received, not only by the interval. That leaves
     more room between checkpoints at their times, but operators rather send after they have received.
@@ -122,12 +127,12 @@ class _Placing:
         self._at = {event: k for row in self._rows for k, event in enumerate(row)}
 
     def close(self) -> DiagramLayout:
-        """As close as events can stand."""
-        return self._placed(self._left(), {})
+        """Place events as close as they can stand."""
+        return self._placed(self._left_edge(), {})
 
     def to_scale(self) -> DiagramLayout | None:
-        """Checkpoints at their times, in the least width that allows it; None if none does."""
-        timed, pins = self._timed(), self._left()
+        """Place checkpoints at their times, in the least width that allows it; None if none does."""
+        timed, pins = self._times(), self._left_edge()
         closest = self._earliest(pins)
         for stretch in _STRETCH if timed and closest else ():
             scaled = {**pins, **self._scaled(timed, closest or {}, stretch)}
@@ -136,12 +141,12 @@ class _Placing:
                 return self._placed(scaled, timed)
         return None
 
-    def _left(self) -> dict[int, float]:
-        """Initial states are at the left edge."""
+    def _left_edge(self) -> dict[int, float]:
+        """Pin initial states to the left edge."""
         return {self._first[i]: 0.0 for i, lane in enumerate(self._lanes) if lane.pinned_left}
 
-    def _timed(self) -> dict[int, int]:
-        """The time of every box that stands for one; none if any is not known, or all are the same."""
+    def _times(self) -> dict[int, int]:
+        """Return the time of every box that is no edge of the picture; {} if any is not known, or all are the same."""
         found: dict[int, int] = {}
         for i, lane in enumerate(self._lanes):
             for k, time in enumerate(lane.times):
@@ -153,19 +158,19 @@ class _Placing:
         return found if len(set(found.values())) > 1 else {}
 
     def _scaled(self, timed: dict[int, int], closest: dict[int, float], stretch: float) -> dict[int, float]:
+        """Return the places of timed boxes to scale, `stretch` times as wide as events stand at their closest."""
         oldest, newest = min(timed.values()), max(timed.values())
         start = max(closest[event] for event, time in timed.items() if time == oldest)
         width = max(stretch * (max(closest.values()) - start), _ROOMY)
         return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
 
     def _placed(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
+        """Give every event a place: `pins` where they are, the others spread in the room between their neighbours."""
         low = self._earliest(pins)
         assert low is not None
         width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
-        pins = {
-            **pins,
-            **{end - 1: width for lane, end in zip(self._lanes, self._first[1:], strict=True) if lane.pinned_right},
-        }
+        ends = zip(self._lanes, self._first[1:], strict=True)
+        pins = pins | {end - 1: width for lane, end in ends if lane.pinned_right}
         latest = self._latest(pins, width - BOX_GAP - self._box / 2)
         wanted = self._spread(pins, width) if timed else {e: width * r / self._count for e, r in self._rank.items()}
         place: dict[int, float] = {}
@@ -177,14 +182,14 @@ class _Placing:
         heads = tuple(place.get(self._boxes + len(self._arrows) + k) for k in range(len(self._arrows)))
         scale = None
         if timed:
-            ends = sorted(timed, key=lambda e: (timed[e], e))
-            scale = ((timed[ends[0]], place[ends[0]]), (timed[ends[-1]], place[ends[-1]]))
-        return DiagramLayout(width, boxes, tails, heads, scale)
+            oldest, *_, newest = sorted(timed, key=lambda e: (timed[e], e))
+            scale = ((timed[oldest], place[oldest]), (timed[newest], place[newest]))
+        return DiagramLayout(width=width, boxes=boxes, tails=tails, heads=heads, scale=scale)
 
     # --- the order of all events
 
     def _ordered(self) -> list[int]:
-        """An order that agrees with what is known; a receipt as soon as it can be, else what is earliest by time."""
+        """Make up an order that agrees with what is known: a receipt as soon as it can be, else the earliest event."""
         followers: list[list[int]] = [[] for _ in range(self._count)]
         for a, b in self._known_order():
             followers[a].append(b)
@@ -192,7 +197,7 @@ class _Placing:
         return self._sorted(followers, self._keys(followers, any_order))
 
     def _sorted(self, followers: list[list[int]], key: list[tuple[float, float]]) -> list[int]:
-        """Events so that each comes before its followers, and of those that can come next the one of least key.
+        """Sort events so that each comes before its followers, and of those that can come next the one of least key.
 
         A log that contradicts itself has no such order: then the least comes next all the same, and its arrow may
         point left.
@@ -220,7 +225,7 @@ class _Placing:
         return order
 
     def _known_order(self) -> Iterable[tuple[int, int]]:
-        """Pairs of events of which the first came first."""
+        """Yield pairs of events of which the first came first."""
         for first, end in zip(self._first, self._first[1:], strict=False):
             yield from zip(range(first, end), range(first + 1, end), strict=False)
         last: dict[tuple[str, str], int] = {}
@@ -240,13 +245,13 @@ class _Placing:
                 last[arrow.channel, kind] = event
 
     def _keys(self, followers: list[list[int]], order: list[int]) -> list[tuple[float, float]]:
-        """What to take first among events that can come next: receipts, then by time.
+        """Return the key of every event by which the next one is taken: receipts first, then by time.
 
         A send has the middle of the time that is left to it by the checkpoints before and after it: those of its
         subtask, or, if it is urgent, all that must be.
         """
-        known = self._timed()
-        times = [time for i in range(len(self._lanes)) for time in self._guessed(i, known)]
+        known = self._times()
+        times = list(chain.from_iterable(self._guessed_times(i, known) for i in range(len(self._lanes))))
         oldest, newest = min(times, default=0.0), max(times, default=0.0)
         after = times + [oldest] * (self._count - self._boxes)
         before = times + [newest] * (self._count - self._boxes)
@@ -261,8 +266,8 @@ class _Placing:
         sends = self._boxes + len(self._arrows)
         return [(float(e < sends), (after[e] + before[e]) / 2) for e in range(self._count)]
 
-    def _guessed(self, i: int, known: dict[int, int]) -> list[float]:
-        """Times of a lane's boxes; their numbers if times are not known."""
+    def _guessed_times(self, i: int, known: dict[int, int]) -> list[float]:
+        """Return the times of a lane's boxes; their numbers if no times are `known`."""
         first, lane = self._first[i], self._lanes[i]
         if not known:
             return [float(k) for k in range(len(lane.times))]
@@ -272,12 +277,12 @@ class _Placing:
     # --- places
 
     def _gap(self, a: int, b: int) -> float:
-        """How far apart two neighbours of a lane must be."""
+        """Return how far apart two neighbours of a lane must be."""
         boxes = (a < self._boxes) + (b < self._boxes)
         return _END_GAP if not boxes else BOX_GAP + boxes * self._box / 2
 
     def _before(self, event: int) -> list[tuple[int, float]]:
-        """The events that must be left of one, and by how much."""
+        """List the events that must be left of one, and by how much."""
         row = self._rows[self._lane[event]]
         at = self._at[event]
         found = [(row[at - 1], self._gap(row[at - 1], event))] if at else []
@@ -287,7 +292,7 @@ class _Placing:
         return found
 
     def _earliest(self, pins: dict[int, float]) -> dict[int, float] | None:
-        """The leftmost place of every event; None if a pin cannot be kept."""
+        """Return the leftmost place of every event; None if a pin cannot be kept."""
         found: dict[int, float] = {}
         for event in self._order:
             least = max((found[before] + gap for before, gap in self._before(event)), default=0.0)
@@ -297,7 +302,7 @@ class _Placing:
         return found
 
     def _latest(self, pins: dict[int, float], right: float) -> dict[int, float]:
-        """The rightmost place of every event that leaves room for those after it."""
+        """Return the rightmost place of every event that leaves room for those after it."""
         found = {event: pins.get(event, right) for event in self._order}
         for event in reversed(self._order):
             for before, gap in self._before(event):
@@ -306,7 +311,7 @@ class _Placing:
         return found
 
     def _spread(self, pins: dict[int, float], width: float) -> dict[int, float]:
-        """Arrow ends at even distances between the boxes around them."""
+        """Place arrow ends at even distances between the boxes around them."""
         found: dict[int, float] = {}
         for row in self._rows:
             left, waiting = 0.0, list[int]()
@@ -322,5 +327,6 @@ class _Placing:
 
 
 def _evenly(events: list[int], left: float, right: float) -> dict[int, float]:
+    """Place events between two edges, e.g. three between 0 and 4 at 1, 2 and 3."""
     step = (right - left) / (len(events) + 1)
     return {event: left + step * k for k, event in enumerate(events, 1)}

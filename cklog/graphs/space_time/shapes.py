@@ -1,4 +1,4 @@
-"""What stands for what in a space-time diagram: boxes, arrows and marks, in the picture and in its legend alike."""
+"""The boxes, arrows and marks of a space-time diagram, in the picture and in its legend alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _BOX_HEIGHT = 22.0
 
 @dataclass(frozen=True, slots=True)
 class ArrowStyle:
-    """How an arrow is drawn, and what the legend says of it; `name` is its head's, `text` its label's color."""
+    """How an arrow is drawn, and what the legend says of it.
+
+    `name` is that of its head, `text` the color of its label; widths in pixels.
+    """
 
     name: str
     color: str
@@ -29,18 +32,30 @@ class ArrowStyle:
 
 MESSAGE = ArrowStyle("message", MUTED, "messages")
 ORPHAN = ArrowStyle(
-    "orphan", USELESS, "orphan messages: received, but the line undoes their sending", 1.8, text=USELESS
+    name="orphan",
+    color=USELESS,
+    legend="orphan messages: received, but the line undoes their sending",
+    width=1.8,
+    text=USELESS,
 )
 IMPLIED = ArrowStyle(
     "implied", "#e5909a", "orphan messages that force no rollback which others do not force", text="#a8545f"
 )
-IN_FLIGHT = ArrowStyle("flight", "#0969da", "in flight across the line: replayed from the log", 1.4, "6 4", "#0969da")
-NOT_RECEIVED = ArrowStyle("nowhere", "#afb8c1", "sent, and received by no checkpoint", 1.2, "3 4")
+IN_FLIGHT = ArrowStyle(
+    name="flight",
+    color="#0969da",
+    legend="in flight across the line: replayed from the log",
+    dash="6 4",
+    text="#0969da",
+)
+NOT_RECEIVED = ArrowStyle(
+    name="nowhere", color="#afb8c1", legend="sent, and received by no checkpoint", width=1.2, dash="3 4"
+)
 ARROWS = (MESSAGE, ORPHAN, IMPLIED, IN_FLIGHT, NOT_RECEIVED)
 
 
 def arrow_style(row: Edge | Unreceived) -> ArrowStyle:
-    """The style of messages; an arrow that arrives nowhere but is in flight is drawn like all in flight."""
+    """Return the style of messages; an arrow that arrives nowhere but is in flight is drawn like all in flight."""
     if row.in_flight:
         return IN_FLIGHT
     if isinstance(row, Unreceived):
@@ -51,7 +66,7 @@ def arrow_style(row: Edge | Unreceived) -> ArrowStyle:
 
 
 def definitions() -> str:
-    """Arrow heads."""
+    """Define the arrow heads, which arrows refer to by name."""
     heads = [
         element(
             "marker",
@@ -70,7 +85,7 @@ def definitions() -> str:
 
 
 def arrow(style: ArrowStyle, path: str, told: str = "") -> str:
-    """An arrow along a path, with what is said when it is pointed at."""
+    """Draw an arrow along a path; `told` is shown when it is pointed at."""
     return element(
         "path",
         *([element("title", text_of(told))] if told else []),
@@ -85,7 +100,7 @@ def arrow(style: ArrowStyle, path: str, told: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxStyle:
-    """What a box says by its looks."""
+    """What the looks of a box say of its checkpoint; `asked` is the one that is looked around."""
 
     on_line: bool = False
     rolled_past: bool = False
@@ -95,16 +110,21 @@ class BoxStyle:
 
 
 def box_style(node: GraphNode) -> BoxStyle:
-    """The looks of a node."""
-    return BoxStyle(node.on_line, node.rolled_past, node.useless, node.state, node.asked)
+    """Return the looks of a node."""
+    return BoxStyle(
+        on_line=node.on_line,
+        rolled_past=node.rolled_past,
+        useless=node.useless,
+        state=node.state,
+        asked=node.asked,
+    )
 
 
 def box(style: BoxStyle, x: float, y: float, width: float, label: str, told: str = "") -> str:
-    """A box around (x, y) with its number."""
+    """Draw a box around (x, y) with its number in it; `told` is shown when it is pointed at."""
     left, top, right, bottom = x - width / 2, y - _BOX_HEIGHT / 2, x + width / 2, y + _BOX_HEIGHT / 2
     shape: Attributes = {"x": left, "y": top, "width": width, "height": _BOX_HEIGHT, "rx": 2.0}
-    color = LINE if style.on_line else PAST if style.rolled_past else INK
-    fill = "#d2f4d9" if style.on_line else "#f6f8fa" if style.rolled_past else PAPER
+    color, fill = _box_colors(style)
     parts = [element("title", text_of(told))] if told else []
     if style.asked:
         ring: Attributes = {"x": left - 5, "y": top - 5, "width": width + 10, "height": _BOX_HEIGHT + 10, "rx": 5.0}
@@ -122,8 +142,15 @@ def box(style: BoxStyle, x: float, y: float, width: float, label: str, told: str
     return element("g", *parts)
 
 
+def _box_colors(style: BoxStyle) -> tuple[str, str]:
+    """Return the colors of a box's frame and of its inside."""
+    if style.on_line:
+        return LINE, "#d2f4d9"
+    return (PAST, "#f6f8fa") if style.rolled_past else (INK, PAPER)
+
+
 def _hatching(left: float, top: float, right: float) -> str:
-    """Slanting lines over a box; lines, because not every viewer draws patterns."""
+    """Draw slanting lines over a box; lines, because not every viewer draws patterns."""
     found, x = [], left + 5.0
     while x < right + _BOX_HEIGHT - 3:
         up, down = min(x, right - 1), max(x - _BOX_HEIGHT, left + 1)
@@ -133,7 +160,7 @@ def _hatching(left: float, top: float, right: float) -> str:
 
 
 def centred(label: str, x: float, y: float, size: float, color: str, bold: bool = False, halo: bool = False) -> str:
-    """A text around (x, y); with a halo it can be read on anything."""
+    """Write a text around (x, y); with a halo it can be read on anything."""
     shape: Attributes = {"x": x, "y": y + size * 0.36, "font_size": size, "text_anchor": "middle"}
     weight = "bold" if bold else None
     under = element(
@@ -150,14 +177,14 @@ def centred(label: str, x: float, y: float, size: float, color: str, bold: bool 
 
 
 def failure_mark(x: float, y: float) -> str:
-    """A bolt that ends a subtask's line."""
-    points = [(2, -14), (-6, 2), (-1, 2), (-3, 14), (7, -4), (1, -4), (6, -14)]
-    told = " ".join(f"{number(x + a)},{number(y + b)}" for a, b in points)
-    return element("polygon", points=told, fill=USELESS, stroke=PAPER, stroke_width=1)
+    """Draw a bolt that ends a subtask's line."""
+    corners = [(2, -14), (-6, 2), (-1, 2), (-3, 14), (7, -4), (1, -4), (6, -14)]
+    points = " ".join(f"{number(x + a)},{number(y + b)}" for a, b in corners)
+    return element("polygon", points=points, fill=USELESS, stroke=PAPER, stroke_width=1)
 
 
 def line_stroke(points: str) -> str:
-    """The recovery line through these points."""
+    """Draw the recovery line through these points."""
     return element(
         "polyline",
         element("title", "recovery line"),

@@ -12,7 +12,6 @@ from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.history.state_files import newer_without_state
 from cklog.lines.entries import (
-    is_domino,
     line_entries,
     protocol_of,
     rolled_back,
@@ -23,13 +22,13 @@ from cklog.lines.replay_ranges import (
     Ranges,
     StoredRange,
     first_retained,
-    joined,
     ranges_of,
     receive_without_send,
+    replay_rows,
     shared_sources,
     sources_of,
 )
-from cklog.lines.rollback_distance import domino_depths, rollback_distances
+from cklog.lines.rollback import domino_depths, is_domino, rollback_distances
 from cklog.lines.search import Searched, search_line
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange
@@ -77,7 +76,7 @@ def replay_of(
     """
     logged, findings, inputs = _logged(reader, channels, ranges, as_of)
     stored, more, used = _stored(reader, evidence, line, as_of)
-    rows, holes = joined(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
+    rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
 
 

@@ -35,9 +35,9 @@ def stored_tuples(
     held: dict[str, list[StoredRange]] = {}
     for name, low, high, size in sorted(_spans(read, _rounds(records, line))):
         before = held.setdefault(name, [])
-        at = max(low, before[-1][1]) if before else low
+        at = max(low, before[-1].end) if before else low
         if at < high:
-            before.append((at, high, high - at, size))
+            before.append(StoredRange(start=at, end=high, rows=high - at, bytes=size))
     return held, read.findings, read.inputs
 
 

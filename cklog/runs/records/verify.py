@@ -8,8 +8,8 @@ import numpy as np
 
 from cklog.history.state_files import is_gone
 from cklog.lines.proof import Marks
-from cklog.lines.replay_ranges import Ranges, parted
-from cklog.lines.verify import distinct_rows, judge, stored_and_marks, untold
+from cklog.lines.replay_ranges import Ranges, with_parts
+from cklog.lines.verify import distinct_rows, judge, stored_and_marks, weakened
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, Draft
@@ -40,7 +40,7 @@ def verify_line(
         evidence = evidence.joined(replay.findings, replay.inputs)
         checks = [*checks, _replayable(replay)]
     if evidence.bound or (maximal and any(f.id in DAMAGE for f in evidence.findings)):
-        checks = [untold(check, bool(evidence.bound)) for check in checks]
+        checks = [weakened(check, bool(evidence.bound)) for check in checks]
     result = verification(checks)
     return Draft("verify", result, evidence.findings, evidence.inputs, indeterminate=result.undecided)
 
@@ -68,7 +68,7 @@ def _in_flight(
         if name in evidence.deliveries.received and not both_run:
             parts[k] = evidence.deliveries.missing(name, line[receiver], high)
     ends = np.array(end, np.int64)
-    ranges = parted(Ranges(np.array(start, np.int64), ends, ends), parts)
+    ranges = with_parts(Ranges(np.array(start, np.int64), ends, ends), parts)
     return replay_of(reader, evidence, tuple(marks), ranges, line, as_of)
 
 

@@ -17,7 +17,7 @@ import pytest
 from cklog.engine import Engine
 from cklog.inputs.partitions import Range
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.lines.exports import exports
+from cklog.lines.exports import replay_formats
 from cklog.model.question import Question
 from cklog.parsers.kafka.side_files import producers
 from tests.conftest import SAMPLES
@@ -115,7 +115,7 @@ def test_a_restart_of_this_broker_loses_nothing(broker: Path) -> None:
     answer = log_of(broker).replay(Question())
     assert answer.exit_code == 0
     assert {f.id for f in answer.findings} == {"offset-gap", "open-transaction"}
-    assert exports("g3")["kafka-csv"](answer) == "ck-gzip,1,1030\nck-none,0,700\nck-none,1,1300\n"
+    assert replay_formats("g3")["kafka-csv"](answer) == "ck-gzip,1,1030\nck-none,0,700\nck-none,1,1300\n"
     rows = {(row["group"], row["log"]): row for row in answer.result.details["ranges"]}
     found = rows["g2", "ck-txn-0"]
     assert (found["data"], found["control"], found["aborted"], found["open"]) == (31, 6, 9, 4)
@@ -183,7 +183,7 @@ def test_the_samples_answer() -> None:
     assert {f"{e.operator}/{e.subtask}": e.checkpoint for e in line.line} == {"orders/0": 37, "orders/1": 10}
     (cut,) = [row for row in line.details["cuts"] if row["batches"]]
     assert (cut["partition"], cut["records"]) == ("orders-1", 30)
-    assert exports("billing")["kafka-csv"](answer) == "orders,0,12\norders,1,10\n"
+    assert replay_formats("billing")["kafka-csv"](answer) == "orders,0,12\norders,1,10\n"
     (row,) = [row for row in line.details["ranges"] if (row["group"], row["log"]) == ("billing", "orders-0")]
     assert (row["records"], row["data"], row["control"], row["aborted"], row["open"]) == (25, 17, 2, 3, 3)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from cklog.lines.exports import exports
+from cklog.lines.exports import replay_formats
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from tests.conftest import SAMPLES
@@ -114,7 +114,7 @@ def test_the_plan_is_what_the_group_reads_next_and_can_be_undone(broker: str, ad
 
     rows = [{"group": GROUP, "topic": t, "partition": p, "offset": n} for (t, p), n in before.items()]
     line = RecoveryLine(True, "uncoordinated", (), (), (), (), (), (), False, details={"committed_offsets": rows})
-    undo = exports(rollback=True)["kafka-csv"](Answer("replay", "ok", 0, (), (), line))
+    undo = replay_formats(rollback=True)["kafka-csv"](Answer("replay", "ok", 0, (), (), line))
     commit(admin, group_tool_reads(undo))
     assert committed(admin) == before == {("orders", 0): 1090, ("payments", 0): 1080}
 

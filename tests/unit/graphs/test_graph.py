@@ -13,7 +13,7 @@ import networkx
 import pytest
 
 from cklog.errors import UsageError
-from cklog.graphs.exports import exports
+from cklog.graphs.exports import graph_formats
 from cklog.graphs.graph import CheckpointGraph, graph_of
 from cklog.graphs.selection import GraphQuestion
 from cklog.history.arrays import History, history_of
@@ -52,7 +52,7 @@ def messages(found: CheckpointGraph) -> set[tuple[str, str, int | None]]:
 
 
 def exported(form: str, found: CheckpointGraph) -> str:
-    return exports()[form](Answer("graph", "ok", 0, (), (), found))
+    return graph_formats()[form](Answer("graph", "ok", 0, (), (), found))
 
 
 def asked(*args: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_an_unknown_watermark_leaves_the_count_open() -> None:
     history = history_of({"a/0": [1], "b/0": [1]}, {"a/0->b/0": [0, 3]}, {"a/0->b/0": [0, UNBOUNDED]})
     found = graph(history)
     assert [(e.seq_from, e.seq_to, e.messages) for e in found.edges[-2:]] == [(0, 3, 3), (3, None, None)]
-    for form in exports():
+    for form in graph_formats():
         assert exported(form, found)
 
 

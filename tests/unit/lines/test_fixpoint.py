@@ -8,7 +8,7 @@ import pytest
 from cklog.history.arrays import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.propagation import rollback_propagation
-from cklog.lines.rollback_steps import domino_depth, forcing_chain, rollback_steps
+from cklog.lines.rollback import domino_depth, forcing_chain, rollback_steps
 from cklog.zigzag.intervals import useless
 
 

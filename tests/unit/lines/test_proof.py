@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cklog.lines.proof import newer_line, refute
+from cklog.lines.proof import ChannelMarks, newer_line, refute
 
 CHAIN = {
-    "a/0->b/0": ("a/0", "b/0", [0, 2, 4], [0, 2, 4]),
-    "b/0->c/0": ("b/0", "c/0", [0, 2, 4], [0, 1, 3]),
+    "a/0->b/0": ChannelMarks("a/0", "b/0", [0, 2, 4], [0, 2, 4]),
+    "b/0->c/0": ChannelMarks("b/0", "c/0", [0, 2, 4], [0, 1, 3]),
 }
 NEWEST = {"a/0": 2, "b/0": 2, "c/0": 2}
 
@@ -17,7 +17,7 @@ def test_orphans_are_named_by_channel_with_their_numbers() -> None:
 
 
 def test_what_a_running_subtask_sent_is_no_orphan() -> None:
-    assert refute({"a/0->b/0": ("a/0", "b/0", [0, 2], [0, 7])}, {"a/0": 1, "b/0": 1}, running={"a/0"}) == []
+    assert refute({"a/0->b/0": ChannelMarks("a/0", "b/0", [0, 2], [0, 7])}, {"a/0": 1, "b/0": 1}, running={"a/0"}) == []
 
 
 def test_raising_a_receiver_raises_its_senders_all_the_way_up() -> None:
@@ -41,7 +41,7 @@ def test_a_sender_that_has_no_newer_checkpoint_holds_its_receivers_back() -> Non
 
 def test_two_that_wait_for_each_other_are_raised_together_up_to_their_newest() -> None:
     ring = {
-        "a/0->b/0": ("a/0", "b/0", [0, 2], [0, 2]),
-        "b/0->a/0": ("b/0", "a/0", [0, 2], [0, 2]),
+        "a/0->b/0": ChannelMarks("a/0", "b/0", [0, 2], [0, 2]),
+        "b/0->a/0": ChannelMarks("b/0", "a/0", [0, 2], [0, 2]),
     }
     assert newer_line(ring, {"a/0": 0, "b/0": 0}, {"a/0": 1, "b/0": 1}) == {"a/0": 1, "b/0": 1}

@@ -13,7 +13,7 @@ from cklog.engine import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.findings import range_findings
-from cklog.lines.exports import exports
+from cklog.lines.exports import replay_formats
 from cklog.lines.view import inspect_view
 from cklog.model.question import Question
 from cklog.render.view import view
@@ -292,8 +292,8 @@ def test_groups_resume_inside_the_log(tmp_path: Path) -> None:
     assert {"committed-beyond-log-end", "retention-hole", "partition-elsewhere", "open-transaction"} <= ids(answer)
     (row,) = [row for row in line.details["ranges"] if row["group"] == "g"]
     assert (row["data"], row["control"], row["aborted"], row["open"], row["records"]) == (2, 2, 1, 3, 8)
-    assert exports("g")["kafka-csv"](answer) == "t,0,3\n"
-    assert exports("g")["flink-offsets"](answer) == "partition:0,offset:3\n"
+    assert replay_formats("g")["kafka-csv"](answer) == "t,0,3\n"
+    assert replay_formats("g")["flink-offsets"](answer) == "partition:0,offset:3\n"
     titles = [section.title for section in view(answer).sections]
     assert titles == ["Recovery line", "Sources resume at", "Groups go on at", "To read again", "Partitions"]
 

@@ -1,0 +1,39 @@
+"""Rollbacks and messages of zigzag paths in plain words."""
+
+from __future__ import annotations
+
+from cklog.model.lines import Rollback
+from cklog.model.zigzag import ZigzagMessage
+
+
+def rollback_sentence(step: Rollback) -> str:
+    """Say which orphan messages made a subtask fall, and how far.
+
+    >>> from cklog.model.lines import Orphans
+    >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, 7)))
+    'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
+    """
+    sender = step.because.channel.partition("->")[0]
+    first, last = step.because.orphans_from, step.because.orphans_to - 1
+    messages = f"message {first}" if first == last else f"messages {first} to {last}"
+    before = "its current state" if step.from_ is None else str(step.from_)
+    return (
+        f"{step.operator}/{step.subtask} falls from {before} to {step.to}: by {before} it had received "
+        f"{messages} of {step.because.channel}, which {sender} will not have sent"
+    )
+
+
+def message_words(message: ZigzagMessage) -> str:
+    """Say after which checkpoint one message of a zigzag path was sent, and before which it was received.
+
+    >>> message_words(ZigzagMessage("a/0->b/0", send_interval=1, receive_interval=0, seq=4, received_before=1))
+    'a/0 sent m4 after checkpoint 1, b/0 received it before checkpoint 1'
+    """
+    ends, _, port = message.channel.partition("#")
+    sender, _, receiver = ends.partition("->")
+    number = "a message" if message.seq is None else f"m{message.seq}"
+    before = "its current state" if message.received_before < 0 else f"checkpoint {message.received_before}"
+    return (
+        f"{sender} sent {number}{f' on #{port}' if port else ''} after checkpoint {message.send_interval}, "
+        f"{receiver} received it before {before}"
+    )
