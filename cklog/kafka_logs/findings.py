@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
-from cklog.kafka_logs.state import CUTTING, trusted
+from cklog.kafka_logs.partition import CUTTING, trusted
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import many, utc
 

@@ -17,10 +17,8 @@ from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersPartitions
 from cklog.inputs.partitions import BrokerLayout, Folder, GroupCommit, Partition, Range, RangeCount, SegmentFile
-from cklog.kafka_logs import commits as partition_groups
-from cklog.kafka_logs import counts as partition_counts
-from cklog.kafka_logs import kernel as partition_runs
-from cklog.kafka_logs.state import partition_of
+from cklog.kafka_logs import batch_runs, group_commits, range_counts
+from cklog.kafka_logs.partition import partition_of
 
 
 class PartitionLogs:
@@ -62,11 +60,11 @@ class PartitionLogs:
         for wanted in ranges:
             named.setdefault(f"{wanted.topic}-{wanted.partition}", []).append(wanted)
         partitions = self.partitions(named)
-        asked = {p.folder.path: partition_counts.asked(p, named[name]) for name, p in partitions.items()}
+        asked = {p.folder.path: range_counts.asked(p, named[name]) for name, p in partitions.items()}
         segments = [s for name, p in partitions.items() for s in _touched(p, named[name])]
-        kernel = partition_counts.in_pieces(asked)
-        columns, schema = partition_counts.COLUMNS, partition_counts.COUNTED
-        found = self._scan(segments, columns, kernel, schema, partition_counts.REDUCE).table.to_pylist()
+        kernel = range_counts.in_pieces(asked)
+        columns, schema = range_counts.COLUMNS, range_counts.COUNTED
+        found = self._scan(segments, columns, kernel, schema, range_counts.REDUCE).table.to_pylist()
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in found:
             rows.setdefault(row["path"].rpartition("/")[0], []).append(row)
@@ -82,15 +80,15 @@ class PartitionLogs:
         logs = self.partitions([folder.name for folder in self.layout.commit_folders])
         segments = [segment for log in logs.values() for segment in log.folder.segments]
         splits = tuple(self._logs.commit_splits(segments, self._reading.split_bytes))
-        schema, kernel = partition_groups.LAST, partition_groups.last_by_key(logs.values())
-        scan = Scan(splits, "commits", partition_groups.COLUMNS, kernel, schema, None, partition_groups.trimmed)
+        schema, kernel = group_commits.LAST, group_commits.last_by_key(logs.values())
+        scan = Scan(splits, "commits", group_commits.COLUMNS, kernel, schema, None, group_commits.trimmed)
         scanned = self._run(scan)
-        found = partition_groups.committed(scanned.table, logs.values(), self._logs.coordinator)
+        found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
         return found, tuple(d for d in scanned.damage if d.id == "bad-record")
 
     def _count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
         mine = rows.get(partition.folder.path, [])
-        return partition_counts.count(partition, wanted, mine, self._logs.offsets)
+        return range_counts.count(partition, wanted, mine, self._logs.offsets)
 
     def _load(self, folders: Sequence[Folder]) -> None:
         """Read the partitions of these folders in one scan."""
@@ -98,11 +96,11 @@ class PartitionLogs:
             return
         owner = {segment.path: folder.name for folder in folders for segment in folder.segments}
         segments = [segment for folder in folders for segment in folder.segments]
-        columns, schema = partition_runs.COLUMNS, partition_runs.RUNS
-        scanned = self._scan(segments, columns, partition_runs.runs, schema, partition_runs.REDUCE)
-        runs: dict[str, list[partition_runs.BatchRun]] = {}
+        columns, schema = batch_runs.COLUMNS, batch_runs.RUNS
+        scanned = self._scan(segments, columns, batch_runs.runs, schema, batch_runs.REDUCE)
+        runs: dict[str, list[batch_runs.BatchRun]] = {}
         damage: dict[str, list[Damage]] = {}
-        for run in partition_runs.rows_of(scanned.table):
+        for run in batch_runs.rows_of(scanned.table):
             runs.setdefault(owner[run.path], []).append(run)
         for item in scanned.damage:
             damage.setdefault(owner[item.path], []).append(item)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.engine import Reduce
+from cklog.inputs.partitions import TransactionFate
 
 COLUMNS = (
     "at",
@@ -83,9 +84,11 @@ class BatchRun(NamedTuple):
         return self.kind == _TRANSACTION
 
     @property
-    def ends(self) -> str | None:
+    def ends(self) -> TransactionFate | None:
         """How it ends its producer's transaction: commit or abort, None if it does not."""
-        return KINDS[self.kind] if self.kind in (_COMMIT, _ABORT) else None
+        if self.kind == _COMMIT:
+            return "commit"
+        return "abort" if self.kind == _ABORT else None
 
     @property
     def is_control(self) -> bool:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cklog.arrays.types import Ints
 from cklog.engine import Kernel, Reduce
 from cklog.inputs.partitions import Partition, Range, RangeCount
-from cklog.kafka_logs.kernel import classes
+from cklog.kafka_logs.batch_runs import classes
 
 COLUMNS = ("at", "bytes", "base", "last", "records", "producer", "transactional", "control", "marker", "_path")
 """Columns of `cklog.inputs.record_batches.BATCHES` that the kernel reads."""
