@@ -8,7 +8,7 @@ from typing import Any
 
 from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import all_hold
-from cklog.impact.sinks.impact import Again, GuaranteeEvidence
+from cklog.impact.sinks.model import Again, GuaranteeEvidence
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings, bindings_of

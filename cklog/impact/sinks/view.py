@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cklog.impact.sinks.impact import (
+from cklog.impact.sinks.guarantees import Guarantees
+from cklog.impact.sinks.model import (
     Again,
     GuaranteeEvidence,
     OutputInterval,
@@ -14,7 +15,6 @@ from cklog.impact.sinks.impact import (
     SinkImpact,
     SinkTransaction,
 )
-from cklog.impact.sinks.only_guarantees import Guarantees
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, section
 

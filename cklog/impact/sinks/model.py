@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cklog.impact.model import GuaranteeClass
+
 ResultFate = Literal["doubled", "may-be-doubled", "once", "skipped", "missing", "may-be-missing"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
 written again, and readers see one copy; skipped: the sink has them and drops them when they come again; missing:
 readers lose them, or never get them."""
-
-Class = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
-"""What can be kept: Brand, Grawunder and Appelrath, BTW 2017, section 1; none: results may be missing and doubled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ class SinkGuarantee:
 
     sink: str
     readers: str
-    guarantee: Class
-    at_best: Class
-    next: Class | None
+    guarantee: GuaranteeClass
+    at_best: GuaranteeClass
+    next: GuaranteeClass | None
     missing: tuple[GuaranteeEvidence, ...]
     evidence: tuple[GuaranteeEvidence, ...]
 
