@@ -1,7 +1,7 @@
 """Committed offsets of consumer groups: the last commit of each group and partition that counts.
 
-A commit made inside a transaction counts when that transaction is committed, in the log of commits itself; one that is
-open is told beside the commit that holds until then.
+A commit made inside a transaction counts when that transaction is committed, in the log of commits itself. While it is
+open the commit is pending: it is named beside the one that holds until then.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import bisect
 import functools
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,60 +27,77 @@ LAST = pa.schema(
 
 _KEYS = ["_path", "group", "topic", "partition", "pending"]
 
-OffsetSpan = tuple[int, int, int]
-"""(first offset, end, 1 if it is pending and 0 if it counts for nothing) of a transaction in the log of commits."""
+
+class OffsetSpan(NamedTuple):
+    """A transaction in the log of commits, in offsets [first, end); one that is not `pending` counts for nothing."""
+
+    first: int
+    end: int
+    pending: bool
 
 
-def last_by_key(logs: Iterable[Partition]) -> Kernel:
-    """Kernel for `COMMITS` that keeps the last commit of each key; aborted ones are dropped."""
+def last_commit_kernel(logs: Iterable[Partition]) -> Kernel:
+    """Return a kernel for `COMMITS` that keeps the last commit of each key; aborted ones are dropped."""
     spans: dict[tuple[str, int], list[OffsetSpan]] = {}
     cuts: dict[str, int] = {}
     for log in logs:
         cuts[log.folder.path] = log.restart_end
         for found in (*log.transactions.aborted, *log.transactions.open):
             end = log.restart_end if found.end is None else found.end
-            span = (found.first, end, int(found.fate == "open"))
+            span = OffsetSpan(found.first, end, found.fate == "open")
             spans.setdefault((log.folder.path, found.producer), []).append(span)
-    return functools.partial(_last_by_key, cuts, spans)
+    return functools.partial(_last_commits, cuts, spans)
 
 
-def _last_by_key(
+def _last_commits(
     cuts: Mapping[str, int], spans: Mapping[tuple[str, int], list[OffsetSpan]], batch: pa.RecordBatch
 ) -> pa.RecordBatch:
+    """The last commit per key of one batch.
+
+    `cuts` : where each log will end, by folder
+    `spans` : transactions that are not committed, by folder and producer
+    """
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=LAST)
     folder = posixpath.dirname(batch["_path"][0].as_py())
     table = pa.Table.from_batches([batch.select(list(COLUMNS))])
-    fates = _fates(table, spans, folder) if pc.any(table["transactional"]).as_py() else [0] * table.num_rows
-    columns = [pa.array([fate == 1 for fate in fates]), *table.columns]
-    counted = pa.array([fate is not None for fate in fates])
+    fates = ["counts"] * table.num_rows
+    if pc.any(table["transactional"]).as_py():
+        fates = _commit_fates(table, spans, folder)
+    columns = [pa.array([fate == "pending" for fate in fates], pa.bool_()), *table.columns]
+    counted = pa.array([fate != "aborted" for fate in fates])
     kept = pc.and_(counted, pc.less(table["at"], cuts[folder]))
-    return _newest(pa.table(columns, schema=LAST).filter(kept))
+    return _newest_by_key(pa.table(columns, schema=LAST).filter(kept))
 
 
-def _fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSpan]], folder: str) -> list[int | None]:
-    """The fate of each commit, shape (n,)."""
+def _commit_fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSpan]], folder: str) -> list[str]:
+    """The fate of each commit: counts, pending or aborted; n of them."""
     columns = (table[name].to_pylist() for name in ("at", "producer", "transactional"))
     return [
-        _fate(spans.get((folder, producer), ()), at) if transactional else 0
+        _commit_fate(spans.get((folder, producer), ()), at) if transactional else "counts"
         for at, producer, transactional in zip(*columns, strict=True)
     ]
 
 
-def _fate(spans: Sequence[OffsetSpan], at: int) -> int | None:
-    """0: the commit at `at` counts, 1: it is pending, None: it counts for nothing; `spans` of its producer ascend."""
-    before = bisect.bisect_left(spans, (at + 1, 0, 0)) - 1
-    if before < 0 or at >= spans[before][1]:
-        return 0
-    return 1 if spans[before][2] else None
+def _commit_fate(spans: Sequence[OffsetSpan], at: int) -> str:
+    """The fate of a commit at offset `at` that was made in a transaction; the `spans` of its producer ascend.
+
+    >>> spans = [OffsetSpan(0, 5, False), OffsetSpan(7, 9, True)]
+    >>> [_commit_fate(spans, at) for at in (4, 5, 7)]
+    ['aborted', 'counts', 'pending']
+    """
+    before = bisect.bisect_right(spans, at, key=lambda span: span.first) - 1
+    if before < 0 or at >= spans[before].end:
+        return "counts"
+    return "pending" if spans[before].pending else "aborted"
 
 
 def trimmed(table: pa.Table) -> pa.Table:
-    """The last commit per key of what one split holds."""
-    return pa.Table.from_batches([_newest(table)])
+    """Return the last commit per key of what one split holds."""
+    return pa.Table.from_batches([_newest_by_key(table)])
 
 
-def _newest(table: pa.Table) -> pa.RecordBatch:
+def _newest_by_key(table: pa.Table) -> pa.RecordBatch:
     """The row with the largest `at` per key."""
     ordered = table.sort_by("at")
     numbered = ordered.append_column("row", pa.array(range(len(ordered)), pa.int64()))
@@ -92,27 +109,61 @@ def _newest(table: pa.Table) -> pa.RecordBatch:
 def committed(
     table: pa.Table, logs: Iterable[Partition], coordinator: Callable[[str, int], int]
 ) -> tuple[GroupCommit, ...]:
-    """The committed offsets, by group, topic and partition; of two logs that hold one, its own coordinator's wins."""
+    """Return the committed offsets, by group, topic and partition.
+
+    Of two logs that hold one, that of the group's own coordinator wins: `coordinator` gives the number of the partition
+    that a group's commits belong in, of so many.
+    """
     by_path = {log.folder.path: log for log in logs}
     numbers = [log.folder.partition for log in by_path.values()]
     whole = sorted(numbers) == list(range(len(numbers)))  # else other brokers have the rest, and nothing can be said
-    found: dict[tuple[str, str, int], list[tuple[bool, int, bool, dict[str, Any]]]] = {}
+    found: dict[tuple[str, str, int], list[_FoundCommit]] = {}
     for row in table.to_pylist():
         log = by_path[posixpath.dirname(row["_path"])].folder
         home = not whole or coordinator(row["group"], len(numbers)) == log.partition
         key = row["group"], row["topic"], row["partition"]
-        found.setdefault(key, []).append((home, row["at"], row["pending"], row | {"log": log.name}))
-    commits = (_commit(key, rows) for key, rows in sorted(found.items()))
+        found.setdefault(key, []).append(
+            _FoundCommit(
+                home=home, at=row["at"], pending=row["pending"], log=log.name, offset=row["offset"], time=row["time"]
+            )
+        )
+    commits = (_group_commit(key, rows) for key, rows in sorted(found.items()))
     return tuple(commit for commit in commits if commit is not None)
 
 
-def _commit(key: tuple[str, str, int], rows: list[tuple[bool, int, bool, dict[str, Any]]]) -> GroupCommit | None:
-    """The newest row that counts, with a pending one behind it; None if it is deleted, or nothing counts."""
-    ordered = sorted(rows, key=lambda row: (*row[:3], row[3]["log"]))
-    counting = [row for row in ordered if not row[2]]
-    pending = [row for row in ordered if row[2] and row[3]["offset"] is not None]
-    waits = pending[-1][3]["offset"] if pending and (not counting or pending[-1][:2] > counting[-1][:2]) else None
-    if not counting or counting[-1][3]["offset"] is None:
+class _FoundCommit(NamedTuple):
+    """A commit of one key in a log, in an order in which the newest one of the right log is the last.
+
+    `home` : whether that log is the group's own
+    `offset` : None: it deletes the commit
+    """
+
+    home: bool
+    at: int
+    pending: bool
+    log: str
+    offset: int | None
+    time: int | None
+
+
+def _group_commit(key: tuple[str, str, int], found: list[_FoundCommit]) -> GroupCommit | None:
+    """The newest commit that counts, with a pending one behind it; None if it is deleted, or nothing counts."""
+    ordered = sorted(found, key=lambda commit: commit[:4])
+    counting = [commit for commit in ordered if not commit.pending]
+    pending = [commit for commit in ordered if commit.pending and commit.offset is not None]
+    newest = counting[-1] if counting else None
+    if newest is None or newest.offset is None:
         return None
-    home, at, _, row = counting[-1]
-    return GroupCommit(*key, row["offset"], row["time"], row["log"], at, waits, not home)
+    waits = pending[-1].offset if pending and pending[-1][:2] > newest[:2] else None
+    group, topic, partition = key
+    return GroupCommit(
+        group=group,
+        topic=topic,
+        partition=partition,
+        offset=newest.offset,
+        time=newest.time,
+        log=newest.log,
+        at=newest.at,
+        pending=waits,
+        misplaced=not newest.home,
+    )

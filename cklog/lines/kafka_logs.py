@@ -194,7 +194,7 @@ def _unread(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[Finding]:
     """Damage in the logs that ranges lie in, and in those of committed offsets: with it, older ones are told."""
     names = {a.partition for a in asked} | {folder.name for folder in logs.layout.commit_folders}
     damage = [item for p in logs.partitions(names).values() for item in p.damage] if names else []
-    return damage_findings([*damage, *logs.commits[1]])
+    return damage_findings([*damage, *logs.commits.damage])
 
 
 def _inputs(logs: PartitionLogs, asked: Iterable[_Asked]) -> list[InputUsed]:
