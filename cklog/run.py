@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.annotate import AnnotateQuestion, TimedResults
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.model import Impact
-    from cklog.impact.sinks.impact import SinkImpact
-    from cklog.impact.sinks.only_guarantees import Guarantees
+    from cklog.impact.sinks.guarantees import Guarantees
+    from cklog.impact.sinks.model import SinkImpact
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
@@ -196,7 +196,7 @@ class Run(AbstractContextManager["Run"]):
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
     ) -> Answer[Guarantees]:
         """Say the same of guarantees alone: what can be kept, and what the next one would need."""
-        from cklog.impact.sinks.only_guarantees import guarantees_only
+        from cklog.impact.sinks.guarantees import guarantees_only
 
         return self._concluded(guarantees_only(self.kind.impact(asked, question, kafka)))
 

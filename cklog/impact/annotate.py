@@ -1,4 +1,4 @@
-"""`cklog impact --annotate`: the answer, with what was written."""
+"""`cklog impact --annotate`: the results of one output written with their trust, and the answer that says so."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ FORMS = ("parquet", "jsonl")
 
 @dataclass(frozen=True, slots=True)
 class AnnotateQuestion:
-    """`target` is a new folder; `results` a file or folder, "": the output's own in the run folder.
+    """What to annotate, and where to.
 
-    `column` of times, "": `time` or `ts`; `output`, "": the only one.
+    `target` : a new folder
+    `results` : a file or folder, "": the output's own in the run folder
+    `column` : that holds times, "": `time` or `ts`
+    `output` : whose results, "": the only one
     """
 
     target: str
@@ -29,9 +32,10 @@ class AnnotateQuestion:
 
 
 class TimedResults(OffersResults, Protocol):
-    """Results that tell which of their columns holds times."""
+    """A parser of results that knows which of their columns holds times."""
 
-    def time_column(self) -> str: ...
+    def time_column(self) -> str:
+        """Return the name of the column that holds times."""
 
 
 def annotated_answer(
@@ -41,13 +45,13 @@ def annotated_answer(
     read: Callable[[str], TimedResults],
     reading: Reading,
 ) -> Draft[Impact | None]:
-    """Write the results of one output with their trust, and say so in the answer.
+    """Write the results of one output with their trust, and return the answer with a note of that.
 
     Parameters
     ----------
     found : the impact by time
-    own : the folder of an output's own results
-    read : the parser of results, for a path
+    own : gives the folder of an output's own results
+    read : gives the parser of the results at a path
 
     Raises
     ------
@@ -60,21 +64,21 @@ def annotated_answer(
     if reading.strict:
         refuse_damage(found.findings)  # before anything is written
     result = found.result
-    output = _chosen(result, asked.output)
+    output = _output_named(result, asked.output)
     results = read(asked.results or own(output.output))
     column = asked.column or results.time_column()
     spans = [TrustInterval(s.from_, s.to, s.trust) for s in output.trust if s.trust != "trustworthy"]
     form = next((form for form in FORMS if asked.target.rstrip("/").endswith(f".{form}")), results.form)
     again = next(((phase.from_, phase.to) for phase in output.phases if phase.phase == "duplicate"), None)
     written, findings = annotate_results(results, spans, column, asked.target, form, again, reading)
-    told = ", ".join(f"{count:,} {trust}" for trust, count in written.trust.items())
-    note = f"{written.rows:,} results of {output.output} with their trust are in {asked.target}: {told}"
+    counts = ", ".join(f"{count:,} {trust}" for trust, count in written.trust.items())
+    note = f"{written.rows:,} results of {output.output} with their trust are in {asked.target}: {counts}"
     details = result.details | {"annotated": written}
     annotated = replace(result, notes=(*result.notes, note), details=details)
     return replace(found, result=annotated, findings=[*found.findings, *findings])
 
 
-def _chosen(result: Impact, name: str) -> OutputImpact:
+def _output_named(result: Impact, name: str) -> OutputImpact:
     found = [output for output in result.outputs if name in ("", output.output, output.query)]
     known = ", ".join(output.output for output in result.outputs)
     if not found:

@@ -13,11 +13,10 @@ from cklog.impact.crash import Outage, outage
 from cklog.impact.dataflow import Dataflow, aligned, dataflow
 from cklog.impact.elements import Elements
 from cklog.impact.logs import AskedElements, ChannelLogs, LoggedElements, settled
-from cklog.impact.model import RECOVERIES, BoundedTime, ClassSupport, Impact, OutputImpact, RecoveryClass
+from cklog.impact.model import RECOVERIES, BoundedTime, Impact, OutputImpact, RecoveryClass
 from cklog.impact.output import CrashRecovery, converged, output_impact
-from cklog.impact.support import RecoveryMeans, supported
-from cklog.impact.system import SystemLog
-from cklog.impact.tasks import Logbook, logbook, recovery_tasks
+from cklog.impact.recovery import RecoveryMeans, recovery_tasks, supported
+from cklog.impact.system import Logbook, SystemLog, logbook
 from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
@@ -28,9 +27,11 @@ UNKNOWN_CHECKPOINT = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ImpactQuestion:
-    """`crash`, `restart` in ms, None: as logged. `recovery` "": the strongest class that the evidence supports.
+    """What `cklog impact` is asked of a system on one machine.
 
-    `checkpoint` in ms, `UNKNOWN_CHECKPOINT`: only its period is known, None: as logged.
+    `crash`, `restart` : in ms, None: as logged
+    `recovery` : "": the strongest class that the evidence supports
+    `checkpoint` : in ms; `UNKNOWN_CHECKPOINT`: only its period is known; None: as logged
     """
 
     crash: int | None = None
@@ -41,7 +42,7 @@ class ImpactQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """All that was read once."""
+    """All that is read once, before anybody asks for elements of the sources."""
 
     flow: Dataflow
     outage: Outage
@@ -51,7 +52,7 @@ class _Evidence:
     asked: ImpactQuestion
 
     def image(self, recovery: RecoveryClass) -> Image | None:
-        """The checkpoint that a recovery class goes back to: with states the newest whole one, else the newest."""
+        """Return the checkpoint that a recovery class goes back to: the newest, or the newest with all states."""
         asked = self.asked.checkpoint
         if recovery == "gap" or asked == UNKNOWN_CHECKPOINT:
             return None
@@ -64,7 +65,7 @@ class _Evidence:
 def impact_answer(
     tables: OffersRecords, reading: Reading, log: SystemLog, asked: ImpactQuestion
 ) -> Draft[Impact | None]:
-    """Find phases, trust and guarantees of every output, and the recovery tasks.
+    """Find the phases, the trust and the guarantees of every output, and the recovery tasks.
 
     Raises
     ------
@@ -81,16 +82,23 @@ def impact_answer(
     if found is None:
         return Draft("impact", None, findings, inputs, indeterminate=True)
     book = logbook(found.before)
-    evidence = _Evidence(aligned(flow, book.starts), found, book, images, tables.manifest, asked)
-    logs = ChannelLogs(tables, reading, _taken(images))
+    evidence = _Evidence(
+        flow=aligned(flow, book.starts),
+        outage=found,
+        book=book,
+        images=images,
+        manifest=tables.manifest,
+        asked=asked,
+    )
+    logs = ChannelLogs(tables, reading, _elements_in_checkpoints(images))
     result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
-    findings += [*found.findings, *logs.findings, *_unsupported(result, asked), *_unknown(result)]
+    findings += [*found.findings, *logs.findings, *_unsupported_class(result, asked), *_unknown_checkpoint(result)]
     inputs = [*inputs, *logs.inputs]
-    return Draft("impact", result, findings, inputs, indeterminate=_indeterminate(result, log))
+    return Draft("impact", result, findings, inputs, indeterminate=_is_bound(result, log))
 
 
-def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
-    """The elements that checkpoints have: they came before them."""
+def _elements_in_checkpoints(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By source, as (time, number) of each checkpoint: the elements below `number` came before `time`."""
     found: dict[str, list[tuple[int, int]]] = {}
     for image in images.images:
         for name, number in image.positions.items():
@@ -100,6 +108,7 @@ def _taken(images: StoredCheckpoints) -> dict[str, tuple[tuple[int, int], ...]]:
 
 
 def _first_asked(found: Outage) -> AskedElements:
+    """What is asked of the logs in any case: the elements around the crash and the restart."""
     moments = {found.crash.least, found.crash.most}
     return AskedElements(moments if found.restart is None else moments | {found.restart})
 
@@ -108,43 +117,47 @@ def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
     """The answer for one state of knowledge about the elements of the sources."""
     found, flow, gone = evidence.outage, evidence.flow, evidence.book.removed
     images = {recovery: evidence.image(recovery) for recovery in RECOVERIES}
-    pieces = RecoveryMeans(images, elements, evidence.book.sent, _retained(evidence.manifest), found.restart)
+    means = RecoveryMeans(
+        images=images,
+        elements=elements,
+        retained=_retained(evidence.manifest),
+        outage=found,
+        book=evidence.book,
+    )
     wanted = [name for name in flow.outputs if (flow.operators[name].query or name) not in gone]
-    outputs = tuple(_output(evidence, name, pieces) for name in wanted)
+    outputs = tuple(_output_impact(evidence, name, means) for name in wanted)
     strongest: RecoveryClass = max((output.recovery for output in outputs), key=RECOVERIES.index, default="gap")
-    checkpoint = _checkpoint(evidence, strongest, pieces)
+    checkpoint = _checkpoint_time(evidence, strongest, means)
     at = checkpoint.least if checkpoint is not None and checkpoint.exact else None
     return Impact(
         crash=found.crash,
         restart=found.restart,
         checkpoint=checkpoint,
         outputs=outputs,
-        tasks=recovery_tasks(flow, found, evidence.book, images[strongest], at, elements, outputs),
+        tasks=recovery_tasks(flow, means, strongest, at, outputs),
         notes=tuple(f"query {name} was removed before the crash: it does not come back" for name in sorted(gone)),
     )
 
 
-def _output(evidence: _Evidence, name: str, pieces: RecoveryMeans) -> OutputImpact:
-    flow, elements = evidence.flow, pieces.elements
-    stateless = converged(flow, name, elements, _recovery(evidence, "stateless-rollback", pieces))
-    classes = supported(flow, name, pieces, stateless.kind)
-    chosen: Any = evidence.asked.recovery or _strongest(classes)
-    return output_impact(flow, name, elements, _recovery(evidence, chosen, pieces), classes)
+def _output_impact(evidence: _Evidence, name: str, means: RecoveryMeans) -> OutputImpact:
+    """What an output suffers under the recovery class asked for, else the strongest that the evidence supports."""
+    flow, elements = evidence.flow, means.elements
+    stateless = converged(flow, name, elements, _crash_recovery(evidence, "stateless-rollback", means))
+    classes = supported(flow, name, means, stateless.kind)
+    strongest = [support.recovery for support in classes if not support.missing][-1]
+    chosen = next((name for name in RECOVERIES if name == evidence.asked.recovery), strongest)
+    return output_impact(flow, name, elements, _crash_recovery(evidence, chosen, means), classes)
 
 
-def _recovery(evidence: _Evidence, recovery: RecoveryClass, pieces: RecoveryMeans) -> CrashRecovery:
+def _crash_recovery(evidence: _Evidence, recovery: RecoveryClass, means: RecoveryMeans) -> CrashRecovery:
     found = evidence.outage
-    return CrashRecovery(recovery, found.crash, found.restart, _checkpoint(evidence, recovery, pieces))
+    return CrashRecovery(recovery, found.crash, found.restart, _checkpoint_time(evidence, recovery, means))
 
 
-def _strongest(classes: tuple[ClassSupport, ...]) -> RecoveryClass:
-    return [support.recovery for support in classes if not support.missing][-1]
-
-
-def _checkpoint(evidence: _Evidence, recovery: RecoveryClass, pieces: RecoveryMeans) -> BoundedTime | None:
+def _checkpoint_time(evidence: _Evidence, recovery: RecoveryClass, means: RecoveryMeans) -> BoundedTime | None:
     """When the checkpoint was: by the first element to send again, by its record, or within a period."""
     asked, crash = evidence.asked.checkpoint, evidence.outage.crash
-    image, elements = pieces.images[recovery], pieces.elements
+    image, elements = means.images[recovery], means.elements
     if recovery == "gap":
         return None
     if isinstance(asked, int):
@@ -173,8 +186,8 @@ def _retained(manifest: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _unsupported(result: Impact, asked: ImpactQuestion) -> list[Finding]:
-    """What a recovery class that was asked for lacks."""
+def _unsupported_class(result: Impact, asked: ImpactQuestion) -> list[Finding]:
+    """Findings about what a recovery class that was asked for lacks."""
     if not asked.recovery:
         return []
     found = []
@@ -189,11 +202,10 @@ def _unsupported(result: Impact, asked: ImpactQuestion) -> list[Finding]:
     return found
 
 
-def _unknown(result: Impact) -> list[Finding]:
-    """A checkpoint that is known within bounds only, where the answer rests on it."""
+def _unknown_checkpoint(result: Impact) -> list[Finding]:
+    """A finding about a checkpoint that is known within bounds only, where the answer rests on it."""
     at = result.checkpoint
-    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
-    if not replays or at is None or at.exact:
+    if not _replays(result) or at is None or at.exact:
         return []
     message = (
         f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are "
@@ -202,10 +214,14 @@ def _unknown(result: Impact) -> list[Finding]:
     return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
 
 
-def _indeterminate(result: Impact, log: SystemLog) -> bool:
+def _replays(result: Impact) -> bool:
+    """Whether any output's results depend on where its replay starts."""
+    return any(output.recovery not in ("gap", "precise") for output in result.outputs)
+
+
+def _is_bound(result: Impact, log: SystemLog) -> bool:
     """Whether the answer is a bound, because evidence is missing."""
     at = result.checkpoint
-    replays = any(output.recovery not in ("gap", "precise") for output in result.outputs)
     unknown = any(output.convergence == "unknown" for output in result.outputs)
-    inexact = replays and (at is None or not at.exact)
+    inexact = _replays(result) and (at is None or not at.exact)
     return not result.crash.exact or inexact or unknown or log.damaged

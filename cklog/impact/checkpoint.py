@@ -8,7 +8,7 @@ the processing image; without one, the newest of any operator still says where t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import as_it_is, read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import parse_channel
+from cklog.model.schemas import CHECKPOINTS
 
 _COLUMNS = ("operator", "checkpoint", "round", "time", "sent", "received", "sources", "status", "uri")
 
@@ -27,8 +28,9 @@ _COLUMNS = ("operator", "checkpoint", "round", "time", "sent", "received", "sour
 class Image:
     """What one checkpoint stores.
 
-    `states` : where the state of each operator lies ("" if the record does not say); `positions` : the number of
-    the first element that each source has to send again
+    `time` : when it was taken, in ms; None: no record says
+    `states` : where the state of each operator lies ("" if the record does not say)
+    `positions` : the number of the first element that each source has to send again
     """
 
     number: int
@@ -43,37 +45,35 @@ class StoredCheckpoints:
 
     images: tuple[Image, ...]
     findings: tuple[Finding, ...] = ()
-    inputs: tuple[InputUsed, ...] = field(default=())
+    inputs: tuple[InputUsed, ...] = ()
 
     @property
     def times(self) -> tuple[int, ...]:
-        """Signs of life."""
+        """When checkpoints were taken, in ms: signs that the system was alive."""
         return tuple(image.time for image in self.images if image.time is not None)
 
     def newest(self, until: int, stateful: Iterable[str]) -> Image | None:
-        """The one to go back to after a crash at `until` ms; records without a time do not count."""
+        """Return the checkpoint to go back to after a crash at `until` ms; records without a time do not count.
+
+        That is the newest one with a state of every `stateful` operator, or if there is none the newest of all.
+        """
         before = [image for image in self.images if image.time is not None and image.time <= until]
         whole = [image for image in before if set(stateful) <= set(image.states)]
         return max(whole or before, key=lambda image: (image.time or 0, image.number), default=None)
 
 
 def read_images(tables: OffersRecords, reading: Reading, flow: Dataflow) -> StoredCheckpoints:
-    """Scan the checkpoint records."""
+    """Scan the checkpoint records, and put those of one number together."""
     if not tables.has("checkpoints"):
         return StoredCheckpoints((), tables.findings("checkpoints"))
-    schema = pa.schema([f for f in _schema() if f.name in _COLUMNS])
+    schema = pa.schema([f for f in CHECKPOINTS if f.name in _COLUMNS])
     table, findings, inputs = read_table(tables, reading, "checkpoints", tuple(schema.names), as_it_is, schema)
     rows = [row for row in table.to_pylist() if row["status"] != "incomplete"]
-    return StoredCheckpoints(tuple(_images(rows, flow)), tuple(findings), tuple(inputs))
+    return StoredCheckpoints(tuple(_images_of(rows, flow)), tuple(findings), tuple(inputs))
 
 
-def _schema() -> pa.Schema:
-    from cklog.model.schemas import CHECKPOINTS
-
-    return CHECKPOINTS
-
-
-def _images(rows: list[dict[str, Any]], flow: Dataflow) -> Iterable[Image]:
+def _images_of(rows: list[dict[str, Any]], flow: Dataflow) -> Iterable[Image]:
+    """The checkpoint records of one number (of their round, if they have one) as one image, in order."""
     numbers: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         number = row["checkpoint"] if row["round"] is None else row["round"]
@@ -82,10 +82,10 @@ def _images(rows: list[dict[str, Any]], flow: Dataflow) -> Iterable[Image]:
     for number, mine in sorted(numbers.items()):
         times = [row["time"] for row in mine if row["time"] is not None]
         states = {row["operator"]: row["uri"] or "" for row in sorted(mine, key=lambda r: str(r["uri"] or ""))}
-        yield Image(number, max(times, default=None), states, _positions(mine, flow))
+        yield Image(number, max(times, default=None), states, _first_to_send(mine, flow))
 
 
-def _positions(rows: list[dict[str, Any]], flow: Dataflow) -> dict[str, int]:
+def _first_to_send(rows: list[dict[str, Any]], flow: Dataflow) -> dict[str, int]:
     """The first element to send again, by source: the smallest of those that records name."""
     found: dict[str, list[int]] = {}
     for row in rows:

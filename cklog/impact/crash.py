@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
@@ -18,10 +19,10 @@ from cklog.model.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A crash and its restart (None: not yet, as far as the log goes).
+    """A crash and its restart.
 
-    `before` are the system log's events of the run that crashed, from its boot on; `undated`: the log cannot tell
-    when, and the times asked for are all that there is.
+    `restart` : when the system was back, in ms; None: not yet, as far as the log goes
+    `before` : the system log's events of the run that crashed, from its boot on
     """
 
     crash: BoundedTime
@@ -33,7 +34,7 @@ class Outage:
 def outage(
     log: SystemLog, manifest: Mapping[str, Any], crash: int | None, restart: int | None, signs: tuple[int, ...]
 ) -> Outage | None:
-    """Find the crash; None if times contradict each other or are missing, so that there is no answer.
+    """Find the crash; return None if times contradict each other or are missing, so that there is no answer.
 
     Parameters
     ----------
@@ -49,23 +50,23 @@ def outage(
         return None
     stated = manifest.get("failure_time")
     stated = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
-    found = _outage(log, stated, crash, restart, signs)
+    found = _newest_outage(log, stated, crash, restart, signs)
     if restart is not None and restart <= found.crash.least:
         raise UsageError(f"--restart {restart}: not after the crash at {found.crash.least}")
     return found
 
 
-def _outage(
+def _newest_outage(
     log: SystemLog, stated: int | None, crash: int | None, restart: int | None, signs: tuple[int, ...]
 ) -> Outage:
-    """By what was asked for, by boots, by the manifest's `stated` time."""
+    """The last crash: as asked for, else by boots, else at the manifest's `stated` time."""
     if crash is not None:
-        return _at(log, BoundedTime(crash, crash, "--crash"), restart)
-    runs = [run for run in _crashed_runs(log.events) if run.next is not None]
+        return _outage_at(log, BoundedTime(crash, crash, "--crash"), restart)
+    runs = _crashed_runs(log.events)
     if runs:
-        return _found(runs[-1], stated, restart, signs, _others(runs))
+        return _outage_of(runs[-1], stated, restart, signs, _several_crashes(runs))
     if stated is not None:
-        return _at(log, BoundedTime(stated, stated, "job.json"), restart)
+        return _outage_at(log, BoundedTime(stated, stated, "job.json"), restart)
     raise NotFound(
         "no crash: no boot without a shutdown before the next one, and no failure_time in job.json",
         "say when with --crash TIME, and --restart TIME if it is back",
@@ -73,37 +74,32 @@ def _outage(
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _CrashedRun:
     """Events from a boot without a shutdown to before the next boot, `next`."""
 
     events: tuple[Event, ...]
-    next: Event | None
+    next: Event
 
 
-def _crashed_runs(events: tuple[Event, ...]) -> list[_Run]:
+def _crashed_runs(events: tuple[Event, ...]) -> list[_CrashedRun]:
     boots = [i for i, event in enumerate(events) if event.event == "boot"]
-    found = []
-    for start, end in zip(boots, [*boots[1:], None][: len(boots)], strict=True):
-        run = events[start:end]
-        if not any(event.event == "shutdown" for event in run):
-            found.append(_Run(run, None if end is None else events[end]))
-    return found
+    runs = [_CrashedRun(events[start:end], events[end]) for start, end in pairwise(boots)]
+    return [run for run in runs if not any(event.event == "shutdown" for event in run.events)]
 
 
-def _at(log: SystemLog, crash: BoundedTime, restart: int | None) -> Outage:
+def _outage_at(log: SystemLog, crash: BoundedTime, restart: int | None) -> Outage:
     """A crash whose time is given: the run that it ended is the last one booted by then."""
-    dated = [(i, e) for i, e in enumerate(log.events) if e.event == "boot" and e.time is not None]
-    before = [i for i, e in dated if (e.time or 0) <= crash.least]
-    later = [(i, e) for i, e in dated if (e.time or 0) > crash.least]
+    boots = [(i, e.time) for i, e in enumerate(log.events) if e.event == "boot" and e.time is not None]
+    before = [i for i, time in boots if time <= crash.least]
+    end, again = next(((i, time) for i, time in boots if time > crash.least), (None, None))
     backwards = any(f.id == "clock-backwards" for f in log.findings)
-    if restart is None and later and not backwards:
-        restart = later[0][1].time
-    end = later[0][0] if later else None
-    return Outage(crash, restart, log.events[before[-1] : end] if before else (), _not_back(restart))
+    if restart is None and not backwards:
+        restart = again
+    return Outage(crash, restart, log.events[before[-1] : end] if before else (), _not_restarted(restart))
 
 
-def _others(runs: list[_Run]) -> tuple[Finding, ...]:
-    """Crashes before the last one."""
+def _several_crashes(runs: list[_CrashedRun]) -> tuple[Finding, ...]:
+    """A finding about crashes before the last one, if there are any."""
     if len(runs) < 2:
         return ()
     times = ", ".join(str(run.events[0].time) for run in runs[:-1])
@@ -111,19 +107,19 @@ def _others(runs: list[_Run]) -> tuple[Finding, ...]:
     return (Finding("several-crashes", "info", "system/", message, tuple(run.events[0].where for run in runs)),)
 
 
-def _found(
-    run: _Run, stated: int | None, restart: int | None, signs: tuple[int, ...], findings: tuple[Finding, ...]
+def _outage_of(
+    run: _CrashedRun, stated: int | None, restart: int | None, signs: tuple[int, ...], findings: tuple[Finding, ...]
 ) -> Outage:
-    """A crash that the system log tells of."""
-    assert run.next is not None
-    assert run.next.time is not None
-    assert run.events[0].time is not None
-    again = run.next.time if restart is None else restart
-    if stated is not None and run.events[0].time <= stated <= run.next.time:
+    """The crash of a run that the system log shows: at the `stated` time if that lies in it, else within bounds."""
+    booted, booted_again = run.events[0].time, run.next.time
+    assert booted is not None, "boots have times, or `outage` has given up"
+    assert booted_again is not None
+    again = booted_again if restart is None else restart
+    if stated is not None and booted <= stated <= booted_again:
         return Outage(BoundedTime(stated, stated, "job.json"), again, run.events, findings)
     times = [e.time for e in run.events if e.time is not None]
-    last = max([*times, *(t for t in signs if run.events[0].time <= t < run.next.time)])
-    crash = BoundedTime(last, run.next.time, "system log")
+    last = max([*times, *(time for time in signs if booted <= time < booted_again)])
+    crash = BoundedTime(last, booted_again, "system log")
     message = (
         f"the crash itself is not logged: it lies between the last sign of life at {crash.least} ms and the boot at "
         f"{crash.most} ms; say --crash, or failure_time in job.json"
@@ -133,7 +129,7 @@ def _found(
     return Outage(crash, again, run.events, (*findings, unknown))
 
 
-def _not_back(restart: int | None) -> tuple[Finding, ...]:
+def _not_restarted(restart: int | None) -> tuple[Finding, ...]:
     if restart is not None:
         return ()
     message = "no restart is logged or asked for: phases that end with it, or begin with it, have no end yet"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cklog.errors import NotFound
 from cklog.impact.elements import Elements, Periodic, Unseen
@@ -29,7 +29,10 @@ _DROPS = ("filter", "select", "selection")
 
 @dataclass(frozen=True, slots=True)
 class Dataflow:
-    """Operators in an order in which inputs come first; `periods` of sources that state one."""
+    """Operators, inputs first.
+
+    `periods` : what the manifest says of each source's elements: `Periodic` if it states a period, else `Unseen`
+    """
 
     operators: Mapping[str, Operator]
     periods: Mapping[str, Elements]
@@ -41,7 +44,7 @@ class Dataflow:
         return tuple(sorted(o.name for o in self.operators.values() if o.inputs and o.name not in read))
 
     def above(self, output: str) -> tuple[Operator, ...]:
-        """The operators that an output rests on and itself, inputs first."""
+        """Return the operators whose elements an output is made of, inputs first, the output last."""
         wanted = {output}
         for operator in reversed(tuple(self.operators.values())):
             if operator.name in wanted:
@@ -49,12 +52,15 @@ class Dataflow:
         return tuple(operator for operator in self.operators.values() if operator.name in wanted)
 
     def sources_of(self, output: str) -> tuple[str, ...]:
-        """The sources that an output rests on."""
+        """Return the sources whose elements an output is made of."""
         return tuple(operator.name for operator in self.above(output) if not operator.inputs)
 
 
 def aligned(flow: Dataflow, starts: Mapping[str, int]) -> Dataflow:
-    """The same where time windows align with logged `starts`, by operator, unless the manifest gives a constant."""
+    """Return the dataflow with time windows that align with logged `starts` (ms, by operator).
+
+    A constant that the manifest gives for a window stays.
+    """
     found = {}
     for name, operator in flow.operators.items():
         windows = tuple(
@@ -66,7 +72,7 @@ def aligned(flow: Dataflow, starts: Mapping[str, int]) -> Dataflow:
 
 
 def dataflow(manifest: Mapping[str, Any]) -> tuple[Dataflow, list[Finding]]:
-    """Read the dataflow of a manifest.
+    """Read the dataflow of a manifest, with findings about what cannot be read in it.
 
     Raises
     ------
@@ -85,14 +91,16 @@ def dataflow(manifest: Mapping[str, Any]) -> tuple[Dataflow, list[Finding]]:
         message = "job.json names no operators and channels: the impact on results follows from the dataflow"
         raise NotFound(message, "give a job.json with operators and channels (cklog.impact.dataflow)")
     findings: list[Finding] = []
-    found = {name: _operator(name, rows.get(name, {}), tuple(inputs[name]), findings) for name in _in_order(inputs)}
+    found = {
+        name: _operator_of(name, rows.get(name, {}), tuple(inputs[name]), findings) for name in _inputs_first(inputs)
+    }
     read = {name for given in inputs.values() for name in given}
     sources = sorted(name for name in read if not inputs[name])
-    periods = {name: _period(rows.get(name, {}), findings) for name in sources}
+    periods = {name: _stated_elements(rows.get(name, {}), findings) for name in sources}
     return Dataflow(found, periods), findings
 
 
-def _in_order(inputs: Mapping[str, list[str]]) -> list[str]:
+def _inputs_first(inputs: Mapping[str, list[str]]) -> list[str]:
     """Operators, inputs first, else by name."""
     left, order = {name: set(given) for name, given in inputs.items()}, list[str]()
     while left:
@@ -105,13 +113,13 @@ def _in_order(inputs: Mapping[str, list[str]]) -> list[str]:
     return order
 
 
-def _operator(name: str, row: Mapping[str, Any], inputs: tuple[str, ...], findings: list[Finding]) -> Operator:
+def _operator_of(name: str, row: Mapping[str, Any], inputs: tuple[str, ...], findings: list[Finding]) -> Operator:
+    """The operator of a row of the manifest; one whose windows cannot be read counts as arbitrary."""
     kind = row.get("kind") if isinstance(row.get("kind"), str) else ""
     stated = row.get("recovery") if row.get("recovery") in CLASSES else None
-    specs = row.get("windows") if isinstance(row.get("windows"), list) else [row["window"]] if "window" in row else []
-    windows = [_window(spec) for spec in specs or []]
+    windows = [_window_of(spec) for spec in _window_specs(row)]
     joins = kind == "join"
-    if not _fit(windows, len(inputs), joins):
+    if not _windows_fit(windows, len(inputs), joins):
         message = f"job.json: the window of {name} cannot be read; the operator counts as arbitrary"
         findings.append(Finding("bad-window", "error", name, message))
         windows, stated = [], "arbitrary"
@@ -132,14 +140,20 @@ def _operator(name: str, row: Mapping[str, Any], inputs: tuple[str, ...], findin
     )
 
 
-def _fit(windows: list[Window | None], inputs: int, joins: bool) -> bool:
+def _window_specs(row: Mapping[str, Any]) -> list[Any]:
+    if isinstance(row.get("windows"), list):
+        return list(row["windows"])
+    return [row["window"]] if "window" in row else []
+
+
+def _windows_fit(windows: list[Window | None], inputs: int, joins: bool) -> bool:
     """Whether windows could be read, are as many as they must be, and those of a join are of time."""
     if any(w is None or (joins and w.kind == "count") for w in windows):
         return False
     return len(windows) in ((0, 1, inputs) if joins else (0, 1))
 
 
-def _window(spec: Any) -> Window | None:
+def _window_of(spec: Any) -> Window | None:
     """The window of a specification, None if that cannot be understood."""
     if not isinstance(spec, dict) or ("ms" in spec) == ("tuples" in spec):
         return None
@@ -154,7 +168,8 @@ def _window(spec: Any) -> Window | None:
     return Window("time" if timed else "count", size, slide, start, spec.get("clock") == "system")
 
 
-def _period(row: Mapping[str, Any], findings: list[Finding]) -> Elements:
+def _stated_elements(row: Mapping[str, Any], findings: list[Finding]) -> Elements:
+    """What a row of the manifest says of a source's elements."""
     period, start = row.get("period_ms"), row.get("start_ms")
     if period is None:
         return Unseen()
@@ -174,25 +189,29 @@ def _is_integer(value: Any) -> bool:
 
 
 def classified(operator: Operator) -> Classified:
-    """An operator's class (Hwang et al. 2005, as in the paper's section 3.1): as stated, or derived."""
+    """Return an operator's class (Hwang et al. 2005, as in the paper's section 3.1): as stated, or derived."""
     if operator.stated is not None:
         return Classified(operator.name, operator.stated, "stated in job.json")
-    recovery, why = min((_of_window(w) for w in operator.windows), key=lambda c: CLASSES.index(c[0]), default=_PASSES)
-    return Classified(operator.name, recovery, why)
+    found = [_class_by_window(window) for window in operator.windows]
+    passes = _ClassReason("repeatable", "at most one element of each input for a result")
+    weakest = min(found, key=lambda reason: CLASSES.index(reason.recovery), default=passes)
+    return Classified(operator.name, weakest.recovery, weakest.why)
 
 
-_PASSES: tuple[OperatorClass, str] = ("repeatable", "at most one element of each input for a result")
+class _ClassReason(NamedTuple):
+    recovery: OperatorClass
+    why: str
 
 
-def _of_window(window: Window) -> tuple[OperatorClass, str]:
+def _class_by_window(window: Window) -> _ClassReason:
     if window.system:
-        return "arbitrary", "windows by the machine's clock hold other elements each time"
+        return _ClassReason("arbitrary", "windows by the machine's clock hold other elements each time")
     if window.kind == "count":
         if window.slide == 1:
-            return "convergent-capable", "windows of elements that slide by one"
-        return "deterministic", "windows of elements start elsewhere after a restart"
+            return _ClassReason("convergent-capable", "windows of elements that slide by one")
+        return _ClassReason("deterministic", "windows of elements start elsewhere after a restart")
     if window.start is not None:
-        return "convergent-capable", f"time windows that align with {window.start}"
+        return _ClassReason("convergent-capable", f"time windows that align with {window.start}")
     if window.slide == 1:
-        return "convergent-capable", "time windows that start at every millisecond"
-    return "deterministic", "time windows that align with the first element, which is not logged"
+        return _ClassReason("convergent-capable", "time windows that start at every millisecond")
+    return _ClassReason("deterministic", "time windows that align with the first element, which is not logged")

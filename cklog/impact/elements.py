@@ -18,24 +18,24 @@ class Elements(Protocol):
     """The elements of one source, over application time."""
 
     def count(self, start: int, end: int | None) -> Count:
-        """Elements in [start, end); `end` None: all from `start` on."""
+        """Return how many elements lie in [start, end) ms; `end` None: all from `start` on."""
 
     def last_before(self, moment: int) -> int | None:
-        """Time of the last element before `moment`, a bound from above; None: there is none."""
+        """Return the time of the last element before `moment`, a bound from above; None: there is none."""
 
     def first_from(self, moment: int) -> int | None:
-        """Time of the first element at or after `moment`; None: not known."""
+        """Return the time of the first element at or after `moment`; None: not known."""
 
     def number(self, moment: int) -> int | None:
-        """How many elements come before `moment`, None: not known."""
+        """Return how many elements come before `moment`; None: not known."""
 
     def time_of(self, number: int) -> int | None:
-        """When element `number` (from 0) comes, None: not known."""
+        """Return when element `number` (from 0) comes; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Elements whose times are all there, in order; `complete`: none come after the last of them."""
+    """Elements whose times are known, rising; `complete`: none come after the last of them."""
 
     times: Sequence[int]
     complete: bool = True
@@ -66,7 +66,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """An element every `period` ms, the first at `start`; None: only the period is known."""
+    """An element every `period` ms, the first at `start` (ms); None: only the period is known."""
 
     period: int
     start: int | None = None
@@ -77,25 +77,27 @@ class Periodic:
         if end <= start:
             return NOTHING
         if self.start is not None:
-            found = self._before(end) - self._before(start)
+            found = self._count_before(end, self.start) - self._count_before(start, self.start)
             return Count(found, found)
         return Count((end - start) // self.period, -(-(end - start) // self.period))
 
-    def _before(self, moment: int) -> int:
-        assert self.start is not None
-        return max(0, -((self.start - moment) // self.period))
+    def _count_before(self, moment: int, start: int) -> int:
+        """How many elements come before `moment`, the first at `start`."""
+        return max(0, -((start - moment) // self.period))
 
     def last_before(self, moment: int) -> int | None:
         if self.start is None:
             return moment - 1
-        before = self._before(moment)
+        before = self._count_before(moment, self.start)
         return self.start + self.period * (before - 1) if before else None
 
     def first_from(self, moment: int) -> int | None:
-        return None if self.start is None else self.start + self.period * self._before(moment)
+        if self.start is None:
+            return None
+        return self.start + self.period * self._count_before(moment, self.start)
 
     def number(self, moment: int) -> int | None:
-        return None if self.start is None else self._before(moment)
+        return None if self.start is None else self._count_before(moment, self.start)
 
     def time_of(self, number: int) -> int | None:
         return None if self.start is None else self.start + self.period * number
@@ -123,9 +125,11 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class ElementStream:
-    """What passes between two operators: elements at the times of those of `sources`, each as often as named there.
+    """What passes between two operators: elements at the times of those of `sources`.
 
-    `share` all: one for each; some: filters drop some; any: joins make none or many of one.
+    `elements` : of each source
+    `sources` : one that is named twice reaches the operator on two ways, and each of its elements counts twice
+    `share` : all: one for each element; some: filters drop some; any: joins make none or many of one
     """
 
     elements: Mapping[str, Elements]
@@ -133,7 +137,7 @@ class ElementStream:
     share: str = "all"
 
     def count(self, start: int, end: int | None) -> Count:
-        """Results in [start, end)."""
+        """Return how many elements pass in [start, end) ms; `end` None: all from `start` on."""
         if end is not None and end <= start:
             return NOTHING
         if self.share == "any":
@@ -144,40 +148,45 @@ class ElementStream:
         return found if self.share == "all" else Count(0, found.most)
 
     def last_before(self, moment: int) -> int | None:
-        """The last time before `moment` at which there may be one; None: there is none before it."""
+        """Return the last time before `moment` at which an element may pass; None: there is none before it."""
         found = [self.elements[name].last_before(moment) for name in self.sources]
         return max((time for time in found if time is not None), default=None)
 
     def comes_at(self, moment: int) -> bool:
-        """Whether there certainly is one at `moment`: what `last_before` says may be a bound."""
+        """Return whether an element certainly passes at `moment`: what `last_before` says may be a bound."""
         return any(self.elements[name].count(moment, moment + 1).least for name in self.sources)
 
     def first_from(self, moment: int) -> int | None:
-        """The first time from `moment` on at which there is one; None: not known."""
+        """Return the first time from `moment` on at which an element passes; None: not known."""
         found = [self.elements[name].first_from(moment) for name in self.sources]
         if self.share != "all" or any(time is None for time in found):
             return None
         return min((time for time in found if time is not None), default=None)
 
     def marked_from(self, moment: int) -> int:
-        """The time by which each source has sent its first element from `moment` on; `moment` where not known."""
+        """Return the time by which each source has sent its first element from `moment` on.
+
+        Sources of which that is not known do not count; if it is known of none, the answer is `moment`.
+        """
         found = [self.elements[name].first_from(moment) for name in self.sources]
         return max((time for time in found if time is not None), default=moment)
 
     def number(self, moment: int) -> int | None:
-        """How many of its elements come before `moment`; None: not known."""
+        """Return how many elements pass before `moment`; None: not known."""
         if self.share != "all" or len(self.sources) != 1:
             return None
         return self.elements[self.sources[0]].number(moment)
 
     def time_of(self, number: int) -> int | None:
-        """When its element `number` comes; None: not known."""
+        """Return when element `number` (from 0) passes, of a stream with one source; None: not known."""
         return self.elements[self.sources[0]].time_of(number)
 
     def aligned(self, slide: int, start: int | None, moment: int) -> bool | None:
-        """Whether windows that start with the first element from `moment` on align with those before it.
+        """Return whether windows that start with the first element from `moment` on align with those before it.
 
-        `start`: where they started at first, None: with the first element. None: not known.
+        `start` : where they started at first, in ms; None: with the first element
+
+        Returns None if that is not known.
         """
         if slide == 1 or self._multiples_of(slide):
             return True
@@ -194,7 +203,7 @@ class ElementStream:
 
 
 def merged(streams: Sequence[ElementStream], elements: Mapping[str, Elements], share: str) -> ElementStream:
-    """What an operator passes on, given its inputs: at the times of all of them."""
+    """Return what an operator passes on, given its inputs and the share that it adds: at the times of all of them."""
     order = ("all", "some", "any")
     shares = [share, *(stream.share for stream in streams)]
     sources = tuple(name for stream in streams for name in stream.sources)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,14 +53,18 @@ _REDUCE = Reduce(
 )
 """Part i ≥ 0: the elements between two moments; part -1 - i: element number i of those asked for."""
 
-_ROUNDS, _FURTHEST = 64, 1 << 62
+_ROUNDS = 64
+"""Scans at the most; more than windows stand in a row."""
+
+_FURTHEST = 1 << 62
+"""Moments and numbers beyond that are taken for it: they fit 64 bits whatever a damaged log says."""
 
 FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Elements between two moments: times and numbers (`seq`) of the first and the last."""
+    """How many elements are logged between two moments; times (ms) and numbers (`seq`) of the first and the last."""
 
     elements: int
     first_time: int
@@ -71,7 +75,7 @@ class LogPart:
 
 @dataclass(slots=True)
 class AskedElements:
-    """Moments and numbers of elements that somebody asked for."""
+    """Moments (ms) and numbers of elements that somebody asked for: what the next scan looks at."""
 
     moments: set[int] = field(default_factory=set)
     numbers: set[int] = field(default_factory=set)
@@ -82,11 +86,15 @@ class AskedElements:
 
 @dataclass(frozen=True, slots=True)
 class LoggedElements:
-    """Elements of a logged channel (`cklog.impact.elements.Elements`); `beside` answers what the log cannot.
+    """Elements of a logged channel (`cklog.impact.elements.Elements`), as far as scans have looked.
 
-    `moments` rise; part i of `parts` lies before moment i, the last one behind all; None: nothing logged there.
-    `times` of elements by number. `taken` : elements below a number came before a moment, (moment, number): a
-    checkpoint has them, and the log need not.
+    `moments` : that scans have looked at, rising
+    `parts` : part i lies before moment i, the last one behind all moments; None: nothing is logged there
+    `times` : of elements by number
+    `asked` : takes what scans have not looked at
+    `beside` : answers what the log cannot
+    `taken` : (moment, number) pairs: the elements below `number` came before `moment`, as a checkpoint says; the log
+        need not have them
     """
 
     moments: tuple[int, ...]
@@ -97,21 +105,21 @@ class LoggedElements:
     taken: tuple[tuple[int, int], ...] = ()
 
     def span(self) -> LogPart | None:
-        """All of it as one part."""
-        found = _there(self.parts)
+        """Return all of the log as one part; None: it is empty."""
+        found = _logged(self.parts)
         if not found:
             return None
         return LogPart(
-            sum(p.elements for p in found),
-            min(p.first_time for p in found),
-            max(p.last_time for p in found),
-            min(p.first for p in found),
-            max(p.last for p in found),
+            elements=sum(p.elements for p in found),
+            first_time=min(p.first_time for p in found),
+            last_time=max(p.last_time for p in found),
+            first=min(p.first for p in found),
+            last=max(p.last for p in found),
         )
 
-    def _place(self, moment: int) -> int | None:
+    def _part_behind(self, moment: int) -> int | None:
         """Index of the part behind a moment, None if no scan has looked there."""
-        moment = _within(moment)
+        moment = _within_range(moment)
         self.asked.moments.add(moment)
         at = int(np.searchsorted(np.array(self.moments, np.int64), moment))
         return at + 1 if at < len(self.moments) and self.moments[at] == moment else None
@@ -120,15 +128,15 @@ class LoggedElements:
         if end is not None and end <= start:
             return Count(0, 0)
         other = self.beside.count(start, end)
-        low, high = self._place(start), len(self.parts) if end is None else self._place(end)
+        low, high = self._part_behind(start), len(self.parts) if end is None else self._part_behind(end)
         if low is None or high is None:
             return other
-        before, here, behind = (_there(p) for p in (self.parts[:low], self.parts[low:high], self.parts[high:]))
+        before, here, behind = (_logged(p) for p in (self.parts[:low], self.parts[low:high], self.parts[high:]))
         found = sum(part.elements for part in here)
         if not behind:
-            return _both(Count(found, None), other)
+            return _narrowed(Count(found, None), other)
         wanted = behind[0].first - self._next_number(before, here or behind, start)  # dense numbers: holes count too
-        return _both(Count(min(found, wanted), max(found, wanted)), other)
+        return _narrowed(Count(min(found, wanted), max(found, wanted)), other)
 
     def last_before(self, moment: int) -> int | None:
         before, behind = self._around(moment)
@@ -162,36 +170,49 @@ class LoggedElements:
 
     def _around(self, moment: int) -> tuple[list[LogPart], list[LogPart]]:
         """What is logged before a moment and from it on; nothing, if no scan has looked there."""
-        at = self._place(moment)
-        return ([], []) if at is None else (_there(self.parts[:at]), _there(self.parts[at:]))
+        at = self._part_behind(moment)
+        return ([], []) if at is None else (_logged(self.parts[:at]), _logged(self.parts[at:]))
 
     def time_of(self, number: int) -> int | None:
-        number = _within(number)
+        number = _within_range(number)
         self.asked.numbers.add(number)
         return self.times[number] if number in self.times else self.beside.time_of(number)
 
 
-def _within(number: int) -> int:
-    """A moment or number that fits 64 bits whatever a damaged log says."""
+def _within_range(number: int) -> int:
+    """A moment or number within `_FURTHEST`."""
     return min(max(number, -_FURTHEST), _FURTHEST)
 
 
-def _there(parts: Iterable[LogPart | None]) -> list[LogPart]:
+def _logged(parts: Iterable[LogPart | None]) -> list[LogPart]:
     return [part for part in parts if part is not None]
 
 
-def _both(one: Count, other: Count) -> Count:
-    """What two bounds leave; where they contradict each other, the first."""
-    most = other.most if one.most is None else one.most if other.most is None else min(one.most, other.most)
+def _narrowed(one: Count, other: Count) -> Count:
+    """What two bounds leave; where they contradict each other, the first.
+
+    >>> _narrowed(Count(3, None), Count(0, 5)), _narrowed(Count(3, 4), Count(5, 9))
+    (Count(least=3, most=5), Count(least=3, most=4))
+    """
+    most = min((bound for bound in (one.most, other.most) if bound is not None), default=None)
     least = max(one.least, other.least)
     return one if most is not None and least > most else Count(least, most)
+
+
+class _LookedAt(NamedTuple):
+    """What a scan looked at: moments and numbers, rising, of those that were asked for."""
+
+    moments: tuple[int, ...]
+    numbers: tuple[int, ...]
+    asked: AskedElements
 
 
 @dataclass(slots=True)
 class ChannelLogs:
     """The logs of sources' channels: each scan looks at more moments than the one before.
 
-    `taken` : what checkpoints have of each source, see `LoggedElements`
+    `taken` : by source, what checkpoints have of it (see `LoggedElements`)
+    `findings`, `inputs` : of the newest scan
     """
 
     tables: OffersRecords
@@ -201,47 +222,46 @@ class ChannelLogs:
     inputs: list[InputUsed] = field(default_factory=list)
 
     def read(self, asked: AskedElements, periods: Mapping[str, Elements]) -> dict[str, Elements]:
-        """The elements of each source: as logged, or as `periods` (by source) say."""
+        """Scan the logs for what is asked, and return the elements of each source: as logged, else as `periods` say."""
         if not self.tables.has("channels"):
             self.findings = list(self.tables.findings("channels"))
             return dict(periods)
         moments, numbers = tuple(sorted(asked.moments)), tuple(sorted(asked.numbers))
-        kernel = functools.partial(_parts, moments, numbers)
+        kernel = functools.partial(_elements_by_part, moments, numbers)
         read = read_table(self.tables, self.reading, "channels", _COLUMNS, kernel, _PARTIAL, _REDUCE)
         self.findings, self.inputs = list(read.findings), list(read.inputs)
         rows = sorted(read.table.to_pylist(), key=lambda r: (r["channel"], r["part"]))
-        return {name: self._of_source(name, rows, moments, numbers, asked, given) for name, given in periods.items()}
+        looked = _LookedAt(moments, numbers, asked)
+        return {name: self._elements_of(name, rows, looked, beside) for name, beside in periods.items()}
 
-    def _of_source(
-        self,
-        source: str,
-        rows: list[dict[str, int]],
-        moments: tuple[int, ...],
-        numbers: tuple[int, ...],
-        asked: AskedElements,
-        beside: Elements,
-    ) -> Elements:
+    def _elements_of(self, source: str, rows: list[dict[str, Any]], looked: _LookedAt, beside: Elements) -> Elements:
         """From the channel to the first operator, by name, that has logged anything of a source."""
-        mine = [row for row in rows if _ends(str(row["channel"]))[0] == source]
+        mine = [row for row in rows if _channel_ends(row["channel"])[0] == source]
         if not mine:
             return beside
-        first = _ends(str(mine[0]["channel"]))
-        mine = [row for row in mine if _ends(str(row["channel"])) == first]
+        _, receiver = first = _channel_ends(mine[0]["channel"])
+        mine = [row for row in mine if _channel_ends(row["channel"]) == first]
         channels = len({row["channel"] for row in mine})
         if channels > 1:
-            message = f"{source} sends to {first[1]} on {channels} channels; the logs of parallel channels are not used"
+            message = f"{source} sends to {receiver} on {channels} channels; the logs of parallel channels are not used"
             self.findings.append(Finding("parallel-source", "warning", source, message))
             return beside
         untimed = sum(row["untimed"] for row in mine)
         parts = {row["part"]: row for row in mine}
-        timed = tuple(_part(parts.get(i)) for i in range(len(moments) + 1))
-        if untimed or not _rises(timed):
+        timed = tuple(_log_part(parts.get(i)) for i in range(len(looked.moments) + 1))
+        if untimed or not _numbers_rise(timed):
             why = f"{untimed} have no time" if untimed else "their times do not rise with their numbers"
             message = f"{mine[0]['channel']}: the logged elements are not used: {why}"
             self.findings.append(Finding("unordered-elements", "error", source, message))
             return beside
-        times = {n: parts[-1 - i]["first_time"] for i, n in enumerate(numbers) if -1 - i in parts}
-        return LoggedElements(moments, timed, times, asked, beside, self.taken.get(source, ()))
+        return LoggedElements(
+            moments=looked.moments,
+            parts=timed,
+            times={n: parts[-1 - i]["first_time"] for i, n in enumerate(looked.numbers) if -1 - i in parts},
+            asked=looked.asked,
+            beside=beside,
+            taken=self.taken.get(source, ()),
+        )
 
 
 def settled(
@@ -250,7 +270,13 @@ def settled(
     periods: Mapping[str, Elements],
     find: Callable[[dict[str, Elements]], FoundT],
 ) -> FoundT:
-    """What `find` says of the sources' elements when the logs have answered all that it asks for."""
+    """Return what `find` makes of the sources' elements, once the logs have answered all that it asks of them.
+
+    Parameters
+    ----------
+    asked : what to look for at first
+    periods : what the manifest says of each source's elements
+    """
     for _ in range(_ROUNDS):
         known = len(asked)
         found = find(logs.read(asked, periods))
@@ -259,33 +285,43 @@ def settled(
     return found
 
 
-def _ends(channel: str) -> tuple[str, str]:
-    """The operators at the ends of a channel, empty if it has no such name."""
+def _channel_ends(channel: str) -> tuple[str, str]:
+    """The operators at the ends of a channel, empty if it has no such name.
+
+    >>> _channel_ends("a/0->b/1"), _channel_ends("a")
+    (('a', 'b'), ('', ''))
+    """
     found = parse_channel(channel)
     return ("", "") if found is None else (found.sender.operator, found.receiver.operator)
 
 
-def _part(row: dict[str, int] | None) -> LogPart | None:
+def _log_part(row: dict[str, Any] | None) -> LogPart | None:
     if row is None or not row["elements"]:
         return None
-    return LogPart(row["elements"], row["first_time"], row["last_time"], row["first"], row["last"])
+    return LogPart(**{field.name: row[field.name] for field in fields(LogPart)})
 
 
-def _rises(parts: Iterable[LogPart | None]) -> bool:
-    found = _there(parts)
+def _numbers_rise(parts: Iterable[LogPart | None]) -> bool:
+    """Whether no element behind a moment has a lower number than one before it."""
+    found = _logged(parts)
     return all(a.last < b.first for a, b in pairwise(found))
 
 
-def _parts(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Count a batch's elements between moments, and find those of given numbers."""
+def _elements_by_part(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Count a batch's elements between moments, and find those of given numbers, as rows of `_PARTIAL`.
+
+    E.g. elements 7, 8, 9 at times 10, 20, 30 with the moment 20 and the number 9: part 0 is element 7, part 1 are 8
+    and 9, and part -1 (the first number asked for) is 9 once more.
+    """
     time = pc.fill_null(batch["time"], 0).to_numpy(zero_copy_only=False)
     timed = pc.is_valid(batch["time"]).to_numpy(zero_copy_only=False)
     seq = batch["seq"].to_numpy(zero_copy_only=False)
     part = np.searchsorted(np.array(moments, np.int64), time, side="right")
     rows = np.arange(len(seq))
     if numbers:
-        place = np.searchsorted(np.array(numbers, np.int64), seq)
-        named = np.flatnonzero(np.append(np.array(numbers, np.int64), -1)[place] == seq)
+        wanted = np.append(np.array(numbers, np.int64), -1)  # -1: for elements behind the last number, equal to none
+        place = np.searchsorted(wanted[:-1], seq)
+        named = np.flatnonzero(wanted[place] == seq)
         rows, part = np.r_[rows, named], np.r_[part, -1 - place[named]]
     column = batch["channel"]
     table = pa.table(
@@ -302,8 +338,8 @@ def _parts(moments: tuple[int, ...], numbers: tuple[int, ...], batch: pa.RecordB
         schema=_PARTIAL,
     )
     found = merge([table], _REDUCE)
-    return pa.RecordBatch.from_arrays([_whole(found[name]) for name in _PARTIAL.names], schema=_PARTIAL)
+    return pa.RecordBatch.from_arrays([_one_array(found[name]) for name in _PARTIAL.names], schema=_PARTIAL)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -24,15 +24,16 @@ RECOVERIES: tuple[RecoveryClass, ...] = ("gap", "stateless-rollback", "rollback"
 
 ConvergenceKind = Literal["none", "finite", "unknown", "infinite"]
 KINDS: tuple[ConvergenceKind, ...] = ("none", "finite", "unknown", "infinite")
-"""Of two inputs the later one here is what their operator is left with."""
+"""Whether a convergence phase ends; of two inputs the later one here is what their operator is left with."""
 
-
-GuaranteeClass = Literal["at-most-once", "at-least-once", "exactly-once", "none"]
+GuaranteeClass = Literal["none", "at-most-once", "at-least-once", "exactly-once"]
+GUARANTEES: tuple[GuaranteeClass, ...] = ("none", "at-most-once", "at-least-once", "exactly-once")
+"""What can be kept (section 1), the weakest first; none: results may be missing and doubled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`size` and `slide` in ms (kind time) or elements (kind count); windows start at `start` + n · slide.
+    """A window of time (`size` and `slide` in ms) or of elements (in elements); windows start at `start` + n · slide.
 
     `start` None: at the first element after a start from an empty state. `system`: by the clock of the machine.
     """
@@ -44,7 +45,9 @@ class Window:
     system: bool = False
 
     def first_without(self, last: int, start: int) -> int:
-        """The first time (or element) whose window holds nothing at or before `last`; windows align with `start`.
+        """Return the first time (or element) whose window holds nothing at or before `last`.
+
+        Windows align with `start`.
 
         >>> Window("time", 60_000, 10).first_without(359_990, 0), Window("count", 2, 2).first_without(4, 0)
         (419990, 6)
@@ -52,7 +55,7 @@ class Window:
         return start + self.slide * ((last + self.size - self.slide - start) // self.slide + 1)
 
     def next_start(self, at: int, start: int) -> int:
-        """The first time at or after `at` at which a window starts.
+        """Return the first time at or after `at` at which a window starts.
 
         >>> Window("time", 2000, 2000).next_start(5000, 0)
         6000
@@ -62,9 +65,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator with its inputs in order; `windows` one per input (join), one, or none (stateless).
+    """An operator of a query.
 
-    `stated` is the class that the manifest gives, None: derived (`operator_class`).
+    `inputs` : the operators that it reads from, in order
+    `windows` : one per input (join), one, or none (stateless)
+    `stated` : the class that the manifest gives, None: derived (`cklog.impact.dataflow.classified`)
+    `drops` : it passes on some of its elements only
+    `delivery` : of a sink, whether it takes nothing twice
     """
 
     name: str
@@ -98,7 +105,7 @@ class Classified:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many results, between two bounds; `most` None: nothing bounds it."""
+    """How many results there are, between two bounds; `most` None: nothing bounds it from above."""
 
     least: int
     most: int | None
@@ -167,9 +174,15 @@ class ClassSupport:
 
 @dataclass(frozen=True, slots=True)
 class OutputImpact:
-    """What a query's output suffered under one recovery class.
+    """What a query's output suffers under one recovery class.
 
-    `first_right` is the time of the first result after the convergence phase, None: none, or not known.
+    `supported` : whether the evidence suffices for that class
+    `guarantee` : what it promises
+    `convergence` : whether results become right again
+    `first_right` : time of the first result after the convergence phase, in ms; None: none, or not known
+    `missing`, `wrong`, `doubled`, `in_doubt` : how many results are
+    `operators` : the operators above the output with their classes
+    `classes` : what the evidence lacks for each recovery class
     """
 
     output: str
@@ -191,7 +204,7 @@ class OutputImpact:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryTask:
-    """One step of the recovery: what is done to whom, `with_` which logged values, by name."""
+    """One step of the recovery: what is done (`task`), to whom (`subject`), `with_` which logged values, by name."""
 
     step: int
     task: str
@@ -201,7 +214,7 @@ class RecoveryTask:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """The answer of `cklog impact` (JSON schema cklog.impact/1)."""
+    """The answer of `cklog impact` for a system on one machine (JSON schema cklog.impact/1); times in ms."""
 
     crash: BoundedTime
     restart: int | None

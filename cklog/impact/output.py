@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from cklog.impact.convergence import Converging, converging
 from cklog.impact.dataflow import Dataflow, classified
 from cklog.impact.elements import Elements, ElementStream
 from cklog.impact.model import (
@@ -19,13 +21,16 @@ from cklog.impact.model import (
     RecoveryClass,
     TrustSpan,
 )
-from cklog.impact.phases import Converging, converging
 from cklog.model.trust import TRUSTS, Trust
 
 
 @dataclass(frozen=True, slots=True)
 class CrashRecovery:
-    """A crash, what it is recovered from, and how: `checkpoint` is where the replay starts, None: no replay."""
+    """A crash and how it is recovered from.
+
+    `restart` : in ms; None: not yet
+    `checkpoint` : where the replay starts; None: there is no replay
+    """
 
     recovery: RecoveryClass
     crash: BoundedTime
@@ -34,7 +39,7 @@ class CrashRecovery:
 
     @property
     def since(self) -> BoundedTime | None:
-        """From where on results are made again, or for the first time, after the restart; None: not yet."""
+        """From which time on results are made again, or for the first time, after the restart; None: not yet."""
         if self.recovery != "gap":
             return self.checkpoint
         return None if self.restart is None else BoundedTime(self.restart, self.restart, "restart")
@@ -47,14 +52,23 @@ def output_impact(
     recovery: CrashRecovery,
     classes: tuple[ClassSupport, ...],
 ) -> OutputImpact:
-    """What `output` suffers; `elements` by source; `classes` is what the evidence supports."""
+    """Return what `output` suffers under a recovery.
+
+    Parameters
+    ----------
+    elements : of each source
+    classes : what the evidence lacks for each recovery class
+    """
     operators = flow.above(output)
     found = converged(flow, output, elements, recovery)
     stream = found.stream
-    phases = tuple(
-        p for p in (_offline(stream, recovery), _wrong(found, recovery), _twice(stream, recovery)) if p is not None
+    all_phases = (
+        _offline_phase(stream, recovery),
+        _convergence_phase(found, recovery),
+        _duplicate_phase(stream, recovery),
     )
-    trust = _trust(found, recovery)
+    phases = tuple(phase for phase in all_phases if phase is not None)
+    trust = _trust_spans(found, recovery)
     support = next(c for c in classes if c.recovery == recovery.recovery)
     end = found.end if found.kind == "finite" else None
     return OutputImpact(
@@ -65,10 +79,10 @@ def output_impact(
         guarantee=support.guarantee,
         convergence=found.kind,
         first_right=None if end is None else stream.first_from(end),
-        missing=_sum(phases, "offline"),
-        wrong=_sum(phases, "convergence"),
-        doubled=_sum(phases, "duplicate"),
-        in_doubt=_in_doubt(trust),
+        missing=_results_of(phases, "offline"),
+        wrong=_results_of(phases, "convergence"),
+        doubled=_results_of(phases, "duplicate"),
+        in_doubt=_results_in_doubt(trust),
         phases=phases,
         trust=trust,
         operators=tuple(classified(o) for o in operators if o.inputs),
@@ -77,35 +91,35 @@ def output_impact(
 
 
 def converged(flow: Dataflow, output: str, elements: Mapping[str, Elements], recovery: CrashRecovery) -> Converging:
-    """The convergence of an output, for the worst checkpoint within its bounds."""
+    """Return how an output converges, for the worst checkpoint within its bounds."""
     operators = flow.above(output)
     restored = recovery.recovery in ("rollback", "precise")
     since = recovery.since
     if since is None:
-        return _open_ended(converging(operators, elements, recovery.crash.most, restored), flow, output)
+        return _with_unknown_start(converging(operators, elements, recovery.crash.most, restored), flow, output)
     found = converging(operators, elements, since.most, restored)
     if since.exact or restored:
         return found
-    return _bounded(found, flow, output, since)
+    return _with_earlier_start(found, flow, output, since)
 
 
-def _open_ended(found: Converging, flow: Dataflow, output: str) -> Converging:
+def _with_unknown_start(found: Converging, flow: Dataflow, output: str) -> Converging:
     """The kind of a convergence phase whose start nobody knows."""
     kind = found.kind
     if kind in ("none", "finite"):
         kind = "finite" if any(o.stateful for o in flow.above(output)) else "none"
-    if any(_shifts(o) for o in flow.above(output)):
+    if any(_may_shift(o) for o in flow.above(output)):
         kind = "unknown"
     return Converging(found.stream, kind, indefinite=found.indefinite)
 
 
-def _bounded(found: Converging, flow: Dataflow, output: str, since: BoundedTime) -> Converging:
-    """The same for a start at any time up to that of `found`: it lasts as long at most."""
+def _with_earlier_start(found: Converging, flow: Dataflow, output: str, since: BoundedTime) -> Converging:
+    """The convergence after a start at any time up to that of `found`: it lasts as long at most."""
     operators = flow.above(output)
     if not any(o.stateful for o in operators):
         return found
     kind: ConvergenceKind = "finite" if found.kind == "none" else found.kind
-    if any(_shifts(o) for o in operators):
+    if any(_may_shift(o) for o in operators):
         kind = "unknown"
     end = found.end if found.kind == "finite" else since.most
     known = kind == "finite" and (found.kind != "finite" or found.end is not None)
@@ -119,35 +133,37 @@ def _bounded(found: Converging, flow: Dataflow, output: str, since: BoundedTime)
     )
 
 
-def _shifts(operator: Operator) -> bool:
-    """Whether windows align with the first element that comes."""
+def _may_shift(operator: Operator) -> bool:
+    """Whether windows align with the first element that comes, and so perhaps elsewhere after a restart."""
     return any(w.slide > 1 and (w.kind == "count" or w.start is None) for w in operator.windows)
 
 
-def _offline(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
+def _offline_phase(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
     if recovery.recovery != "gap":
         return None
     crash, restart = recovery.crash, recovery.restart
     least = stream.count(crash.most, restart).least
-    return Phase("offline", crash.least, restart, Count(least, stream.count(crash.least, restart).most))
+    most = stream.count(crash.least, restart).most
+    return Phase("offline", crash.least, restart, Count(least, most))
 
 
-def _twice(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
+def _duplicate_phase(stream: ElementStream, recovery: CrashRecovery) -> Phase | None:
     start, crash = recovery.checkpoint, recovery.crash
     if recovery.recovery in ("gap", "precise") or start is None or start.least >= crash.most:
         return None
     least = stream.count(start.most, crash.least).least
-    return Phase("duplicate", start.least, crash.most, Count(least, stream.count(start.least, crash.most).most))
+    most = stream.count(start.least, crash.most).most
+    return Phase("duplicate", start.least, crash.most, Count(least, most))
 
 
-def _wrong(found: Converging, recovery: CrashRecovery) -> Phase | None:
+def _convergence_phase(found: Converging, recovery: CrashRecovery) -> Phase | None:
     since = recovery.since
     if found.kind == "none":
         return None
     if since is None:
         start = recovery.crash.most if recovery.checkpoint is None else recovery.checkpoint.least
-        return Phase("convergence", start, None, Count(0, None), found.kind)
-    return Phase("convergence", since.least, found.end, _wrong_count(found, since), found.kind)
+        return Phase("convergence", from_=start, to=None, results=Count(0, None), kind=found.kind)
+    return Phase("convergence", from_=since.least, to=found.end, results=_wrong_count(found, since), kind=found.kind)
 
 
 def _wrong_count(found: Converging, since: BoundedTime) -> Count:
@@ -164,22 +180,22 @@ def _wrong_count(found: Converging, since: BoundedTime) -> Count:
     return counted if since.exact else Count(0, counted.most)
 
 
-def _trust(found: Converging, recovery: CrashRecovery) -> tuple[TrustSpan, ...]:
+def _trust_spans(found: Converging, recovery: CrashRecovery) -> tuple[TrustSpan, ...]:
     """Trust of what is sent after the restart, from span to span."""
     since = recovery.since
     if since is None:
         return ()
     start = recovery.crash.least if recovery.recovery == "precise" else since.least
-    edges: list[tuple[int | None, Trust]] = []  # up to there, at most that trust
+    limits: list[_TrustLimit] = []
     if found.indefinite or found.kind == "unknown":
-        edges.append((None, "indefinite"))
+        limits.append(_TrustLimit(None, "indefinite"))
     elif found.kind == "infinite":
-        edges.append((None, "untrustworthy"))
+        limits.append(_TrustLimit(None, "untrustworthy"))
     elif found.kind == "finite":
-        edges.append((_distrusted_to(found), "untrustworthy"))
+        limits.append(_TrustLimit(_distrusted_to(found), "untrustworthy"))
     if recovery.recovery in ("stateless-rollback", "rollback"):
-        edges.append((recovery.restart, "indefinite"))
-    spans = _spans(found.stream, start, edges)
+        limits.append(_TrustLimit(recovery.restart, "indefinite"))
+    spans = _spans_of_one_trust(found.stream, start, limits)
     if recovery.recovery != "precise" and not since.exact:  # the first span may begin later
         first = spans[0]
         spans[0] = replace(first, results=Count(found.stream.count(since.most, first.to).least, first.results.most))
@@ -196,12 +212,19 @@ def _distrusted_to(found: Converging) -> int | None:
     return max(found.end, found.marked + 1 if behind is None else behind)
 
 
-def _spans(stream: ElementStream, start: int, edges: list[tuple[int | None, Trust]]) -> list[TrustSpan]:
-    """Spans of one trust each: the minimum of those that reach there."""
-    cuts = sorted({to for to, _ in edges if to is not None and to > start})
+class _TrustLimit(NamedTuple):
+    """Results before `to` (None: all) have at most that trust."""
+
+    to: int | None
+    trust: Trust
+
+
+def _spans_of_one_trust(stream: ElementStream, start: int, limits: list[_TrustLimit]) -> list[TrustSpan]:
+    """Spans from `start` on: the trust of each is the least of the limits that reach it."""
+    cuts = sorted({to for to, _ in limits if to is not None and to > start})
     found: list[TrustSpan] = []
     for low, high in zip([start, *cuts], [*cuts, None], strict=True):
-        here = [trust for to, trust in edges if to is None or to > low]
+        here = [trust for to, trust in limits if to is None or to > low]
         trust: Trust = max(here, key=TRUSTS.index, default="trustworthy")
         if found and found[-1].trust == trust:
             low = found.pop().from_
@@ -209,11 +232,11 @@ def _spans(stream: ElementStream, start: int, edges: list[tuple[int | None, Trus
     return found
 
 
-def _sum(phases: tuple[Phase, ...], name: str) -> Count:
+def _results_of(phases: tuple[Phase, ...], name: str) -> Count:
     return next((phase.results for phase in phases if phase.phase == name), NOTHING)
 
 
-def _in_doubt(trust: tuple[TrustSpan, ...]) -> Count:
+def _results_in_doubt(trust: tuple[TrustSpan, ...]) -> Count:
     found = NOTHING
     for span in trust:
         found += span.results if span.trust != "trustworthy" else NOTHING

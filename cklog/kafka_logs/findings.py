@@ -1,28 +1,28 @@
-"""What somebody in an incident must know of a broker's partitions and groups, as findings.
+"""Findings about a broker's partitions and groups: what somebody in an incident must know.
 
 The sentences say what the broker or a consumer will do, and what to do before it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
-from cklog.kafka_logs.state import CUTTING, trusted
+from cklog.kafka_logs.partition import CUTTING, trusted
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import many, utc
 
 
 def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
-    """Everything about partitions but their damaged bytes, which `cklog.inputs.damage.damage_findings` tells."""
+    """Find what is wrong with partitions, except damaged bytes (`cklog.inputs.damage.damage_findings`)."""
     found: list[Finding] = []
     for p in partitions:
-        for tell in (_cut, _unchecked, _ends_early, _begins_late, _gaps, _holes, _open, _doubtful, _index):
-            found += tell(p)
+        for check in _PARTITION_CHECKS:
+            found += check(p)
     return found
 
 
-def _cut(p: Partition) -> Iterator[Finding]:
+def _restart_cut(p: Partition) -> Iterator[Finding]:
     """A restart will delete what can still be read."""
     cut = p.cut
     if cut is None or not cut.batches:
@@ -42,7 +42,7 @@ def _cut(p: Partition) -> Iterator[Finding]:
     yield Finding("restart-cuts-log", "error", p.name, message, (Where(cut.path, cut.at),))
 
 
-def _unchecked(p: Partition) -> Iterator[Finding]:
+def _unchecked_damage(p: Partition) -> Iterator[Finding]:
     """Damage where a starting broker does not look."""
     names = {segment.path for segment in p.folder.segments[: trusted(p.folder)]}
     places = [Where(item.path, item.offset) for item in p.damage if item.id in CUTTING and item.path in names]
@@ -55,7 +55,7 @@ def _unchecked(p: Partition) -> Iterator[Finding]:
         yield Finding("unchecked-damage", "error", p.name, message, tuple(places))
 
 
-def _ends_early(p: Partition) -> Iterator[Finding]:
+def _early_end(p: Partition) -> Iterator[Finding]:
     """The broker had told consumers, or noted as flushed, more than the log will hold."""
     known = {"high watermark": p.folder.high_watermark, "recovery point": p.folder.recovery_point}
     over = {name: offset for name, offset in known.items() if offset is not None and offset > p.restart_end}
@@ -69,7 +69,7 @@ def _ends_early(p: Partition) -> Iterator[Finding]:
     yield Finding("log-ends-early", "error", p.name, message, (Where(p.folder.segments[-1].path),))
 
 
-def _begins_late(p: Partition) -> Iterator[Finding]:
+def _late_begin(p: Partition) -> Iterator[Finding]:
     """Segments are missing at the log's start."""
     first, start = p.folder.segments[0], p.folder.log_start
     if start is not None and first.base > start:
@@ -80,24 +80,24 @@ def _begins_late(p: Partition) -> Iterator[Finding]:
         yield Finding("missing-segment", "warning", p.name, message, (Where(first.path),))
 
 
-def _gaps(p: Partition) -> Iterator[Finding]:
+def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
     """Offsets between segments that no segment holds."""
     if not p.gaps:
         return
-    first = p.gaps[0]
+    first, gone = p.gaps[0], _gap_words(p.gaps)
     places = tuple(Where(gap.path) for gap in p.gaps)
     if p.folder.compacted is False:
-        message = f"{p.name}: {_spans(p.gaps)} in no segment, and the broker does not compact this log: look for them"
+        message = f"{p.name}: {gone} in no segment, and the broker does not compact this log: look for them"
         yield Finding("missing-segment", "warning", p.name, message, places)
         return
     message = (
-        f"{p.name}: {_spans(p.gaps)} in no segment (the first before {first.path}), which is normal where compaction "
+        f"{p.name}: {gone} in no segment (the first before {first.path}), which is normal where compaction "
         "took everything"
     )
     yield Finding("offset-gap", "info", p.name, message, places)
 
 
-def _holes(p: Partition) -> Iterator[Finding]:
+def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
     """Offsets inside segments that no record has: compaction leaves such, and so does a wrong base offset."""
     if p.damage or p.folder.compacted or not p.records:
         return
@@ -105,24 +105,21 @@ def _holes(p: Partition) -> Iterator[Finding]:
     if missing <= 0:
         return
     known = p.folder.compacted is False
+    have = "has" if missing == 1 else "have"
     why = "the broker does not compact this log, so" if known else "compaction does that, or"
     message = (
-        f"{p.name}: {many(missing, 'offset')} inside segments {_have(missing)} no record: {why} a base offset is "
+        f"{p.name}: {many(missing, 'offset')} inside segments {have} no record: {why} a base offset is "
         f"wrong, which no checksum covers; the log's end, {p.restart_end}, may be wrong with it"
     )
     yield Finding("offset-gap", "warning" if known else "info", p.name, message, (Where(p.folder.path or "."),))
 
 
-def _have(count: int) -> str:
-    return "has" if count == 1 else "have"
-
-
-def _spans(gaps: tuple[Gap, ...]) -> str:
+def _gap_words(gaps: tuple[Gap, ...]) -> str:
     offsets = sum(gap.end - gap.start for gap in gaps)
     return f"{many(offsets, 'offset')} from {gaps[0].start} to {gaps[-1].end} {'is' if offsets == 1 else 'are'}"
 
 
-def _open(p: Partition) -> Iterator[Finding]:
+def _open_transactions(p: Partition) -> Iterator[Finding]:
     """Transactions that hold back readers of committed data."""
     found = p.transactions.open
     if not found:
@@ -137,18 +134,18 @@ def _open(p: Partition) -> Iterator[Finding]:
     yield Finding("open-transaction", "warning", p.name, message, (Where(p.folder.path or "."),))
 
 
-def _doubtful(p: Partition) -> Iterator[Finding]:
+def _doubtful_transactions(p: Partition) -> Iterator[Finding]:
     """Transactions that damage may have hidden the end of."""
     found = p.transactions.doubtful
     if found:
         message = (
             f"{p.name}: {many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
-            f"marker: {_told(found)}; whether they were committed cannot be proven from this log"
+            f"marker: {_transaction_words(found)}; whether they were committed cannot be proven from this log"
         )
         yield Finding("transaction-in-doubt", "warning", p.name, message, (Where(p.folder.path or "."),))
 
 
-def _index(p: Partition) -> Iterator[Finding]:
+def _unseen_aborts(p: Partition) -> Iterator[Finding]:
     """Aborts that the broker had indexed and that the log has no marker of."""
     seen = {(t.producer, (t.end or 0) - 1) for t in p.transactions.aborted}
     gone = [span for span in p.folder.aborted if (span.producer, span.last) not in seen and span.last < p.restart_end]
@@ -162,10 +159,23 @@ def _index(p: Partition) -> Iterator[Finding]:
         yield Finding("abort-not-in-log", "warning", p.name, message, (Where(p.folder.path or "."),))
 
 
-def _told(found: Iterable[ProducerTransaction]) -> str:
+_PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
+    _restart_cut,
+    _unchecked_damage,
+    _early_end,
+    _late_begin,
+    _gaps_between_segments,
+    _holes_inside_segments,
+    _open_transactions,
+    _doubtful_transactions,
+    _unseen_aborts,
+)
+
+
+def _transaction_words(found: Iterable[ProducerTransaction]) -> str:
     """The first few of some transactions.
 
-    >>> _told([ProducerTransaction(7, 4, None, "open", 1, 1, None)])
+    >>> _transaction_words([ProducerTransaction(7, 4, end=None, fate="open", records=1, bytes=1, time=None)])
     'producer 7 from offset 4'
     """
     rows = [f"producer {t.producer} from offset {t.first}" for t in found]
@@ -173,23 +183,24 @@ def _told(found: Iterable[ProducerTransaction]) -> str:
 
 
 def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Partition]) -> list[Finding]:
-    """Committed offsets at which a group cannot resume, or that may not be what they seem."""
+    """Find committed offsets at which a group cannot resume, or that may not be what they seem."""
     found: list[Finding] = []
     elsewhere: dict[str, list[str]] = {}
     for commit in commits:
-        found += _suspect(commit)
+        found += _doubtful_commit(commit)
         p = partitions.get(commit.name)
         if p is None:
             elsewhere.setdefault(commit.group, []).append(commit.name)
         else:
-            found += _out_of_range(commit, p)
+            found += _commit_out_of_range(commit, p)
     for group, names in sorted(elsewhere.items()):
         message = f"group {group}: its partitions {', '.join(names[:5])}{', …' if len(names) > 5 else ''} are not here"
         found.append(Finding("partition-elsewhere", "info", f"group {group}", message))
     return found
 
 
-def _out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
+def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
+    """A committed offset that the log will not have when the group resumes."""
     subject = f"group {commit.group}"
     if commit.offset > p.restart_end:
         message = (
@@ -207,7 +218,8 @@ def _out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
         yield Finding("retention-hole", "error", subject, message, (Where(p.folder.path or "."),))
 
 
-def _suspect(commit: GroupCommit) -> Iterator[Finding]:
+def _doubtful_commit(commit: GroupCommit) -> Iterator[Finding]:
+    """A commit that another one may overrule, or that no broker will find."""
     subject = f"group {commit.group}"
     if commit.pending is not None:
         message = (
@@ -224,11 +236,11 @@ def _suspect(commit: GroupCommit) -> Iterator[Finding]:
 
 
 def range_findings(subject: str, count: RangeCount) -> list[Finding]:
-    """What stands against reading a range of offsets, told of `subject` (a channel, a source, a group)."""
-    return list(_of_range(subject, count))
+    """Find what stands against reading a range of offsets; `subject` (a channel, source or group) is whose it is."""
+    return list(_unreadable_in_range(subject, count))
 
 
-def _of_range(subject: str, c: RangeCount) -> Iterator[Finding]:
+def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     name = f"{c.topic}-{c.partition}"
     where = (Where(name),)
     if c.missing:

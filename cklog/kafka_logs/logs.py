@@ -1,4 +1,4 @@
-"""A folder of partitions, opened: each partition read once, and what ranges of its offsets hold.
+"""A folder of partitions, opened: each partition is read once, and ranges of its offsets are counted.
 
 This is the channel log of a run whose channels are partitions: a recovery line says which offsets to replay, and
 `PartitionLogs.counts` says what lies there.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -17,10 +17,15 @@ from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersPartitions
 from cklog.inputs.partitions import BrokerLayout, Folder, GroupCommit, Partition, Range, RangeCount, SegmentFile
-from cklog.kafka_logs import commits as partition_groups
-from cklog.kafka_logs import counts as partition_counts
-from cklog.kafka_logs import kernel as partition_runs
-from cklog.kafka_logs.state import partition_of
+from cklog.kafka_logs import batch_runs, group_commits, range_counts
+from cklog.kafka_logs.partition import partition_of
+
+
+class CommittedOffsets(NamedTuple):
+    """Committed offsets by group, topic and partition, and the damage in their log."""
+
+    found: tuple[GroupCommit, ...]
+    damage: tuple[Damage, ...]
 
 
 class PartitionLogs:
@@ -33,11 +38,11 @@ class PartitionLogs:
 
     @functools.cached_property
     def layout(self) -> BrokerLayout:
-        """The folders, before anything is read of their segments."""
+        """The folders, found before anything is read of their segments."""
         return self._logs.partitions()
 
     def partitions(self, names: Iterable[str] | None = None) -> dict[str, Partition]:
-        """The partitions of these names ("topic-0"), or all; by name, in the order of topics and numbers.
+        """Return the partitions of these names ("topic-0"), or all; by name, in the order of topics and numbers.
 
         Raises
         ------
@@ -52,7 +57,7 @@ class PartitionLogs:
         return {name: self._read[name] for name in folders if name in set(wanted)}
 
     def counts(self, ranges: Sequence[Range]) -> list[RangeCount]:
-        """What each range holds, in the order asked.
+        """Return what each range holds, in the order asked.
 
         Raises
         ------
@@ -62,35 +67,35 @@ class PartitionLogs:
         for wanted in ranges:
             named.setdefault(f"{wanted.topic}-{wanted.partition}", []).append(wanted)
         partitions = self.partitions(named)
-        asked = {p.folder.path: partition_counts.asked(p, named[name]) for name, p in partitions.items()}
-        segments = [s for name, p in partitions.items() for s in _touched(p, named[name])]
-        kernel = partition_counts.in_pieces(asked)
-        columns, schema = partition_counts.COLUMNS, partition_counts.COUNTED
-        found = self._scan(segments, columns, kernel, schema, partition_counts.REDUCE).table.to_pylist()
+        asked = {p.folder.path: range_counts.points_of(p, named[name]) for name, p in partitions.items()}
+        segments = [s for name, p in partitions.items() for s in _touched_segments(p, named[name])]
+        kernel = range_counts.counting_kernel(asked)
+        columns, schema = range_counts.COLUMNS, range_counts.COUNTED
+        found = self._scan(segments, columns, kernel, schema, range_counts.REDUCE).table.to_pylist()
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in found:
             rows.setdefault(row["path"].rpartition("/")[0], []).append(row)
-        return [self._count(partitions[f"{r.topic}-{r.partition}"], r, rows) for r in ranges]
+        return [self._range_count(partitions[f"{r.topic}-{r.partition}"], r, rows) for r in ranges]
 
     def count(self, topic: str, partition: int, start: int, end: int | None = None) -> RangeCount:
-        """What offsets [start, end) of a partition hold."""
+        """Return what offsets [start, end) of a partition hold; `end` None: to the log's end after a restart."""
         return self.counts([Range(topic, partition, start, end)])[0]
 
     @functools.cached_property
-    def commits(self) -> tuple[tuple[GroupCommit, ...], tuple[Damage, ...]]:
-        """Committed offsets of every group, by group, topic and partition; and what is damaged in their log."""
+    def commits(self) -> CommittedOffsets:
+        """The committed offsets of every group."""
         logs = self.partitions([folder.name for folder in self.layout.commit_folders])
         segments = [segment for log in logs.values() for segment in log.folder.segments]
         splits = tuple(self._logs.commit_splits(segments, self._reading.split_bytes))
-        schema, kernel = partition_groups.LAST, partition_groups.last_by_key(logs.values())
-        scan = Scan(splits, "commits", partition_groups.COLUMNS, kernel, schema, None, partition_groups.trimmed)
+        schema, kernel = group_commits.LAST, group_commits.last_commit_kernel(logs.values())
+        scan = Scan(splits, "commits", group_commits.COLUMNS, kernel, schema, None, group_commits.trimmed)
         scanned = self._run(scan)
-        found = partition_groups.committed(scanned.table, logs.values(), self._logs.coordinator)
-        return found, tuple(d for d in scanned.damage if d.id == "bad-record")
+        found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
+        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id == "bad-record"))
 
-    def _count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
+    def _range_count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
         mine = rows.get(partition.folder.path, [])
-        return partition_counts.count(partition, wanted, mine, self._logs.offsets)
+        return range_counts.range_count(partition, wanted, mine, self._logs.offsets)
 
     def _load(self, folders: Sequence[Folder]) -> None:
         """Read the partitions of these folders in one scan."""
@@ -98,11 +103,11 @@ class PartitionLogs:
             return
         owner = {segment.path: folder.name for folder in folders for segment in folder.segments}
         segments = [segment for folder in folders for segment in folder.segments]
-        columns, schema = partition_runs.COLUMNS, partition_runs.RUNS
-        scanned = self._scan(segments, columns, partition_runs.runs, schema, partition_runs.REDUCE)
-        runs: dict[str, list[partition_runs.BatchRun]] = {}
+        columns, schema = batch_runs.COLUMNS, batch_runs.RUNS
+        scanned = self._scan(segments, columns, batch_runs.runs_of, schema, batch_runs.REDUCE)
+        runs: dict[str, list[batch_runs.BatchRun]] = {}
         damage: dict[str, list[Damage]] = {}
-        for run in partition_runs.rows_of(scanned.table):
+        for run in batch_runs.runs_in(scanned.table):
             runs.setdefault(owner[run.path], []).append(run)
         for item in scanned.damage:
             damage.setdefault(owner[item.path], []).append(item)
@@ -119,7 +124,7 @@ class PartitionLogs:
         return self._reading.engine_for(sum(split.end - split.start for split in scan.splits)).run(scan)
 
 
-def _touched(partition: Partition, ranges: Sequence[Range]) -> list[SegmentFile]:
+def _touched_segments(partition: Partition, ranges: Sequence[Range]) -> list[SegmentFile]:
     """The segments that may hold an offset of a range, or what lies behind a cut."""
     low = min(wanted.start for wanted in ranges)
     ends = [wanted.end for wanted in ranges]

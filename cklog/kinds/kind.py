@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.annotate import AnnotateQuestion, TimedResults
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.model import Impact
-    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.model.checks import Verification

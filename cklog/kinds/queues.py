@@ -16,7 +16,7 @@ from cklog.runs.records.reading import RecordReader
 if TYPE_CHECKING:
     from cklog.advise.extent.answer import ExtentAdvice
     from cklog.advise.extent.grid import ExtentQuestion
-    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.model.eventual import EventualCheckpoint, Extent
     from cklog.model.lines import RecoveryLine

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cklog.impact.annotate import AnnotateQuestion
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.model import Impact
-    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.impact.system import SystemLog
     from cklog.model.checks import Verification

@@ -14,7 +14,7 @@ from cklog.runs.snapshots.line import SnapshotLog
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
-    from cklog.impact.sinks.impact import SinkImpact
+    from cklog.impact.sinks.model import SinkImpact
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan

@@ -11,8 +11,7 @@ from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import utc
-from cklog.render.details import detail_sections, rows_section
-from cklog.render.view import Section, View, section
+from cklog.render.view import Section, View, detail_sections, rows_section, section
 
 
 def recovery_line_view(answer: Answer[RecoveryLine]) -> View:

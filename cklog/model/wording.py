@@ -1,12 +1,13 @@
-"""Numbers, names and times in sentences."""
+"""Numbers, names, times and sizes in sentences."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 
 def many(count: int, noun: str) -> str:
-    """A count with its noun.
+    """Return a count with its noun.
 
     >>> many(1, "log"), many(0, "log")
     ('1 log', '0 logs')
@@ -15,7 +16,7 @@ def many(count: int, noun: str) -> str:
 
 
 def utc(milliseconds: int | None) -> str:
-    """A time as people read it.
+    """Return a time as people read it.
 
     >>> utc(1795226310693)
     '2026-11-21 01:58:30.693Z'
@@ -27,3 +28,38 @@ def utc(milliseconds: int | None) -> str:
     except (OverflowError, ValueError, OSError):
         return f"{milliseconds} ms"
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+_BYTE_UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B"))
+
+
+@dataclass(frozen=True, slots=True)
+class ByteUnit:
+    """A unit for sizes, one for a whole answer so that its numbers can be compared at a glance.
+
+    `bytes` : how many are one `name`
+    """
+
+    bytes: int
+    name: str
+
+    def number(self, size: float) -> str:
+        """Return a size in this unit, without its name."""
+        return f"{size / self.bytes:,.1f}"
+
+    def spoken(self, size: float) -> str:
+        """Return a size with the unit's name.
+
+        >>> ByteUnit(1000, "kB").spoken(1_234_567)
+        '1,234.6 kB'
+        """
+        return f"{self.number(size)} {self.name}"
+
+
+def unit_for(largest: float) -> ByteUnit:
+    """Return the largest unit in which a size has two digits or more before the point.
+
+    >>> unit_for(12_000_000).name, unit_for(9_000_000).name, unit_for(3).name
+    ('MB', 'kB', 'B')
+    """
+    return next((ByteUnit(*unit) for unit in _BYTE_UNITS if largest >= 10 * unit[0]), ByteUnit(*_BYTE_UNITS[-1]))

@@ -1,21 +1,24 @@
 """What table, Markdown, CSV and JSON lines are made from: sections of rows, and sentences.
 
-Sentences are made in the `…_view` modules and nowhere else, from the facts of a result, so that no two renderings
-disagree.
+Sentences are made in the `view` modules of the rooms and nowhere else, from the facts of a result, so that no two
+renderings disagree.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cklog.model.verdict import Answer
+from cklog.model.wording import utc
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table with a title; `short` columns stay when a terminal is narrow."""
+    """A table with a title, and a note below it."""
 
     title: str
     columns: tuple[str, ...]
@@ -25,10 +28,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The headline answers the question; the first section is the answer in rows.
+    """What people are shown of an answer; the headline answers the question.
 
-    `figures` are drawn as text and follow the headline. `data`: what CSV and JSON lines hold if that is not the
-    first section.
+    `sections` : the first is the answer in rows
+    `figures` : drawings as text, which follow the headline
+    `data` : what CSV and JSON lines hold if that is not the first section
     """
 
     headline: str
@@ -39,14 +43,30 @@ class View:
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
-    """A section without the columns in which every cell is empty."""
+    """Make a section without the columns in which every cell is empty ("-")."""
     keep = [i for i in range(len(columns)) if any(row[i] != "-" for row in rows)]
     cut = tuple(tuple(row[i] for i in keep) for row in rows)
     return Section(title, tuple(columns[i] for i in keep), cut, note)
 
 
+MOST_ROWS = 40
+"""Rows of a long section that are shown; all of them are in the JSON."""
+
+
+def cut_section(
+    title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], elsewhere: str = " rows: --json has them all"
+) -> Section:
+    """Make a section of the first `MOST_ROWS` rows; its note says how many more there are, and where (`elsewhere`).
+
+    >>> cut_section("Numbers", ("n",), [(n,) for n in range(42)]).note
+    'and 2 more rows: --json has them all'
+    """
+    note = f"and {len(rows) - MOST_ROWS} more{elsewhere}" if len(rows) > MOST_ROWS else ""
+    return section(title, columns, rows[:MOST_ROWS], note)
+
+
 def view(answer: Answer[object]) -> View:
-    """The view of any command's answer; its module is loaded when it is needed."""
+    """Make the view of any command's answer; its module is loaded when it is needed."""
     module, _, name = _VIEWS[answer.command].partition(":")
     found: View = getattr(importlib.import_module(module), name)(answer)
     return found
@@ -74,9 +94,63 @@ _VIEWS = {
     "advise-timing": "cklog.advise.timing.view:timing_view",
     "rounds": "cklog.rounds.view:rounds_view",
     "impact": "cklog.impact.view:impact_view",
-    "simulate": "cklog.simulate.cec.view:simulate_view",
-    "simulate-sweep": "cklog.simulate.cec.view:sweep_view",
-    "simulate-odysseus": "cklog.simulate.odysseus.view:simulate_odysseus_view",
-    "simulate-dataflow": "cklog.simulate.dataflow.view:simulate_dataflow_view",
+    "simulate": "cklog.simulate.view:simulate_view",
+    "simulate-sweep": "cklog.simulate.view:sweep_view",
+    "simulate-odysseus": "cklog.simulate.view:simulate_odysseus_view",
+    "simulate-dataflow": "cklog.simulate.view:simulate_dataflow_view",
 }
 """The function, as module:function, that turns each command's result into a view."""
+
+
+# --- details of an answer
+
+_DETAIL_TITLES: Mapping[str, str] = {
+    "snapshots": "Snapshots",
+    "needs": "Needed outside the job's own folder",
+    "in_flight": "In flight, and restored with the checkpoint",
+    "in_flight_channels": "In flight by channel",
+    "transactions": "Open transactions of sinks",
+    "against": "Against the other snapshot, in records",
+    "groups": "Groups go on at",
+    "committed_difference": "What groups have committed beside the checkpoint",
+    "ranges": "To read again",
+    "partitions": "Partitions",
+    "cuts": "What a restarting broker cuts",
+    "stores": "Stores",
+}
+_LEFT_TO_THE_OTHER = {
+    "recovery-line": ("in_flight_channels", "ranges"),
+    "replay": ("snapshots", "needs", "in_flight"),
+}
+"""Details that one of the two commands about a line leaves to the other."""
+
+
+def detail_sections(details: Mapping[str, Any], command: str) -> list[Section]:
+    """Make a section of every detail that is a list of rows and has a title, in the order of the titles."""
+    left_out = _LEFT_TO_THE_OTHER.get(command, ())
+    return [
+        rows_section(title, details[name], without=list | tuple | dict)
+        for name, title in _DETAIL_TITLES.items()
+        if name not in left_out and _are_rows(details.get(name))
+    ]
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def rows_section(title: str, rows: list[dict[str, Any]], without: Any = list | tuple) -> Section:
+    """Make a section of rows of one shape; members of the types `without` are in the JSON only."""
+    columns = tuple(name for name in rows[0] if not any(isinstance(row[name], without) for row in rows))
+    return cut_section(title, columns, [tuple(_detail_cell(name, row[name]) for name in columns) for row in rows])
+
+
+def _detail_cell(name: str, value: Any) -> Any:
+    """A value as a table shows it."""
+    if value is None:
+        return "-"
+    if name.endswith("time"):
+        return utc(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, int | str) else json.dumps(value)

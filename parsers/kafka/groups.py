@@ -9,7 +9,7 @@
     strings are length:i16 and UTF-8; all integers are big-endian
 
 The committed offset is the next one that the group will read. The topic is compacted: the last record of a key holds.
-A record may be part of a transaction, and then holds only if that is committed: `cklog.kafka_logs.commits` sees to it.
+A record may be part of a transaction, and then holds only if that is committed (`cklog.kafka_logs.group_commits`).
 """
 
 from __future__ import annotations

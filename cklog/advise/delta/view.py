@@ -7,8 +7,7 @@ from typing import Any
 from cklog.advise.delta.answer import DeltaAdvice, SubtaskDelta, Sum
 from cklog.advise.delta.costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome, Saving
 from cklog.model.verdict import Answer
-from cklog.model.wording import utc
-from cklog.render.byte_units import ByteUnit, unit_for
+from cklog.model.wording import ByteUnit, unit_for, utc
 from cklog.render.curve import figure
 from cklog.render.view import Section, View
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cklog.advise.timing.answer import PeriodTiming, TimingAdvice, Way
 from cklog.model.verdict import Answer
-from cklog.render.byte_units import ByteUnit, unit_for
+from cklog.model.wording import ByteUnit, unit_for
 from cklog.render.curve import figure
 from cklog.render.view import Section, View, section
 

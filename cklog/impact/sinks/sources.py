@@ -8,7 +8,7 @@ from typing import Any
 
 from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import all_hold
-from cklog.impact.sinks.impact import Again, GuaranteeEvidence
+from cklog.impact.sinks.model import Again, GuaranteeEvidence
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings, bindings_of
@@ -27,7 +27,7 @@ def bound_logs(logs: PartitionLogs, kafka: KafkaLogs, manifest: Mapping[str, Any
     missing = sorted(set(bindings.asked.values()) - {folder.name for folder in logs.layout.folders})
     if missing:
         raise NotFound(f"{', '.join(missing)}: no such partition in the Kafka folder", "see cklog inspect on it")
-    if kafka.group and kafka.group not in {commit.group for commit in logs.commits[0]}:
+    if kafka.group and kafka.group not in {commit.group for commit in logs.commits.found}:
         raise NotFound(f"--group {kafka.group}: it has committed nothing here")
     return BoundLogs(logs, bindings)
 
@@ -40,25 +40,25 @@ class BoundLogs:
     bindings: Bindings
 
     def partition(self, source: str) -> Partition | None:
-        """The log of a source, None if it is not here."""
+        """Return the log of a source, None if it is not here."""
         name = self.bindings.source(source)
         known = any(folder.name == name for folder in self.logs.layout.folders)
         return self.logs.partitions([name])[name] if known else None
 
     def committed(self, source: str) -> int | None:
-        """What the job's group has committed of a source."""
+        """Return the offset that the job's group has committed of a source, None if it has committed none."""
         name, group = self.bindings.source(source), self.bindings.group
-        found = [c.offset for c in self.logs.commits[0] if group and c.group == group and c.name == name]
+        found = [c.offset for c in self.logs.commits.found if group and c.group == group and c.name == name]
         return found[0] if found else None
 
     def holds(self, log: Partition, start: int) -> bool:
-        """Whether a log has everything from an offset on, after its broker's restart too."""
+        """Return whether a log has everything from an offset on, after its broker's restart too."""
         count = self.logs.counts([Range(log.folder.topic, log.folder.partition, start)])[0]
         return not (count.missing or count.beyond or count.cut or log.gaps)
 
 
 def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | None) -> Again:
-    """From where a source resumes to where the crashed job had come, at least and at the most.
+    """Return what of a source is read again: from where it resumes to where the crashed job had come.
 
     Parameters
     ----------
@@ -74,16 +74,16 @@ def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | N
 
 
 def offset_of(value: Any) -> int | None:
-    """An offset that counts records; None: it is something else."""
+    """Return `value` if it is an offset that counts records, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def input_piece(again: Sequence[Again]) -> GuaranteeEvidence:
-    """Whether all sources still hold what is read again."""
+    """Return the evidence whether all sources still hold what is read again; it names those that do not."""
     if not again:
         return GuaranteeEvidence("input", None, "no-source-offsets")
     holds = all_hold(row.kept for row in again)
-    some = tuple(dict.fromkeys(row.source for row in again if row.kept is holds)) if holds is not True else ()
-    return GuaranteeEvidence(
-        "input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some
-    )
+    if holds:
+        return GuaranteeEvidence("input", True, "input-kept")
+    names = tuple(dict.fromkeys(row.source for row in again if row.kept is holds))
+    return GuaranteeEvidence("input", holds, "input-unknown" if holds is None else "input-gone", names)

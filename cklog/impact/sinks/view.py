@@ -6,17 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cklog.impact.sinks.impact import (
+from cklog.impact.sinks.guarantees import Guarantees
+from cklog.impact.sinks.model import (
     Again,
-    GuaranteeEvidence,
     OutputInterval,
     SinkGuarantee,
     SinkImpact,
     SinkTransaction,
 )
-from cklog.impact.sinks.only_guarantees import Guarantees
 from cklog.model.verdict import Answer
-from cklog.render.view import Section, View, section
+from cklog.render.view import View, cut_section
 
 WHY: Mapping[str, str] = {
     "in-flight": "planned and not committed: it is run again, with its stored range",
@@ -44,7 +43,7 @@ WHY: Mapping[str, str] = {
     "cut-off": "a restarting broker cuts the log before them",
     "offsets-used-again": "committed beyond the restarted log's end: new records get these offsets",
 }
-"""Why an interval's results are doubled or missing."""
+"""Why an interval's results are doubled or missing, by the word of `OutputInterval.why`."""
 
 PIECES: Mapping[str, str] = {
     "input-kept": "all that is read again is still there",
@@ -81,7 +80,7 @@ PIECES: Mapping[str, str] = {
     "delivery-not-stated": "a sink with transactions or keys: job.json states no delivery for it",
     "unknown-consumer": "what the consumer does with a record that comes again",
 }
-"""Evidence for a guarantee, or, where it is missing, what it would take."""
+"""Evidence for a guarantee, or, where it is missing, what it would take; by the word of `GuaranteeEvidence.because`."""
 
 NOTES: Mapping[str, str] = {
     "going-back": "Going back removes offsets and commits, on a copy: see cklog recovery-line.",
@@ -95,8 +94,6 @@ NOTES: Mapping[str, str] = {
     "no-groups": "No group's committed offsets are here.",
 }
 
-_MOST = 40
-"""Rows of a section that are shown; all of them are in the JSON."""
 _FATES: Mapping[str, str] = {
     "missing": "missing",
     "may-be-missing": "may be missing",
@@ -105,37 +102,10 @@ _FATES: Mapping[str, str] = {
     "skipped": "skipped by the sink, which has it",
     "once": "written again and seen once",
 }
+"""The fates of results in the order of a headline, and how it says them."""
+
 _NAMED = 3
-
-
-def sink_impact_view(answer: Answer[SinkImpact]) -> View:
-    """Interval by interval, then what can be kept."""
-    found = answer.result
-    sections = [
-        _cut("Results", [_interval(row) for row in found.intervals], _INTERVAL),
-        _cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),
-        _cut("Read again", [_again(row) for row in found.again], _AGAIN),
-        _cut("Transactions", [_transaction(row) for row in found.transactions], _TRANSACTION),
-        _cut("Named", [(row.sink, row.why, name) for row in found.intervals for name in row.names], _NAMES),
-    ]
-    notes = tuple(NOTES[note] for note in found.notes)
-    return View(_headline(answer), tuple(s for s in sections if s.rows), notes)
-
-
-def guarantee_view(answer: Answer[Guarantees]) -> View:
-    """What can be kept, sink by sink."""
-    found = answer.result
-    told = dict.fromkeys(
-        f"{row.sink}{f' ({row.readers})' if row.readers else ''}: {_kept(row)}" for row in found.guarantees
-    )
-    more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    headline = f"{'; '.join([*told][:_NAMED])}{more}." if told else "No sink or output is known."
-    return View(headline, (_cut("Guarantees", [_guarantee(row) for row in found.guarantees], _GUARANTEE),))
-
-
-def _kept(row: SinkGuarantee) -> str:
-    return f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
-
+"""So many names, or spans, are listed in a sentence; of the others only how many there are."""
 
 _INTERVAL = ("sink", "readers", "results", "of", "from", "to", "at most", "count", "why")
 _GUARANTEE = ("sink", "readers", "can be kept", "at best", "next", "which needs")
@@ -144,82 +114,104 @@ _TRANSACTION = ("sink", "transaction", "producer", "checkpoint", "becomes", "log
 _NAMES = ("sink", "why", "name")
 
 
-def _cut(title: str, rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> Section:
-    note = f"and {len(rows) - _MOST} more rows: --json has them all" if len(rows) > _MOST else ""
-    return section(title, columns, rows[:_MOST], note)
-
-
-def _headline(answer: Answer[SinkImpact]) -> str:
+def sink_impact_view(answer: Answer[SinkImpact]) -> View:
+    """Show which results are doubled or missing, interval by interval, then what can be kept."""
     found = answer.result
+    sections = [
+        cut_section("Results", _INTERVAL, [_interval_row(row) for row in found.intervals]),
+        cut_section("Guarantees", _GUARANTEE, [_guarantee_row(row) for row in found.guarantees]),
+        cut_section("Read again", _AGAIN, [_again_row(row) for row in found.again]),
+        cut_section("Transactions", _TRANSACTION, [_transaction_row(row) for row in found.transactions]),
+        cut_section("Named", _NAMES, [(row.sink, row.why, name) for row in found.intervals for name in row.names]),
+    ]
+    notes = tuple(NOTES[note] for note in found.notes)
+    return View(_headline(found), tuple(s for s in sections if s.rows), notes)
+
+
+def guarantee_view(answer: Answer[Guarantees]) -> View:
+    """Show what can be kept, sink by sink."""
+    guarantees = answer.result.guarantees
+    promises = list(dict.fromkeys(_promise(row) for row in guarantees))
+    headline = f"{_first_few(promises, '; ')}." if promises else "No sink or output is known."
+    return View(headline, (cut_section("Guarantees", _GUARANTEE, [_guarantee_row(row) for row in guarantees]),))
+
+
+def _promise(row: SinkGuarantee) -> str:
+    kept = f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
+    return f"{_of_whom(row)}: {kept}"
+
+
+def _of_whom(row: SinkGuarantee | OutputInterval) -> str:
+    return f"{row.sink} ({row.readers})" if row.readers else row.sink
+
+
+def _first_few(texts: Sequence[str], separator: str = ", ") -> str:
+    """A few of some texts, and how many more there are.
+
+    >>> _first_few(["a", "b"]), _first_few(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return f"{separator.join(texts[:_NAMED])}{more}"
+
+
+def _headline(found: SinkImpact) -> str:
     lead = "As the files are now, a restart fails; once they are repaired: " if found.fails else ""
     if not found.line:
         return "There is nothing that a restart could begin from, so nothing can be said of its results."
-    told = [_of_fate(found.intervals, fate) for fate in _FATES]
-    said = "; ".join(text for text in told if text)
+    fates = [_fate_words(found.intervals, fate) for fate in _FATES]
+    said = "; ".join(text for text in fates if text)
     return f"{lead}{said[:1].upper()}{said[1:]}." if said else f"{lead}No result is known to be doubled or missing."
 
 
-def _of_fate(intervals: Sequence[OutputInterval], fate: str) -> str:
-    """What shares a fate: a few spans, and how many more."""
+def _fate_words(intervals: Sequence[OutputInterval], fate: str) -> str:
+    """The intervals that share a fate: a few spans, and how many more; nothing if there are none."""
     spans = list(dict.fromkeys(_span(row) for row in intervals if row.fate == fate))
-    if not spans:
-        return ""
-    more = f" and {len(spans) - _NAMED} more" if len(spans) > _NAMED else ""
-    return f"{_FATES[fate]}: {', '.join(spans[:_NAMED])}{more}"
+    return f"{_FATES[fate]}: {_first_few(spans)}" if spans else ""
 
 
 def _span(row: OutputInterval) -> str:
     """An interval and whose results it is about.
 
-    >>> _span(OutputInterval("out", "of all files", "may-be-doubled", "batch", 6, 7, 7, 1, "left-files"))
+    >>> batch = {"of": "batch", "from_": 6, "to": 7, "most": 7, "count": 1, "why": "left-files"}
+    >>> _span(OutputInterval("out", "of all files", "may-be-doubled", **batch))
     'batch 6 of out (of all files)'
     """
-    whose = f"{row.sink} ({row.readers})" if row.readers else row.sink
+    whose = _of_whom(row)
     if row.of == "batch":
-        return f"batch {row.from_} of {whose}" if row.to == row.from_ + 1 else _batches(row, whose)
+        batches = f"batch {row.from_}" if row.to == row.from_ + 1 else f"batches {row.from_} to {row.to - 1}"
+        return f"{batches} of {whose}"
     if row.of == "transaction":
         return f"{row.count} transaction{'' if row.count == 1 else 's'} of {whose}"
     end = row.to if row.to is not None else row.most
-    bound = "on" if end is None else f"to {_cell(end)}"
-    return f"{whose} of {row.of} from {_cell(row.from_)} {bound}"
+    bound = "on" if end is None else f"to {_plain_cell(end)}"
+    return f"{whose} of {row.of} from {_plain_cell(row.from_)} {bound}"
 
 
-def _batches(row: OutputInterval, whose: str) -> str:
-    return f"batches {row.from_} to {row.to - 1} of {whose}"
-
-
-def _interval(row: OutputInterval) -> tuple[Any, ...]:
-    cells = [_cell(value) for value in (row.from_, row.to, row.most, row.count)]
+def _interval_row(row: OutputInterval) -> tuple[Any, ...]:
+    cells = [_plain_cell(value) for value in (row.from_, row.to, row.most, row.count)]
     return row.sink, row.readers or "-", row.fate.replace("-", " "), row.of, *cells, WHY[row.why]
 
 
-def _guarantee(row: SinkGuarantee) -> tuple[Any, ...]:
-    needs = "; ".join(_piece(piece) for piece in row.missing)
+def _guarantee_row(row: SinkGuarantee) -> tuple[Any, ...]:
+    needs = "; ".join(PIECES.get(p.because, p.because).format(names=_first_few(p.names)) for p in row.missing)
     best = "-" if row.at_best == row.guarantee else row.at_best
     return row.sink, row.readers or "-", row.guarantee, best, row.next or "-", needs or "-"
 
 
-def _piece(piece: GuaranteeEvidence) -> str:
-    more = f" and {len(piece.names) - _NAMED} more" if len(piece.names) > _NAMED else ""
-    return PIECES.get(piece.because, piece.because).format(names=", ".join(piece.names[:_NAMED]) + more)
+def _again_row(row: Again) -> tuple[Any, ...]:
+    start = "its start" if row.from_ is None else _plain_cell(row.from_)
+    there = {True: "yes", False: "NO", None: "not known"}[row.kept]
+    return row.source, row.reader, start, _plain_cell(row.to), _plain_cell(row.most), there
 
 
-def _again(row: Again) -> tuple[Any, ...]:
-    start = "its start" if row.from_ is None else _cell(row.from_)
-    return row.source, row.reader, start, _cell(row.to), _cell(row.most), _there(row.kept)
-
-
-def _there(kept: bool | None) -> str:
-    return {True: "yes", False: "NO", None: "not known"}[kept]
-
-
-def _transaction(row: SinkTransaction) -> tuple[Any, ...]:
-    numbers = [_cell(value) for value in (row.from_, row.to, row.records)]
-    checkpoint = _cell(row.checkpoint)
+def _transaction_row(row: SinkTransaction) -> tuple[Any, ...]:
+    numbers = [_plain_cell(value) for value in (row.from_, row.to, row.records)]
+    checkpoint = _plain_cell(row.checkpoint)
     return row.sink, row.transaction, row.producer or "-", checkpoint, row.fate, row.log or "-", *numbers
 
 
-def _cell(value: Any) -> Any:
+def _plain_cell(value: Any) -> Any:
     if value is None:
         return "-"
     return value if isinstance(value, int | str) else json.dumps(value)

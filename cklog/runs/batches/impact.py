@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
-from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
+from cklog.impact.sinks.model import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, offset_of
 from cklog.inputs.batches import BatchPlan, SourceRange
 from cklog.inputs.offers import OffersBatches

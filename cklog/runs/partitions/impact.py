@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import (
+from cklog.impact.sinks.model import (
     Again,
     GuaranteeEvidence,
     OutputInterval,

@@ -70,7 +70,7 @@ class PartitionLog:
 
     @property
     def _commits(self) -> tuple[GroupCommit, ...]:
-        return self.logs.commits[0]
+        return self.logs.commits.found
 
     def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:
         return Draft(command, line, self._findings(), self._inputs())

@@ -14,7 +14,7 @@ from typing import Any
 
 from cklog.history.events import current_state
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
-from cklog.impact.sinks.impact import Again, GuaranteeEvidence, OutputInterval, SinkGuarantee, SinkImpact
+from cklog.impact.sinks.model import Again, GuaranteeEvidence, OutputInterval, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, input_piece, read_again
 from cklog.lines.replay_ranges import sources_of
 from cklog.model.findings import Finding

@@ -14,7 +14,7 @@ from typing import Any
 
 from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import (
+from cklog.impact.sinks.model import (
     Again,
     GuaranteeEvidence,
     OutputInterval,

@@ -169,7 +169,7 @@ class StoreRestores:
         """Where the application reads on: its group's committed offsets."""
         if self._logs is None:
             return
-        for commit in self._logs.commits[0]:
+        for commit in self._logs.commits.found:
             if commit.group in {task.application for task in self._layout.tasks}:
                 yield SourceOffset(commit.name, commit.offset, commit.group, 0)
 

@@ -12,8 +12,7 @@ from cklog.arrays.types import Ints
 from cklog.history.arrays import History
 from cklog.lines.fixpoint import recovery_line
 from cklog.lines.rollback import is_domino
-from cklog.simulate.dataflow.layout import InstanceLayout
-from cklog.simulate.dataflow.setting import DataflowSetting, Taken
+from cklog.simulate.dataflow.setting import DataflowSetting, InstanceLayout, Taken
 from cklog.simulate.dataflow.simulation import DataflowRun
 from cklog.zigzag.intervals import useless
 

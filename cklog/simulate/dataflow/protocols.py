@@ -1,11 +1,15 @@
-"""Checkpointing protocols, as the rules that one instance follows.
+"""Checkpointing protocols, as the rules that instances follow.
 
-Uncoordinated, and two that are communication-induced, where messages carry what lets their receiver see that it must
-checkpoint before it takes them. Coordinated rounds are in `cklog.simulate.dataflow.rounds`.
+Uncoordinated: every instance checkpoints when its timer says so. Communication-induced (`Bcs`, `Hmnr`): messages carry
+what lets their receiver see that it must checkpoint before it takes them. An instance is numbered 0, 1, … of
+`instances`. It tells its rules what it is about to do, in this order: `forces` before a message is taken, then
+`checkpoint` if that is so, then `receive`; `send` for every message, which carries what `send` returns; `checkpoint`
+without a message when its timer says so.
 
-An instance is numbered 0, 1, … of `instances`. It tells its rules what it is about to do, in this order: `forces`
-before a message is taken, then `checkpoint` if that is so, then `receive`; `send` for every message, which carries
-what `send` returns; `checkpoint` without a message when its timer says so.
+Coordinated, with aligned markers (CheckMate, ICDE 2024, section III.A): sources checkpoint and send markers; a channel
+whose marker has come is blocked until the markers of all channels into its instance have, then the instance checkpoints
+and sends markers on. A round is complete when the coordinator knows that every instance has. One round at a time
+(`RoundInProgress`).
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cklog.arrays.types import Mask, Small
+from cklog.simulate.dataflow.setting import InstanceLayout, Item
 
 
 class Rules(Protocol):
@@ -27,16 +33,16 @@ class Rules(Protocol):
     index: int | None
 
     def checkpoint(self, carried: Any = None) -> None:
-        """A checkpoint is taken, forced by a message that carries `carried` or by a timer."""
+        """Note a checkpoint, forced by a message that carries `carried`, or by a timer."""
 
     def send(self, receiver: int) -> Any:
-        """What a message to instance `receiver` carries."""
+        """Return what a message to instance `receiver` carries."""
 
     def forces(self, carried: Any) -> bool:
-        """Whether a checkpoint must be taken before a message is."""
+        """Return whether a checkpoint must be taken before a message is."""
 
     def receive(self, carried: Any) -> None:
-        """A message is taken."""
+        """Note that a message is taken."""
 
 
 class Independent:
@@ -45,18 +51,18 @@ class Independent:
     index: int | None = None
 
     def checkpoint(self, carried: Any = None) -> None:
-        """Nothing to keep."""
+        """Keep nothing."""
 
     def send(self, receiver: int) -> Any:
-        """Nothing to carry."""
+        """Return nothing to carry."""
         return None
 
     def forces(self, carried: Any) -> bool:
-        """Never."""
+        """Return False: no message forces a checkpoint."""
         return False
 
     def receive(self, carried: Any) -> None:
-        """Nothing to learn."""
+        """Learn nothing."""
 
 
 class Bcs:
@@ -71,29 +77,29 @@ class Bcs:
         self._clock = 0
 
     def checkpoint(self, carried: Any = None) -> None:
-        """The next index, or that of the message."""
+        """Move on to the next index, or to that of the message."""
         self._clock = self._clock + 1 if carried is None else carried
         self.index = self._clock
 
     def send(self, receiver: int) -> int:
-        """The index."""
+        """Return the index."""
         return self._clock
 
     def forces(self, carried: int) -> bool:
-        """Whether the message comes from a later index."""
+        """Return whether the message comes from a later index."""
         return carried > self._clock
 
     def receive(self, carried: int) -> None:
-        """Nothing to learn: the index is no less than the message's."""
+        """Learn nothing: the index is no less than the message's."""
 
 
 class Carried(NamedTuple):
     """What an HMNR message carries, as of its sending: arrays of shape (instances,)."""
 
     clock: int
-    greater: NDArray[np.bool_]
-    taken: NDArray[np.bool_]
-    checkpoints: NDArray[np.int32]
+    greater: Mask
+    taken: Mask
+    checkpoints: Small
 
 
 class Hmnr:
@@ -133,20 +139,20 @@ class Hmnr:
         self._carried = None
 
     def checkpoint(self, carried: Any = None) -> None:
-        """The next clock, whatever asked for it."""
+        """Move on to the next clock, whatever asked for the checkpoint."""
         self._clock += 1
         self.index = self._clock
         self._begin_interval()
 
     def send(self, receiver: int) -> Carried:
-        """Everything but `sent_to`; the same object until something in it changes."""
+        """Return everything but `sent_to`; the same object until something in it changes."""
         self._sent_to[receiver] = True
         if self._carried is None:
             self._carried = Carried(self._clock, self._greater.copy(), self._taken.copy(), self._checkpoints.copy())
         return self._carried
 
     def forces(self, carried: Carried) -> bool:
-        """The two conditions of the class's description."""
+        """Return whether one of the two conditions of the class's description holds."""
         me = self._me
         if carried.checkpoints[me] == self._checkpoints[me] and carried.taken[me]:
             return True
@@ -170,7 +176,7 @@ class Hmnr:
 
 
 def rules_of(protocol: str, instances: int) -> list[Rules]:
-    """The rules of every instance under `unc`, `cic-hmnr`, `cic-bcs` or `coor`."""
+    """Return the rules of every instance under `unc`, `cic-hmnr`, `cic-bcs` or `coor`."""
     if protocol == "cic-hmnr":
         return [Hmnr(i, instances) for i in range(instances)]
     if protocol == "cic-bcs":
@@ -179,17 +185,17 @@ def rules_of(protocol: str, instances: int) -> list[Rules]:
 
 
 HMNR_BYTES = 100.0
-"""What an HMNR message carries beside the vectors: framing, names, the clock. Fitted to CheckMate, Table II."""
+"""Of an HMNR message beside the vectors: framing, names, the clock. Fitted to CheckMate, Table II."""
 
 HMNR_INSTANCE_BYTES = 0.7
-"""What it carries per instance: two bits, and a count coded as a difference. Fitted to CheckMate, Table II."""
+"""Of an HMNR message per instance: two bits, and a count coded as a difference. Fitted to CheckMate, Table II."""
 
 BCS_BYTES = 8
-"""What a BCS message carries: its index."""
+"""Of a BCS message: its index."""
 
 
 def carried_bytes(protocol: str, instances: int) -> int:
-    """What the protocol adds to every message between instances.
+    """Return how many bytes the protocol adds to every message between instances.
 
     >>> carried_bytes("cic-hmnr", 50), carried_bytes("cic-bcs", 50), carried_bytes("unc", 50)
     (135, 8, 0)
@@ -197,3 +203,62 @@ def carried_bytes(protocol: str, instances: int) -> int:
     if protocol == "cic-hmnr":
         return round(HMNR_BYTES + HMNR_INSTANCE_BYTES * instances)
     return BCS_BYTES if protocol == "cic-bcs" else 0
+
+
+class RoundInProgress:
+    """What the instances and the coordinator remember of a coordinated round.
+
+    Attributes
+    ----------
+    begun_us : when it began, in simulated microseconds
+    blocked : by instance, the channels whose marker has come, until all have
+    """
+
+    def __init__(self, layout: InstanceLayout) -> None:
+        self.begun_us = 0
+        self.blocked: list[set[int]] = [set() for _ in layout.subtasks]
+        self._layout = layout
+        self._aside: list[list[Item]] = [[] for _ in layout.subtasks]
+        self._since = [0] * len(layout.subtasks)
+        self._to_checkpoint = [0] * layout.workers  # instances, by worker
+        self._to_report = 0  # workers
+
+    def begin(self, now: int) -> None:
+        """Begin a round at `now`: nobody has checkpointed yet."""
+        self.begun_us = now
+        self._to_checkpoint = [len(self._layout.operators)] * self._layout.workers
+        self._to_report = self._layout.workers
+
+    def put_aside(self, instance: int, item: Item) -> None:
+        """Keep what came on a blocked channel for later."""
+        self._aside[instance].append(item)
+
+    def take_up(self, instance: int) -> list[Item]:
+        """Return what was put aside, in order, and keep it no longer."""
+        items, self._aside[instance] = self._aside[instance], []
+        return items
+
+    def take_marker(self, now: int, instance: int, channel: int) -> int | None:
+        """Note that a marker has come (channel -1: a source's order), and block its channel.
+
+        Returns when the first marker came if this is the last one, else None.
+        """
+        blocked = self.blocked[instance]
+        if not blocked:
+            self._since[instance] = now
+        blocked.add(channel)
+        if len(blocked) < len(self._layout.into[instance]):
+            return None
+        blocked.clear()
+        return self._since[instance]
+
+    def ends_worker(self, instance: int) -> bool:
+        """Note that an instance has checkpointed; return whether it is the last of its worker."""
+        worker = instance % self._layout.workers
+        self._to_checkpoint[worker] -= 1
+        return not self._to_checkpoint[worker]
+
+    def ends_round(self) -> bool:
+        """Note that a worker reported to the coordinator; return whether it is the last one."""
+        self._to_report -= 1
+        return not self._to_report

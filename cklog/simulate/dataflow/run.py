@@ -15,7 +15,6 @@ from cklog.errors import OutputError
 from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
 from cklog.model.verdict import Answer
 from cklog.simulate.dataflow.journal import Figures, Journal, figures_of
-from cklog.simulate.dataflow.layout import InstanceLayout
 from cklog.simulate.dataflow.protocols import carried_bytes
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
@@ -23,6 +22,7 @@ from cklog.simulate.dataflow.setting import (
     METADATA_BYTES,
     METADATA_CHANNEL_BYTES,
     DataflowSetting,
+    InstanceLayout,
     Taken,
 )
 from cklog.simulate.dataflow.simulation import DataflowRun

@@ -1,25 +1,26 @@
-"""What a simulated dataflow run depends on, and the sizes and facts it is counted by."""
+"""What a simulated dataflow run depends on: its setting, its instances and channels; and the facts it is told in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cklog.errors import UsageError
+from cklog.model.names import Channel, Subtask
 from cklog.simulate.dataflow.queries import DataflowQuery
 
 SECOND = 1_000_000
-"""In microseconds, the simulator's unit of time."""
+"""A second in microseconds, the simulator's unit of time."""
 
 MARKER_BYTES = 32
-"""A marker of a coordinated round."""
+"""Of a marker of a coordinated round."""
 
 CONTROL_BYTES = 64
-"""A message between coordinator and worker: begin a round, or done with it."""
+"""Of a message between coordinator and worker: begin a round, or done with it."""
 
 METADATA_BYTES, METADATA_CHANNEL_BYTES = 144, 20
-"""What the coordinator is told of an independent checkpoint: a part of its own and one per channel. Measured on the
-testbed: 304 bytes with 4 channels each way, 4,136 with 100."""
+"""Of a message to the coordinator about an independent checkpoint: a part of its own and one per channel. Measured on
+the testbed: 304 bytes with 4 channels each way, 4,136 with 100."""
 
 PROTOCOLS = ("unc", "cic-hmnr", "cic-bcs", "coor")
 
@@ -83,7 +84,7 @@ class DataflowSetting:
 
     @property
     def processing_us(self) -> int:
-        """What a record takes of its worker's processor."""
+        """How long a record takes of its worker's processor, in microseconds."""
         return round(self.load * SECOND / (self.rate * self.query.handled()))
 
 
@@ -99,12 +100,83 @@ def _refuse_cycle(query: DataflowQuery) -> None:
     raise UsageError(message, "choose --protocol unc, cic-hmnr or cic-bcs")
 
 
+class InstanceLayout:
+    """Operators on workers as numbered instances, and their channels as numbers with names.
+
+    There is one instance of every operator on every worker: instance `operator * workers + worker`.
+
+    Attributes
+    ----------
+    subtasks : by instance
+    ways : by instance, where its records go: the first of its channels and how many there are, (-1, 0) for none
+    sender, receiver : instance, by channel
+    channels : name, by channel
+    out, into : by instance, its channels
+    """
+
+    def __init__(self, query: DataflowQuery, workers: int) -> None:
+        names = [operator.name for operator in query.operators]
+        self.workers = workers
+        self.operators = query.operators
+        self.subtasks = [Subtask(name, w) for name in names for w in range(workers)]
+        self.ways: list[tuple[int, int]] = []
+        self.sender: list[int] = []
+        self.receiver: list[int] = []
+        for instance in range(len(self.subtasks)):
+            operator, worker = query.operators[instance // workers], instance % workers
+            if not operator.to:
+                self.ways.append((-1, 0))
+                continue
+            first = names.index(operator.to) * workers
+            receivers = range(first, first + workers) if operator.shuffled else [first + worker]
+            self.ways.append((len(self.sender), len(receivers)))
+            self.sender += [instance] * len(receivers)
+            self.receiver += receivers
+        ends = zip(self.sender, self.receiver, strict=True)
+        self.channels = [str(Channel(self.subtasks[a], self.subtasks[b])) for a, b in ends]
+        self.out: list[list[int]] = [[] for _ in self.subtasks]
+        self.into: list[list[int]] = [[] for _ in self.subtasks]
+        for channel, (a, b) in enumerate(zip(self.sender, self.receiver, strict=True)):
+            self.out[a].append(channel)
+            self.into[b].append(channel)
+
+    def on(self, worker: int) -> range:
+        """Return the instances of a worker."""
+        return range(worker, len(self.subtasks), self.workers)
+
+    def sources(self, worker: int) -> list[int]:
+        """Return the instances of a worker that are sources."""
+        return [i for i in self.on(worker) if self.operators[i // self.workers].share]
+
+
+class Item(NamedTuple):
+    """What comes to a worker: a message on a channel, or (channel -1) a record for a source to read.
+
+    `number` is the message's on its channel, `carried` what it carries for the protocol. A marker of a coordinated
+    round has the number `MARKER`.
+    """
+
+    instance: int
+    channel: int
+    number: int
+    carried: Any = None
+    record: Any = None
+
+
+MARKER = -1
+"""The number of a marker, in place of a message's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A checkpoint that an instance took: `number` from 1, watermarks by `Layout.out` and `Layout.into`.
+    """A checkpoint that an instance took.
 
-    `time` in milliseconds since the epoch; `kind` local, forced or coordinated; `duration_us` from when it was asked
-    for until it was there; `offset`: the next record that a source reads, None if it is no source.
+    `number` : from 1
+    `time` : in milliseconds since the epoch
+    `kind` : local, forced or coordinated
+    `duration_us` : from when it was asked for until it was there
+    `sent`, `received` : watermarks of the channels of `InstanceLayout.out` and `InstanceLayout.into`
+    `offset` : the next record that a source reads, None if it is no source
     """
 
     instance: int
@@ -124,19 +196,23 @@ class RunLog(Protocol):
     """Where a run is written to as it goes; times in milliseconds since the epoch."""
 
     def message(self, channel: int, seq: int, time: int) -> None:
-        """A message was sent."""
+        """Note that a message was sent."""
 
     def event(self, instance: int, word: str, channel: int, number: int, time: int) -> None:
-        """An instance sent or received message `number` of a channel, or took checkpoint `number` (channel -1)."""
+        """Note a send or receipt of message `number` of a channel, or checkpoint `number` (channel -1)."""
 
     def checkpoint(self, taken: Taken) -> None:
-        """A checkpoint was taken."""
+        """Note that a checkpoint was taken."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Messages between instances and their bytes: of records, of what these carry for the protocol (`carried`), and
-    of messages that the protocol alone sends (`control`)."""
+    """Messages between instances, and bytes.
+
+    `payload` : of records
+    `carried` : of what records carry for the protocol
+    `control` : of messages that the protocol alone sends
+    """
 
     messages: int = 0
     payload: int = 0

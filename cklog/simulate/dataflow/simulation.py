@@ -21,28 +21,22 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from cklog.simulate.dataflow.layout import InstanceLayout
-from cklog.simulate.dataflow.protocols import carried_bytes, rules_of
+from cklog.simulate.dataflow.protocols import RoundInProgress, carried_bytes, rules_of
 from cklog.simulate.dataflow.queries import InstanceTask
-from cklog.simulate.dataflow.rounds import RoundInProgress
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
+    MARKER,
     MARKER_BYTES,
     METADATA_BYTES,
     METADATA_CHANNEL_BYTES,
     SECOND,
     DataflowSetting,
+    InstanceLayout,
+    Item,
     RunLog,
     Taken,
     Traffic,
 )
-
-Item = tuple[int, int, int, Any, Any]
-"""What comes to a worker: instance, channel (-1: a record for a source to read), number, carried, record.
-
-A marker of a coordinated round has the number -1, and the round in place of a record."""
-
-_MARKER = -1
 
 
 class _Worker:
@@ -139,11 +133,11 @@ class DataflowRun:
     def _read_next(self, now: int, reader: _Reader) -> None:
         """A record is there for a source to read."""
         self._plan(now + reader.gap(), self._read_next, reader)
-        self._arrive(now, (reader.source, -1, 0, None, None))
+        self._arrive(now, Item(reader.source, -1, 0))
 
     def _arrive(self, now: int, item: Item) -> None:
         """Something has come for an instance."""
-        number = item[0] % len(self._workers)
+        number = item.instance % len(self._workers)
         worker = self._workers[number]
         worker.come.append(item)
         if not worker.busy:
@@ -171,7 +165,7 @@ class DataflowRun:
         if channel in self._rounds.blocked[instance]:
             self._rounds.put_aside(instance, item)
             return 0
-        if number == _MARKER:
+        if number == MARKER:
             return self._align(now, worker, item)
         took = self._processing_us
         if channel < 0:
@@ -208,13 +202,13 @@ class DataflowRun:
         self.traffic.carried += self._carried_bytes
         self._log.message(channel, number, self._ms(time))
         self._log.event(instance, "send", channel, number, self._ms(time))
-        self._transmit(time, (receiver, channel, number, self._rules[instance].send(receiver), record))
+        self._transmit(time, Item(receiver, channel, number, self._rules[instance].send(receiver), record))
 
     def _transmit(self, time: int, item: Item) -> None:
         """Through the network; or at once inside the worker, which is busy until `time`."""
-        receiver, channel, workers = item[0], item[1], len(self._workers)
-        if self.layout.sender[channel] % workers == receiver % workers:
-            self._workers[receiver % workers].come.append(item)
+        channel, workers = item.channel, len(self._workers)
+        if self.layout.sender[channel] % workers == item.instance % workers:
+            self._workers[item.instance % workers].come.append(item)
             return
         self._arrival[channel] = max(self._arrival[channel], time + self._network_us())  # FIFO
         self._plan(self._arrival[channel], self._arrive, item)
@@ -283,29 +277,29 @@ class DataflowRun:
         """A worker is told: its sources checkpoint before they read on."""
         worker = self._workers[number]
         for source in self.layout.sources(number):
-            worker.come.appendleft((source, -1, _MARKER, None, None))
+            worker.come.appendleft(Item(source, -1, MARKER))
         if not worker.busy:
             self._proceed(now, number)
 
     def _align(self, now: int, worker: _Worker, item: Item) -> int:
         """A marker has come. If it is the last one: checkpoint, send markers on, and take up what was put aside."""
-        instance, channel, *_ = item
-        since = self._rounds.marker(now, instance, channel)
+        instance = item.instance
+        since = self._rounds.take_marker(now, instance, item.channel)
         if since is None:
             return 0
         took = self._checkpoint(now, since, instance, "coordinated")
-        worker.come.extendleft(reversed(self._rounds.taken_up(instance)))
+        worker.come.extendleft(reversed(self._rounds.take_up(instance)))
         for way in self.layout.out[instance]:
             self.traffic.control += MARKER_BYTES
-            self._transmit(now + took, (self.layout.receiver[way], way, _MARKER, None, None))
-        if self._rounds.checkpointed(instance):
+            self._transmit(now + took, Item(self.layout.receiver[way], way, MARKER))
+        if self._rounds.ends_worker(instance):
             self.traffic.control += CONTROL_BYTES
             self._plan(now + took + self._network_us(), self._report, None)
         return max(took, 1)
 
     def _report(self, now: int, _: None) -> None:
         """A worker tells the coordinator that its instances are done; the last one ends the round."""
-        if self._rounds.reported():
+        if self._rounds.ends_round():
             begun = self._rounds.begun_us
             self.round_us.append(now - begun)
             self._plan(max(now, begun + round(self._setting.interval_s * SECOND)), self._begin_round, None)

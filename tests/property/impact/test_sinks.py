@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 
 from cklog.impact.answer import ImpactQuestion
-from cklog.impact.sinks.impact import SinkImpact
+from cklog.impact.sinks.model import SinkImpact
 from cklog.model.question import Question
 from cklog.run import Options, open_run
 from tests.builders.executions import failed_runs, manifest, tables, write

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cklog.impact.figure import impact_figure
 from cklog.impact.model import RECOVERIES, BoundedTime, Impact
+from cklog.impact.view import impact_figure
 from cklog.run import Options, open_run
 from tests.conftest import SAMPLES
 from tests.program import cklog

@@ -26,8 +26,8 @@ from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
 from cklog.simulate.cec.operator import Statistics, simulate
 from cklog.simulate.cec.tuples import MOST_PRICE, Workload, draw, splitmix64
-from cklog.simulate.cec.view import simulate_view
 from cklog.simulate.cec.write import Encoding, simulation_answer, write
+from cklog.simulate.view import simulate_view
 from tests.oracles.aggregate import Loop, Row
 
 PACE: dict[str, float] = {"period_ms": 20.0, "interval_ms": 5.0, "cost_us": 100.0}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cklog.impact.sinks.guarantees import guarantee_of
-from cklog.impact.sinks.impact import GuaranteeEvidence
+from cklog.impact.sinks.model import GuaranteeEvidence
 from tests.conftest import SAMPLES
 from tests.program import cklog
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cklog.impact.sinks.impact import SinkImpact
+from cklog.impact.sinks.model import SinkImpact
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.names import CheckpointId
 from cklog.runs.records.impact import Reached, impact_of

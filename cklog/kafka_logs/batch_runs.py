@@ -1,4 +1,4 @@
-"""Kernel for record batches: what a segment holds, as a few rows for any number of batches.
+"""Runs of record batches: what a segment holds, as a few rows for any number of batches.
 
 Batches that are in no transaction become one row as long as their bytes touch. The batches of a producer's transaction
 become one row, whoever wrote in between. Bytes that hold no whole batch part the rows on their two sides, so that every
@@ -7,15 +7,16 @@ row lies on one side of any damage.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
 from cklog.engine import Reduce
+from cklog.inputs.partitions import TransactionFate
 
 COLUMNS = (
     "at",
@@ -62,7 +63,7 @@ REDUCE = Reduce(
 
 
 class BatchRun(NamedTuple):
-    """A row of `RUNS`."""
+    """A row of `RUNS`: batches of one kind in bytes [start, end) of a segment, offsets [first, next); times in ms."""
 
     path: str
     kind: int
@@ -79,13 +80,15 @@ class BatchRun(NamedTuple):
 
     @property
     def is_data(self) -> bool:
-        """Whether it is of a transaction, and no marker."""
+        """Whether it is data of a transaction, and no marker."""
         return self.kind == _TRANSACTION
 
     @property
-    def ends(self) -> str | None:
+    def ends(self) -> TransactionFate | None:
         """How it ends its producer's transaction: commit or abort, None if it does not."""
-        return KINDS[self.kind] if self.kind in (_COMMIT, _ABORT) else None
+        if self.kind == _COMMIT:
+            return "commit"
+        return "abort" if self.kind == _ABORT else None
 
     @property
     def is_control(self) -> bool:
@@ -93,17 +96,18 @@ class BatchRun(NamedTuple):
         return self.kind in (_COMMIT, _ABORT, _CONTROL)
 
 
-def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of one Arrow batch of headers, in the order of a split."""
+def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fold one Arrow batch of headers, in the order of a split, to rows of `RUNS` (a kernel)."""
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=RUNS)
     at, size, base, last = (_integers(batch, name) for name in ("at", "bytes", "base", "last"))
     kind, producer = classes(batch)
-    keys = (_turns(kind, producer), producer, kind, _stretches(at, size))
+    # one run per stretch of bytes, kind, producer and, within a producer, transaction; `keys` of shape (n,) each
+    keys = (_transaction_numbers(kind, producer), producer, kind, _stretches(at, size))
     order = np.lexsort(keys)
-    starts = np.flatnonzero(_changes([key[order] for key in keys]))
-    low, high, total = (_fold(ufunc, order, starts) for ufunc in (np.minimum, np.maximum, np.add))
-    begun, ended = _times(batch)
+    starts = group_starts([key[order] for key in keys])
+    low, high, total = (_fold_by_group(ufunc, order, starts) for ufunc in (np.minimum, np.maximum, np.add))
+    begun, ended = _first_and_last_times(batch)
     columns = [
         kind[order][starts],
         producer[order][starts],
@@ -121,21 +125,21 @@ def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([path, *map(pa.array, columns), *times], schema=RUNS)
 
 
-def rows_of(table: pa.Table) -> list[BatchRun]:
-    """A reduced table as rows, in the order of paths and bytes."""
+def runs_in(table: pa.Table) -> list[BatchRun]:
+    """Return the rows of a reduced table, in the order of paths and bytes."""
     columns = [table[name].to_pylist() for name in RUNS.names]
     return sorted(map(BatchRun._make, zip(*columns, strict=True)), key=lambda run: (run.path, run.start, run.kind))
 
 
 def classes(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
-    """What each batch is (its place in `KINDS`), and whose; -1 where the producer does not matter.
+    """Return what each batch is (its place in `KINDS`) and whose (-1 where that does not matter), shape (n,) each.
 
     Needs the columns producer, transactional, control and marker.
     """
     control = pc.fill_null(batch["control"], False).to_numpy(zero_copy_only=False)
     transactional = pc.fill_null(batch["transactional"], False).to_numpy(zero_copy_only=False)
-    said = batch["marker"]
-    commit, abort = (pc.fill_null(pc.equal(said, word), False).to_numpy(zero_copy_only=False) for word in KINDS[2:4])
+    marker = batch["marker"]
+    commit, abort = (pc.fill_null(pc.equal(marker, word), False).to_numpy(zero_copy_only=False) for word in KINDS[2:4])
     conditions = [control & commit, control & abort, control, transactional]
     kind = np.select(conditions, [_COMMIT, _ABORT, _CONTROL, _TRANSACTION], _PLAIN).astype(np.int64)
     producer = pc.fill_null(batch["producer"], -1).to_numpy(zero_copy_only=False)
@@ -148,38 +152,52 @@ def _integers(batch: pa.RecordBatch, name: str) -> Ints:
 
 
 def _stretches(at: Ints, size: Ints) -> Ints:
-    """A number per row that grows where bytes are passed over, shape (n,)."""
+    """A number per row that grows where bytes are passed over, shape (n,).
+
+    >>> _stretches(np.array([0, 10, 25]), np.array([10, 10, 5])).tolist()
+    [0, 0, 1]
+    """
     return np.concatenate([[0], np.cumsum(at[1:] != at[:-1] + size[:-1])])
 
 
-def _turns(kind: Ints, producer: Ints) -> Ints:
-    """A number per row that is equal for the batches of a producer between two of its markers, shape (n,)."""
-    turn = np.zeros(len(kind), np.int64)
+def _transaction_numbers(kind: Ints, producer: Ints) -> Ints:
+    """A number per row that is equal for the batches of a producer between two of its markers, shape (n,).
+
+    It counts the markers up to there, in the order of producers; rows of no transaction have 0.
+
+    >>> _transaction_numbers(np.array([_TRANSACTION, _COMMIT, _TRANSACTION]), np.array([7, 7, 7])).tolist()
+    [0, 1, 1]
+    """
+    number = np.zeros(len(kind), np.int64)
     if not kind.any():
-        return turn
+        return number
     order = np.lexsort((producer,))  # stable: in log order within a producer
-    turn[order] = np.cumsum((kind[order] == _COMMIT) | (kind[order] == _ABORT))
-    turn[(kind == _PLAIN) | (kind == _CONTROL)] = 0
-    return turn
+    number[order] = np.cumsum((kind[order] == _COMMIT) | (kind[order] == _ABORT))
+    number[(kind == _PLAIN) | (kind == _CONTROL)] = 0
+    return number
 
 
-def _changes(keys: list[Ints]) -> NDArray[np.bool_]:
-    """True at the first row of each stretch of equal keys."""
+def group_starts(keys: list[Ints]) -> Ints:
+    """Return the first row of each stretch of rows with equal keys; each key has shape (n,), n > 0.
+
+    >>> group_starts([np.array([1, 1, 1, 2]), np.array([5, 6, 6, 6])]).tolist()
+    [0, 1, 3]
+    """
     first = np.ones(len(keys[0]), np.bool_)
     first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return first
+    return np.flatnonzero(first)
 
 
-def _fold(ufunc: Any, order: Ints, starts: Ints) -> Any:
-    """Fold a column by group; `order` sorts the rows by group, which begin at `starts`."""
+def _fold_by_group(ufunc: np.ufunc, order: Ints, starts: Ints) -> Callable[[Ints], Ints]:
+    """What folds a column by group; `order` sorts the rows by group, which begin at `starts`."""
     return lambda column: ufunc.reduceat(column[order], starts)
 
 
 _NEVER = np.int64(2**63 - 1)
 
 
-def _times(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
-    """First and last timestamp per batch; `_NEVER` and -1 where there is none.
+def _first_and_last_times(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
+    """First and last timestamp per batch in ms, shape (n,) each; `_NEVER` and -1 where there is none.
 
     A batch of a compacted log may hold the time when its tombstones go in place of its first timestamp.
     """

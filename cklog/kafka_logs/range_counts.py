@@ -1,4 +1,4 @@
-"""What ranges of offsets hold: data, control, aborted and open records, exact to the record.
+"""Counts of ranges of offsets: data, control, aborted and open records, exact to the record.
 
 The ends of all ranges of a partition cut its offsets into pieces. A batch inside one piece is counted in the kernel, by
 its header. One that lies across the end of a piece comes back as a row of its own: its records are parted by
@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from cklog.arrays.types import Ints
 from cklog.engine import Kernel, Reduce
-from cklog.inputs.partitions import Partition, Range, RangeCount
-from cklog.kafka_logs.kernel import classes
+from cklog.inputs.partitions import Partition, Range, RangeCount, TransactionFate
+from cklog.kafka_logs.batch_runs import classes, group_starts
 
 COLUMNS = ("at", "bytes", "base", "last", "records", "producer", "transactional", "control", "marker", "_path")
 """Columns of `cklog.inputs.record_batches.BATCHES` that the kernel reads."""
@@ -58,22 +58,27 @@ class CountPoints(NamedTuple):
     fate: Ints
 
 
-def asked(partition: Partition, ranges: Iterable[Range]) -> CountPoints:
-    """The pieces into which a partition's offsets fall by the ends of ranges, and by its own."""
+def points_of(partition: Partition, ranges: Iterable[Range]) -> CountPoints:
+    """Return the pieces into which a partition's offsets fall by the ends of ranges, and by its own."""
     ends = {point for wanted in ranges for point in (wanted.start, wanted.end) if point is not None}
     points = sorted({-1, *ends, partition.log_start, partition.restart_end})
-    lost = [(t.producer, t.first, t.end or _NO_END, _ABORTED) for t in partition.transactions.aborted]
+    aborted = [(t.producer, t.first, t.end or _NO_END, _ABORTED) for t in partition.transactions.aborted]
     running = [(t.producer, t.first, _NO_END, _OPEN) for t in partition.transactions.open]
-    spans = np.array(sorted(lost + running), np.int64).reshape(-1, 4)
-    return CountPoints(np.array(points, np.int64), *spans.T)
+    producer, first, end, fate = np.array(sorted(aborted + running), np.int64).reshape(-1, 4).T
+    return CountPoints(points=np.array(points, np.int64), producer=producer, first=first, end=end, fate=fate)
 
 
-def in_pieces(wanted: Mapping[str, CountPoints]) -> Kernel:
-    """Kernel that counts the batches of partitions, each by the path of its folder, as `COUNTED`."""
-    return functools.partial(_in_pieces, wanted)
+def counting_kernel(wanted: Mapping[str, CountPoints]) -> Kernel:
+    """Return a kernel that counts the batches of partitions as rows of `COUNTED`; `wanted` by path of the folder."""
+    return functools.partial(_count_batches, wanted)
 
 
-def _in_pieces(wanted: Mapping[str, CountPoints], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _count_batches(wanted: Mapping[str, CountPoints], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Count the batches of one Arrow batch by class and piece; one that ends in another piece is a row of its own.
+
+    E.g. with pieces from 0 and from 10, three batches of data at offsets 0 to 4, 5 to 9 and 8 to 12 make two rows:
+    the first two folded into one of 10 records (`at` -1), the third alone with its `at`.
+    """
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=COUNTED)
     path = batch["_path"][0].as_py()
@@ -81,29 +86,28 @@ def _in_pieces(wanted: Mapping[str, CountPoints], batch: pa.RecordBatch) -> pa.R
     at, size, base, last, records = (
         batch[name].to_numpy(zero_copy_only=False) for name in ("at", "bytes", "base", "last", "records")
     )
-    piece = np.searchsorted(asked.points, base, "right") - 1
-    across = np.searchsorted(asked.points, last, "right") - 1 != piece
-    keys = [np.where(across, at, _INNER), _classes(batch, base, asked), piece]
+    piece = np.searchsorted(asked.points, base, "right") - 1  # where each batch begins, shape (n,)
+    across = np.searchsorted(asked.points, last, "right") - 1 != piece  # it ends elsewhere
+    keys = [np.where(across, at, _INNER), _classes_of(batch, base, asked), piece]  # the last counts most
     order = np.lexsort(keys)
     keys = [key[order] for key in keys]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    starts = np.flatnonzero(new)
+    starts = group_starts(keys)
     columns = [key[starts] for key in reversed(keys)]
     folds = ((np.minimum, base), (np.maximum, last), (np.add, records), (np.add, size))
     columns += [fold.reduceat(column[order], starts) for fold, column in folds]
     return pa.RecordBatch.from_arrays([pa.array([path] * len(starts)), *map(pa.array, columns)], schema=COUNTED)
 
 
-def _classes(batch: pa.RecordBatch, base: Ints, asked: CountPoints) -> Ints:
-    """The class of each batch, shape (n,)."""
+def _classes_of(batch: pa.RecordBatch, base: Ints, asked: CountPoints) -> Ints:
+    """The class of each batch (its place in `CLASSES`), shape (n,); `base` are their first offsets."""
     kind, producer = classes(batch)
     found = np.where(kind >= 2, _CONTROL, _DATA)
     rows = np.flatnonzero(kind == 1)
     if not len(rows) or not len(asked.first):
         return found
     spans = len(asked.first)
-    # spans and batches in one order by producer and offset: the span of a batch is the last one before it
+    # Spans (rows below `spans`) and batches in one order by producer and offset, a span before a batch at its first
+    # offset. The running maximum is then, at each batch, the last span before it: spans are sorted themselves.
     order = np.lexsort(
         (
             np.arange(spans + len(rows)),
@@ -113,14 +117,21 @@ def _classes(batch: pa.RecordBatch, base: Ints, asked: CountPoints) -> Ints:
     )
     before = np.empty(len(order), np.int64)
     before[order] = np.maximum.accumulate(np.where(order < spans, order, -1))
-    span = before[spans:]
+    span = before[spans:]  # of each batch in a transaction, -1: none
     inside = (span >= 0) & (asked.producer[span] == producer[rows]) & (base[rows] < asked.end[span])
     found[rows[inside]] = asked.fate[span[inside]]
     return found
 
 
-def count(partition: Partition, wanted: Range, rows: Sequence[Mapping[str, Any]], offsets: RecordOffsets) -> RangeCount:
-    """One range, from the rows of its partition as the kernel and `REDUCE` made them."""
+def range_count(
+    partition: Partition, wanted: Range, rows: Sequence[Mapping[str, Any]], offsets: RecordOffsets
+) -> RangeCount:
+    """Count one range, from the rows of its partition as the kernel and `REDUCE` made them.
+
+    Parameters
+    ----------
+    offsets : gives the offsets of a batch's records, where a range ends inside a batch that lacks some
+    """
     end = partition.restart_end if wanted.end is None else wanted.end
     first = 0 if wanted.end is None else wanted.start
     low = max(wanted.start, partition.log_start)
@@ -156,14 +167,14 @@ class _RangeHeld:
         self.exact = True
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Count what a row has in the range; a row inside a piece is in it as a whole or not at all."""
+        """Add what a row has in the range; a row inside a piece is in it as a whole or not at all."""
         if row["last"] < self._low or row["base"] >= self._high:
             return
-        records = int(row["records"]) if row["at"] == _INNER else self._part(row)
+        records = int(row["records"]) if row["at"] == _INNER else self._records_within(row)
         self.records[row["class"]] += records
         self.bytes += row["bytes"]
 
-    def _part(self, row: Mapping[str, Any]) -> int:
+    def _records_within(self, row: Mapping[str, Any]) -> int:
         """The records of one batch that are in the range."""
         base, end, records = int(row["base"]), int(row["last"]) + 1, int(row["records"])
         low, high = max(base, self._low), min(end, self._high)
@@ -178,7 +189,7 @@ class _RangeHeld:
         return bisect.bisect_left(offsets, high) - bisect.bisect_left(offsets, low)
 
 
-def _starts_in(partition: Partition, offset: int) -> Any:
+def _starts_in(partition: Partition, offset: int) -> TransactionFate | None:
     """The fate of the aborted or open transaction that begins before `offset` and ends behind it."""
     found = partition.transactions
     for each in (*found.open, *found.aborted):

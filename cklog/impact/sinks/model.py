@@ -10,23 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cklog.impact.model import GuaranteeClass
+
 ResultFate = Literal["doubled", "may-be-doubled", "once", "skipped", "missing", "may-be-missing"]
 """doubled: readers have these results and get them again; may-be-doubled: they get them, perhaps again; once: they are
 written again, and readers see one copy; skipped: the sink has them and drops them when they come again; missing:
 readers lose them, or never get them."""
-
-Class = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
-"""What can be kept: Brand, Grawunder and Appelrath, BTW 2017, section 1; none: results may be missing and doubled."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputInterval:
     """Results of one sink for one kind of reader, and what becomes of them.
 
-    `of` is what `from_` and `to` count: "batch", a channel, a source, a partition, a transaction. The interval is
-    half-open and reaches to `to` at least, to `most` at the most; None: not known. `count` are the items of
-    [from_, to). `why` is a word of `cklog.impact.sinks.view.WHY`; `names` are files, transactions or checkpoints that
-    it is about. `readers` is empty where all readers see the same.
+    `readers` : "" where all readers see the same
+    `of` : what `from_` and `to` count: "batch", a channel, a source, a partition, a transaction
+    `from_`, `to`, `most` : a half-open interval, to `to` at least and to `most` at the most; None: not known
+    `count` : the items of [from_, to)
+    `why` : a word of `cklog.impact.sinks.view.WHY`
+    `names` : files, transactions or checkpoints that it is about
     """
 
     sink: str
@@ -45,7 +46,8 @@ class OutputInterval:
 class Again:
     """A stretch of a source or channel that is read again: from `from_` to `to` at least, to `most` at the most.
 
-    `reader` is who reads it; `kept` whether it is still there: None, nobody looked.
+    `reader` : the subtask that reads it
+    `kept` : whether it is still there; None: nobody looked
     """
 
     source: str
@@ -58,7 +60,12 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class GuaranteeEvidence:
-    """Evidence for a guarantee: whether it holds (None: not known); why, a word of `cklog.impact.sinks.view.PIECES`."""
+    """A piece of evidence for a guarantee.
+
+    `holds` : None: not known
+    `because` : a word of `cklog.impact.sinks.view.PIECES`
+    `names` : what it is about
+    """
 
     piece: Literal["input", "state", "output"]
     holds: bool | None
@@ -68,28 +75,30 @@ class GuaranteeEvidence:
 
 @dataclass(frozen=True, slots=True)
 class SinkGuarantee:
-    """The strongest class that the evidence supports for a sink and its readers.
+    """The strongest guarantee that the evidence supports for a sink and its readers.
 
-    `at_best` is what it is if all that is not known should hold. `missing` are the pieces that the next class, `next`,
-    would need; None: there is no stronger one.
+    `at_best` : what it is if all that is not known should hold
+    `next` : the next stronger one; None: there is none
+    `missing` : the pieces that `next` would need
     """
 
     sink: str
     readers: str
-    guarantee: Class
-    at_best: Class
-    next: Class | None
+    guarantee: GuaranteeClass
+    at_best: GuaranteeClass
+    next: GuaranteeClass | None
     missing: tuple[GuaranteeEvidence, ...]
     evidence: tuple[GuaranteeEvidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkTransaction:
-    """A transaction of a sink. `fate`: committed (a restore commits it), aborted (it is, or times out), or visible.
+    """A transaction of a sink, and what a restore does with it.
 
-    A visible one was, or may have been, committed by a newer checkpoint than the one that is restored: its results are
-    there already. `producer` and `checkpoint` None: not told. `log` is the partition that holds its records
-    [`from_`, `to`), if that is known.
+    `producer`, `checkpoint` : None: not known
+    `fate` : committed: the restore commits it; aborted: it is, or times out; visible: it was, or may have been,
+        committed by a newer checkpoint than the one that is restored, and its results are there already
+    `log` : the partition that holds its records [`from_`, `to`), if that is known
     """
 
     sink: str
@@ -107,8 +116,10 @@ class SinkTransaction:
 class SinkImpact:
     """Which results of which sink may be doubled or missing after a restart from the line.
 
-    `line` names what each unit restarts from; `fails`: as the files are now, a restart does not get that far. `notes`
-    are words of `cklog.impact.sinks.view.NOTES`.
+    `line` : what each unit restarts from
+    `again` : what is read again
+    `fails` : as the files are now, a restart does not get that far
+    `notes` : words of `cklog.impact.sinks.view.NOTES`
     """
 
     system: Literal["spark", "flink", "native", "kafka"]

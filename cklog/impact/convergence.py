@@ -14,20 +14,22 @@ from dataclasses import dataclass, replace
 
 from cklog.impact.dataflow import classified
 from cklog.impact.elements import Elements, ElementStream, merged
-from cklog.impact.model import KINDS, ConvergenceKind, Operator, Window
+from cklog.impact.model import KINDS, ConvergenceKind, Operator, OperatorClass, Window
 
 
 @dataclass(frozen=True, slots=True)
 class Converging:
-    """What a stream is like after its operators started empty.
+    """A stream whose operators started empty, and how long its results are wrong.
 
     Attributes
     ----------
-    kind : of the convergence phase; finite: it ends before `end`, the last wrong result comes at `last` at the latest
-    end, last, marked : None: not known, or nothing is wrong. `marked`: the last result that merges a marked element
-    wrong : so many results are wrong, where windows of elements tell it; None: they do not
+    kind : whether the convergence phase ends
+    end : it ends before that time (ms); None: not known, or nothing is wrong
+    last : the last wrong result comes at that time at the latest; None likewise
+    marked : time of the last result that merges a marked element, one that must not be trusted; None: there is none
+    wrong : how many results are wrong, where windows of elements fix that; None: they do not
     clear : the number of the first result that is right again, likewise
-    indefinite : windows of elements, or the machine's clock, on the way: the trust cannot be told
+    indefinite : windows of elements, or the machine's clock, on the way: no trust can be derived
     dense : every result of the phase is wrong; False: some may be right
     """
 
@@ -45,26 +47,32 @@ class Converging:
 def converging(
     operators: Sequence[Operator], elements: Mapping[str, Elements], since: int, restored: bool
 ) -> Converging:
-    """What the last of `operators` yields when all start at `since`, empty or with their states `restored`.
+    """Return what the last of `operators` yields when all start at `since` (ms).
 
-    Operators come after their inputs. With state restored, only what is not deterministic may differ.
+    Parameters
+    ----------
+    operators : inputs first
+    elements : of each source
+    restored : with their states, so that only what is not deterministic may differ; False: empty
     """
     streams: dict[str, Converging] = {}
     for operator in operators:
-        inputs = [streams[name] for name in operator.inputs]
-        streams[operator.name] = _after(operator, inputs, elements, since, restored)
+        if operator.inputs:
+            inputs = [streams[name] for name in operator.inputs]
+            streams[operator.name] = _converging_after(operator, inputs, elements, since, restored)
+        else:
+            stream = ElementStream(elements, (operator.name,))
+            streams[operator.name] = Converging(stream, marked=stream.marked_from(since))
     return streams[operators[-1].name]
 
 
-def _after(
+def _converging_after(
     operator: Operator, inputs: list[Converging], elements: Mapping[str, Elements], since: int, restored: bool
 ) -> Converging:
-    if not inputs:
-        stream = ElementStream(elements, (operator.name,))
-        return Converging(stream, marked=stream.marked_from(since))
+    """What an operator yields from its inputs."""
     share = "any" if operator.joins else "some" if operator.drops else "all"
     stream = merged([i.stream for i in inputs], elements, share)
-    base = _worst(stream, inputs)
+    base = _worst_of(stream, inputs)
     recovery = classified(operator).recovery
     if operator.stated == "arbitrary" or recovery == "arbitrary":
         kind: ConvergenceKind = "unknown" if any(w.system for w in operator.windows) else "infinite"
@@ -72,44 +80,48 @@ def _after(
     if operator.stated == "repeatable" or restored:
         return base
     if not operator.windows:
-        return _stated(base, recovery)
+        return _through_stated_class(base, recovery)
     if not operator.joins:
-        return _windowed(base, operator.windows[0], since, stream)
-    sides = [_windowed(i, w, since, stream) for i, w in zip(inputs, operator.windows, strict=True)]
-    return _worst(stream, sides)
+        return _through_window(base, operator.windows[0], since, stream)
+    sides = [_through_window(i, w, since, stream) for i, w in zip(inputs, operator.windows, strict=True)]
+    return _worst_of(stream, sides)
 
 
-def _worst(stream: ElementStream, inputs: Sequence[Converging]) -> Converging:
-    """Several streams as one: the worst of each."""
+def _worst_of(stream: ElementStream, inputs: Sequence[Converging]) -> Converging:
+    """Several streams as one: the worst of each field."""
     kind = max((i.kind for i in inputs), key=KINDS.index)
     counts = [i.wrong for i in inputs if i.kind != "none"]
     finite = [i for i in inputs if i.kind == "finite"]
     known = kind == "finite" and all(i.end is not None for i in finite)
     return Converging(
         stream,
-        kind,
-        max((i.end for i in finite if i.end is not None), default=None) if known else None,
-        max((i.last for i in finite if i.last is not None), default=None) if known else None,
-        max((i.marked for i in inputs if i.marked is not None), default=None),
-        counts[0] if len(counts) == 1 else None,
-        inputs[0].clear if len(inputs) == 1 else None,
-        any(i.indefinite for i in inputs),
-        len({(i.kind, i.end) for i in inputs}) == 1 and all(i.dense for i in inputs),
+        kind=kind,
+        end=max((i.end for i in finite if i.end is not None), default=None) if known else None,
+        last=max((i.last for i in finite if i.last is not None), default=None) if known else None,
+        marked=max((i.marked for i in inputs if i.marked is not None), default=None),
+        wrong=counts[0] if len(counts) == 1 else None,
+        clear=inputs[0].clear if len(inputs) == 1 else None,
+        indefinite=any(i.indefinite for i in inputs),
+        dense=len({(i.kind, i.end) for i in inputs}) == 1 and all(i.dense for i in inputs),
     )
 
 
-def _stated(base: Converging, recovery: str) -> Converging:
-    """A stateful operator of a stated class whose windows nobody gave."""
-    kind: ConvergenceKind = {"repeatable": "none", "convergent-capable": "finite"}.get(recovery, "unknown")  # type: ignore[assignment]
-    if kind == "none":
+def _through_stated_class(base: Converging, recovery: OperatorClass) -> Converging:
+    """What a stateful operator of a stated class yields whose windows nobody gave."""
+    if recovery == "repeatable":
         return base
+    kind: ConvergenceKind = "finite" if recovery == "convergent-capable" else "unknown"
     return replace(base, kind=max(kind, base.kind, key=KINDS.index), end=None, last=None, wrong=None, marked=None)
 
 
-def _windowed(given: Converging, window: Window, since: int, made: ElementStream) -> Converging:
-    """What a window over an input makes of it; results are `made` at the times of all inputs."""
+def _through_window(given: Converging, window: Window, since: int, made: ElementStream) -> Converging:
+    """What a window over an input makes of it; results are `made` at the times of all inputs.
+
+    The window of a result reaches back to the last lost or wrong element (`last`) until `end`, the first time whose
+    window holds nothing up to `last`.
+    """
     if window.kind == "count":
-        return _by_elements(given, window, since)
+        return _through_count_window(given, window, since)
     if KINDS.index(given.kind) > KINDS.index("finite"):
         return given
     if given.kind == "finite" and given.last is None:
@@ -122,10 +134,10 @@ def _windowed(given: Converging, window: Window, since: int, made: ElementStream
     if not aligned:
         return replace(given, kind="infinite" if aligned is False else "unknown", end=None, last=None, wrong=None)
     start = window.start if window.start is not None else _first_start(given.stream, since)
-    end = _clear(window, last, start)
+    end = _first_without(window, last, start)
     dense = given.dense and given.stream.comes_at(last)
     wrong = made.last_before(end)
-    marked = None if given.marked is None else made.last_before(_clear(window, given.marked, start))
+    marked = None if given.marked is None else made.last_before(_first_without(window, given.marked, start))
     if wrong is None or wrong < since:
         return replace(given, kind="none", end=None, last=None, marked=marked)
     return replace(given, kind="finite", end=end, last=wrong, marked=marked, wrong=None, clear=None, dense=dense)
@@ -137,20 +149,26 @@ def _first_start(stream: ElementStream, since: int) -> int | None:
     return first if first is not None else stream.first_from(since)
 
 
-def _clear(window: Window, last: int, start: int | None) -> int:
+def _first_without(window: Window, last: int, start: int | None) -> int:
     """The first time whose window holds nothing up to `last`; a bound, if windows align with no known time."""
     return last + window.size if start is None else window.first_without(last, start)
 
 
-def _by_elements(given: Converging, window: Window, since: int) -> Converging:
-    """The same by numbers of elements, as far as those are known: windows of n elements that start again at 0."""
+def _through_count_window(given: Converging, window: Window, since: int) -> Converging:
+    """The same by numbers of elements, as far as those are known: windows of n elements that start again at 0.
+
+    `first` is the number of the first element after the start, `lost` of the last lost or wrong one, and `clear` of
+    the first one whose window holds nothing up to `lost`.
+    """
     found = replace(given, indefinite=True, end=None, last=None, wrong=None, clear=None, kind="unknown")
     if KINDS.index(given.kind) > KINDS.index("finite"):
         return replace(found, kind=given.kind)
     first = given.stream.number(since)
     if first is None:
-        fewer = window.size - 1 if given.kind == "none" else None
-        return replace(found, kind="finite" if fewer else "none", wrong=fewer) if _by_one(window, fewer) else found
+        if window.slide != 1 or given.kind != "none":
+            return found
+        fewer = window.size - 1  # so many windows hold too few elements, wherever the stream goes on
+        return replace(found, kind="finite" if fewer else "none", wrong=fewer)
     if first == 0 and given.kind == "none":
         return replace(found, kind="none")
     if first % window.slide:
@@ -169,7 +187,3 @@ def _by_elements(given: Converging, window: Window, since: int) -> Converging:
     end, last = given.stream.time_of(clear), given.stream.time_of(clear - 1)
     end = end if end is None or last is None else max(end, last + 1)  # elements of one time may lie on both sides
     return replace(found, kind="finite", end=end, last=last, wrong=clear - first, clear=clear)
-
-
-def _by_one(window: Window, fewer: int | None) -> bool:
-    return window.slide == 1 and fewer is not None
