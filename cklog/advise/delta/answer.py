@@ -16,8 +16,7 @@ import numpy as np
 
 from cklog.advise.delta.costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, savings, summed
 from cklog.advise.delta.hindsight import best_fixed
-from cklog.advise.delta.history import Histories, blocks, histories
-from cklog.advise.delta.records import read_records, records_of_pieces
+from cklog.advise.delta.history import Histories, blocks, histories, read_records, records_of_pieces
 from cklog.arrays.types import Mask
 from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
