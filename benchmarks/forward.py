@@ -26,7 +26,7 @@ from cklog.engine.local import LocalEngine  # noqa: E402
 from cklog.engine.spark import SparkEngine, SparkOptions  # noqa: E402
 from cklog.model.names import Subtask  # noqa: E402
 from cklog.parsers.native.parser import Native  # noqa: E402
-from cklog.queues.forward import scan_of  # noqa: E402
+from cklog.queues.full_scans import forward_scan  # noqa: E402
 from cklog.run import SPLIT_BYTES  # noqa: E402
 from cklog.storage import Root  # noqa: E402
 
@@ -44,7 +44,12 @@ def query_of(source: str, quote: str) -> str:
 
 def cklog(engine: Any) -> Callable[[str], int]:
     """The number of windows that the forward scan leaves."""
-    return lambda folder: len(engine.run(scan_of(Native(Root(folder)).queues()[Subtask("agg1", 0)], SPLIT_BYTES)).table)
+
+    def count(folder: str) -> int:
+        queue = Native(Root(folder)).queues()[Subtask("agg1", 0)]
+        return len(engine.run(forward_scan(queue, SPLIT_BYTES)).table)
+
+    return count
 
 
 def spark_sql() -> Callable[[str], int]:

@@ -1,4 +1,4 @@
-"""Questions about persisted output queues: the eventual checkpoint of an operator, its extent, its replay."""
+"""Answers about persisted output queues: the eventual checkpoint of an operator, its extent, and its replay."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_subtask
 from cklog.model.verdict import Draft
-from cklog.queues.census import census
-from cklog.queues.findings import findings_of
-from cklog.queues.forward import forward_findings
+from cklog.queues.findings import over_time_findings, queue_findings
+from cklog.queues.full_scans import census, forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
 from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
-from cklog.queues.over_time.findings import over_time_findings
 from cklog.queues.over_time.timeline import ExtentOverTime, over_time
 from cklog.queues.upstream import Upstream
 
@@ -32,7 +30,11 @@ _OLDEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Reconstruction:
-    """A judged queue and what was said on the way. `proof` is the queue's own, unless the upstream lacks tuples."""
+    """A queue whose end was judged, with its findings.
+
+    `bytes_read` of the queue were needed. `proof` is that of the judgement, or "lost" if the upstream lacks tuples that
+    the replay needs.
+    """
 
     queue: Queue
     judged: QueueJudgement
@@ -46,7 +48,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class PlannedReplay:
-    """A reconstruction, what its upstream must send again, all findings, and what to say on stderr."""
+    """A reconstruction, what its upstream must send again, all findings, and sentences for stderr about the reading."""
 
     found: Reconstruction
     replay: EventualReplay
@@ -54,10 +56,15 @@ class PlannedReplay:
     spoken: tuple[str, ...]
 
     def draft(self, command: str, result: R) -> Draft[R]:
-        """Make a draft of a result; where state is lost it is a bound."""
-        lost = self.found.proof == "lost"
-        inputs = self.found.queue.inputs()
-        return Draft(command, result, self.findings, inputs, indeterminate=lost, spoken=self.spoken)
+        """Make a draft of a result; it is indeterminate where state is lost."""
+        return Draft(
+            command,
+            result,
+            self.findings,
+            self.found.queue.inputs(),
+            indeterminate=self.found.proof == "lost",
+            spoken=self.spoken,
+        )
 
 
 class EventualLog:
@@ -74,12 +81,20 @@ class EventualLog:
         self.reading = reading
 
     def extent(self, operator: str, forward: bool, as_of: int | None = None) -> Draft[Extent]:
-        """Return how far back the eventual checkpoint reaches, and who makes it long."""
+        """Return how far back the eventual checkpoint of an operator reaches, and which windows make it long.
+
+        `forward` also reads the whole queue, as a second opinion; `as_of`, in ms: as if the crash had come then.
+        """
         planned = self._planned(operator, forward, as_of, with_state=False)
         return planned.draft("extent", extent_of(planned.found, planned.replay))
 
     def over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
-        """How extent and replay went along the whole log; the targets are in records and in tuples."""
+        """Return how extent and replay went along the whole log; the targets are in records and in tuples.
+
+        Raises
+        ------
+        UsageError : a target is negative, or OPERATOR names several queues; NotFound : no queue
+        """
         for option, target in (("--max-extent", max_extent), ("--max-replay", max_replay)):
             if target is not None and target < 0:
                 raise UsageError(f"{option} {target}: less than 0")
@@ -97,7 +112,7 @@ class EventualLog:
         )
 
     def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None = None) -> Draft[EventualCheckpoint]:
-        """Return the eventual checkpoint itself, with the replay filter."""
+        """Return the eventual checkpoint itself: what to load, and what the replay ignores."""
         planned = self._planned(operator, forward, as_of, with_state=True)
         return planned.draft("eventual-checkpoint", checkpoint_of(planned.found, planned.replay))
 
@@ -108,9 +123,16 @@ class EventualLog:
         below: Mapping[str, int] | None = None,
         as_of: int | None = None,
     ) -> Reconstruction:
-        """Read a queue from its end, or from where `below` or `as_of` cut it, until its checkpoint is decided."""
+        """Read a queue from its end, or from where `below` or `as_of` cut it, until its checkpoint is decided.
+
+        `with_state` also reads the states of windows; `below` and `as_of` are those of `TailReader`.
+
+        Raises
+        ------
+        CorruptInput : no record can be read
+        """
         reader = TailReader(queue, with_state, below or {}, as_of)
-        wait = 1
+        wait = 1  # splits that are read before judging again, twice as many each time
         while True:
             while reader.open_tail is None or reader.open_seen < reader.open_tail:
                 if not reader.more():
@@ -119,8 +141,10 @@ class EventualLog:
             if len(log) or (reader.exhausted and {item.id for item in log.damage} <= {"torn-tail"}):
                 judged = judge(log, reader.open_tail)
                 if judged is not None:
-                    found = (*queue.findings(), *findings_of(queue.subtask, judged))
-                    return Reconstruction(queue, judged, found, reader.bytes_read, judged.proof)
+                    found = (*queue.findings(), *queue_findings(queue.subtask, judged))
+                    return Reconstruction(
+                        queue=queue, judged=judged, findings=found, bytes_read=reader.bytes_read, proof=judged.proof
+                    )
             if reader.exhausted:
                 break
             for _ in range(wait):
@@ -134,7 +158,7 @@ class EventualLog:
         )
 
     def queue_of(self, operator: str) -> Queue:
-        """The queue that OP or OP/SUB names; the only one if none is named.
+        """Return the queue that OP or OP/SUB names; the only one if none is named.
 
         Raises
         ------
@@ -163,30 +187,30 @@ class EventualLog:
             engine = self.reading.engine_for(queue.bytes)
             findings += forward_findings(queue, found.judged, engine, self.reading.split_bytes)
             spoken.append(f"and all of it forward, on the {engine.name} engine")
-        found, replay, told = self.with_replay(found)
-        return PlannedReplay(found, replay, (*found.findings, *findings, *told), tuple(spoken))
+        found, replay, of_replay = self.with_replay(found)
+        return PlannedReplay(found, replay, (*found.findings, *findings, *of_replay), tuple(spoken))
 
     def with_replay(self, found: Reconstruction) -> tuple[Reconstruction, EventualReplay, list[Finding]]:
-        """What the upstream must send again; where it cannot, the state is lost."""
+        """Add what the upstream must send again, and findings about that; where it cannot, the proof is "lost"."""
         upstream = Upstream(self._queues, self.manifest)
-        replay, told = upstream.replay_of(found.queue.subtask, found.judged)
-        if any(finding.id == "retention-hole" for finding in told):
+        replay, findings = upstream.replay_of(found.queue.subtask, found.judged)
+        if any(finding.id == "retention-hole" for finding in findings):
             found = replace(found, proof="lost")
         if len(replay.upstream) == 1 and replay.upstream[0].distinct_ts:
             # records may share a timestamp, but no two tuples do: one tuple wrote them
             kept = tuple(f for f in found.findings if f.id != "ambiguous-tie")
             found = replace(found, findings=kept)
-        return found, replay, told
+        return found, replay, findings
 
     def inspect(self) -> tuple[list[dict[str, Any]], list[Finding], list[InputUsed]]:
-        """A row about each queue, for `inspect`, which reads all of them."""
+        """Return a row about each queue for `inspect`, which reads all of them, with findings and files."""
         rows: list[dict[str, Any]] = []
         findings: list[Finding] = []
         inputs: list[InputUsed] = []
         for queue in self._queues.values():
-            row, told, used = census(queue, self.reading.engine_for(queue.bytes), self.reading.split_bytes)
+            row, damage, used = census(queue, self.reading.engine_for(queue.bytes), self.reading.split_bytes)
             rows.append(row)
-            findings += told
+            findings += damage
             inputs += used
         return rows, findings, inputs
 
@@ -197,7 +221,7 @@ class EventualLog:
 
 
 def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
-    """The extent of a judged queue."""
+    """Return the extent of a judged queue."""
     judged, log = found.judged, found.judged.log
     oldest = int(judged.open[0]) if len(judged.open) else len(log)
     types = log.type[oldest:]
@@ -208,10 +232,10 @@ def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
         operator=found.queue.subtask.operator,
         subtask=found.queue.subtask.subtask,
         open_windows=judged.open_windows,
-        records=_places(log, oldest),
+        records=_count_from(log, oldest),
         bytes=int(sizes.sum()) if (sizes != UNKNOWN).all() else None,
-        from_=_pos(log, oldest) if len(types) else None,
-        to=_pos(log, len(log) - 1) if len(log) else None,
+        from_=_record_number(log, oldest) if len(types) else None,
+        to=_record_number(log, len(log) - 1) if len(log) else None,
         T=judged.ts,
         t_c=int(log.ts[-1]) if len(log) else None,
         by_type={name: int((types == number).sum()) for number, name in enumerate(TYPES[: EMIT + 1])},
@@ -221,15 +245,15 @@ def extent_of(found: Reconstruction, replay: EventualReplay) -> Extent:
     )
 
 
-def _places(log: QueueLog, oldest: int) -> int:
-    """Records from `oldest` to the tail; where records are numbered, those that are missing count too."""
+def _count_from(log: QueueLog, oldest: int) -> int:
+    """Count the records from row `oldest` to the tail; where records are numbered, missing ones count too."""
     if oldest < len(log) and (log.pos[oldest:] != UNKNOWN).all():
         return int(log.pos[-1] - log.pos[oldest]) + 1
     return len(log) - oldest
 
 
 def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualCheckpoint:
-    """The eventual checkpoint of a judged queue whose states were read."""
+    """Return the eventual checkpoint of a judged queue whose states were read."""
     judged, log = found.judged, found.judged.log
     assert log.state is not None
     states = log.state.take(judged.open).to_pylist() if len(judged.open) else []
@@ -240,12 +264,12 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
                 "window": name,
                 "type": TYPES[log.type[row]],
                 "t": int(log.ts[row]),
-                "input": _input(log, log.input[row]),
-                "state": None if state is None else _state(found, row, state),
+                "input": _input_numbers(log, log.input[row]),
+                "state": None if state is None else _parsed_state(found, row, state),
             }
         )
     closed = [
-        {"window": name, "t": int(log.ts[row]), "input": _input(log, log.input[row])}
+        {"window": name, "t": int(log.ts[row]), "input": _input_numbers(log, log.input[row])}
         for row, name in zip(judged.closed.tolist(), log.windows_of(judged.closed), strict=True)
     ]
     return EventualCheckpoint(
@@ -263,7 +287,8 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
     )
 
 
-def _state(found: Reconstruction, row: int, text: str) -> Any:
+def _parsed_state(found: Reconstruction, row: int, text: str) -> Any:
+    """Return the state of a window, any JSON, of which `text` is what the record holds."""
     try:
         return json.loads(text)
     except ValueError:
@@ -272,13 +297,13 @@ def _state(found: Reconstruction, row: int, text: str) -> Any:
         raise CorruptInput(f"{place}: state is no JSON", "the window cannot be loaded; look for another copy") from None
 
 
-def _pos(log: QueueLog, row: int) -> int | None:
+def _record_number(log: QueueLog, row: int) -> int | None:
     found = int(log.pos[row])
     return None if found == UNKNOWN else found
 
 
-def _input(log: QueueLog, numbers: Ints) -> int | dict[str, int] | None:
-    """Input numbers as the records give them: one, one per channel, or none."""
+def _input_numbers(log: QueueLog, numbers: Ints) -> int | dict[str, int] | None:
+    """Return a record's input numbers, (channels,), as the records give them: one, one per channel, or none."""
     if not log.channels:
         return None
     if log.channels == ("",):

@@ -1,4 +1,4 @@
-"""What a judged output queue says about itself: damage, holes and the windows in doubt, in sentences."""
+"""Findings about an output queue: what its end leaves in doubt, and what its course says about targets."""
 
 from __future__ import annotations
 
@@ -8,44 +8,77 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.engine import Damage
+from cklog.errors import CorruptInput
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask
-from cklog.queues.judge import QueueHole, QueueJudgement, lost_results
+from cklog.queues.holes import QueueHole
+from cklog.queues.judge import QueueJudgement, lost_results
 from cklog.queues.log import CONTROL, UNKNOWN, QueueLog
+from cklog.queues.over_time.timeline import ExtentOverTime, Timeline
 
 _NAMED = 5
-_HOLES_TOLD = 20
+_PLACES_LISTED = 100
+_HOLES_LISTED = 20
 
 
-def findings_of(subtask: Subtask, judged: QueueJudgement) -> tuple[Finding, ...]:
-    """Every finding about the part of the queue that was looked at."""
+def queue_findings(subtask: Subtask, judged: QueueJudgement) -> tuple[Finding, ...]:
+    """Return every finding about the part of a queue that was judged."""
     return (
-        *damage_findings(_damage(judged)),
-        *_empty(subtask, judged.log),
-        *(_hole(subtask, judged.log, hole) for hole in judged.holes[-_HOLES_TOLD:]),
-        *_more_holes(subtask, judged.log, judged.holes[:-_HOLES_TOLD]),
-        *_doubts(subtask, judged),
-        *_ties(subtask, judged),
-        *_backwards(subtask, judged),
+        *damage_findings(_damage_behind_start(judged)),
+        *_empty_queue(subtask, judged.log),
+        *(_hole_finding(subtask, judged.log, hole) for hole in judged.holes[-_HOLES_LISTED:]),
+        *_more_holes(subtask, judged.log, judged.holes[:-_HOLES_LISTED]),
+        *_lost_windows(subtask, judged),
+        *_doubtful_windows(subtask, judged),
+        *_lost_result_finding(subtask, judged),
+        *_tied_timestamps(subtask, judged),
+        *_falling_numbers(subtask, judged),
     )
 
 
-def _empty(subtask: Subtask, log: QueueLog) -> Iterator[Finding]:
+def over_time_findings(subtask: Subtask, timeline: Timeline) -> tuple[Finding, ...]:
+    """Return every finding about the course of a whole queue.
+
+    Raises
+    ------
+    CorruptInput : no record of it can be read
+    """
+    damage = timeline.damage
+    if not timeline.result.records and not {item.id for item in damage} <= {"torn-tail"}:
+        why = f"{damage[0].path}: {damage[0].detail}"
+        raise CorruptInput(
+            f"no record of the output queue of {subtask} can be read: {why}", "look for another copy of outputs/"
+        )
+    return (*damage_findings(damage), *_window_count_mismatch(subtask, timeline), *_missed_targets(subtask, timeline))
+
+
+def targets_of(found: ExtentOverTime) -> str:
+    """Say what it is to break the targets; "" without a target.
+
+    Such as "the extent was over 2,500 records or the replay over 100 tuples".
+    """
+    parts = [] if found.max_extent is None else [f"the extent was over {found.max_extent:,} records"]
+    if found.max_replay is not None and found.replay is not None:
+        parts.append(f"the replay {'' if parts else 'was '}over {found.max_replay:,} tuples")
+    return " or ".join(parts)
+
+
+def _empty_queue(subtask: Subtask, log: QueueLog) -> Iterator[Finding]:
     if not len(log):
         message = f"{subtask}: its queue holds no record: nothing to load, and all input is replayed from its start"
         yield Finding("empty-queue", "warning", str(subtask), message)
 
 
-def _damage(judged: QueueJudgement) -> list[Damage]:
-    """Damage from the first record at or after T on: what lies before it cannot matter."""
+def _damage_behind_start(judged: QueueJudgement) -> list[Damage]:
+    """Return the damage from the first record at or after T on: what lies before it cannot matter."""
     log = judged.log
     return [d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= judged.start]
 
 
-def _hole(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
-    where = (Where(log.paths[log.file[hole.before]], int(log.offset[hole.before])),)
-    between = f"between {_named(log, hole.after)} and {_named(log, hole.before)}"
+def _hole_finding(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
+    where = (_place_of(log, hole.before),)
+    between = f"between {_record_name(log, hole.after)} and {_record_name(log, hole.before)}"
     if hole.kind == "order":
         message = f"{subtask}: {hole.detail} goes on {between} as if a record of it were missing"
         return Finding("window-order", "error", str(subtask), message, where)
@@ -56,84 +89,82 @@ def _hole(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
             "records are missing there or N is wrong"
         )
         return Finding("window-count-mismatch", "error", str(subtask), message, where)
-    count = "an unknown number of records is" if hole.lost is None else _are(hole.lost)
-    most = ""
-    if hole.results is not None and hole.opens is not None:
-        exact = hole.net is not None and (hole.results, hole.opens) == (max(-hole.net, 0), max(hole.net, 0))
-        bound = "" if exact else "at most "
-        most = f"; {bound}{hole.results or 'none'} of them closed a window, {bound}{hole.opens or 'none'} opened one"
-    return Finding("output-gap", "error", str(subtask), f"{subtask}: {count} missing {between}{most}", where)
+    message = f"{subtask}: {_missing_count(hole.lost)} missing {between}{_most_of_kinds(hole)}"
+    return Finding("output-gap", "error", str(subtask), message, where)
+
+
+def _missing_count(lost: int | None) -> str:
+    if lost is None:
+        return "an unknown number of records is"
+    return f"{lost} record is" if lost == 1 else f"{lost} records are"
+
+
+def _most_of_kinds(hole: QueueHole) -> str:
+    """Say how many of the missing records closed a window and how many opened one; "" if nothing tells."""
+    if hole.results is None or hole.opens is None:
+        return ""
+    exact = hole.net is not None and (hole.results, hole.opens) == (max(-hole.net, 0), max(hole.net, 0))
+    bound = "" if exact else "at most "
+    return f"; {bound}{hole.results or 'none'} of them closed a window, {bound}{hole.opens or 'none'} opened one"
 
 
 def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> Iterator[Finding]:
     if holes:
-        first = f"the first between {_named(log, holes[0].after)} and {_named(log, holes[0].before)}"
+        first = f"the first between {_record_name(log, holes[0].after)} and {_record_name(log, holes[0].before)}"
         message = f"{subtask}: {len(holes)} more places where records are missing or N is wrong, {first}"
         yield Finding("output-gap", "error", str(subtask), message)
 
 
-def _are(count: int) -> str:
-    return f"{count} record is" if count == 1 else f"{count} records are"
-
-
-def _named(log: QueueLog, row: int) -> str:
-    """A record by its number, or by its place."""
-    if row < 0:
-        return "the start of the queue"
-    if log.pos[row] != UNKNOWN:
-        return f"record {int(log.pos[row])}"
-    return f"byte {int(log.offset[row])} of {log.paths[log.file[row]]}"
-
-
-def _doubts(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+    """Windows that cannot be restored, or that only the replay opens."""
     log, subject = judged.log, str(subtask)
     if judged.proof == "lost" and not judged.missing:
         message = (
-            f"{subtask}: the queue begins at {_named(log, 0)}, which T's own tuple wrote: what else that tuple wrote, "
-            "the result of a window perhaps, lies before it"
+            f"{subtask}: the queue begins at {_record_name(log, 0)}, which T's own tuple wrote: what else that tuple "
+            "wrote, the result of a window perhaps, lies before it"
         )
         yield Finding("lost-footprint", "error", subject, message)
     elif judged.proof == "lost":
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open, and the queue, which begins at "
-            f"{_named(log, 0)}, holds the footprints of {len(judged.open)}: {judged.missing or 'some'} cannot be "
+            f"{_record_name(log, 0)}, holds the footprints of {len(judged.open)}: {judged.missing or 'some'} cannot be "
             "restored from here"
         )
         yield Finding("lost-footprint", "error", subject, message)
     elif judged.proof == "after-replay" and judged.missing:
         message = f"{subtask}: {judged.missing} open windows have no footprint that can be read; the replay opens them"
         yield Finding("missing-window", "warning", subject, message)
+
+
+def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+    """Windows that may have closed in a hole, and an N that fits neither footprints nor holes."""
+    log, subject = judged.log, str(subtask)
     if judged.proof == "after-replay" and len(judged.ghosts):
-        names = _names(log, judged.ghosts)
+        names = _window_names(log, judged.ghosts)
         sure = len(judged.open) - judged.open_windows
         least = f"; at least {sure} of them did" if sure > 0 else ""
         message = f"{subtask}: {names} may have closed where records are missing{least}: the replay closes them again"
-        yield Finding("doubtful-window", "warning", subject, message, _places(log, judged.ghosts))
+        yield Finding("doubtful-window", "warning", subject, message, _places_of(log, judged.ghosts))
     if judged.contradicts:
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open and {len(judged.open)} footprints of open "
-            f"windows are there: {_names(log, judged.open)}"
+            f"windows are there: {_window_names(log, judged.open)}"
         )
         yield Finding("window-count-mismatch", "error", subject, message)
+
+
+def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+    """Results that no replay writes again, because their windows have opened again."""
     gone = lost_results(judged)
     if len(gone):
         message = (
-            f"{subtask}: results of {_names(log, gone)} are lost from the queue; the windows have opened again since, "
-            "so that the replay does not write them a second time"
+            f"{subtask}: results of {_window_names(judged.log, gone)} are lost from the queue; the windows have opened "
+            "again since, so that the replay does not write them a second time"
         )
-        yield Finding("lost-result", "error", subject, message, _places(log, gone))
+        yield Finding("lost-result", "error", str(subtask), message, _places_of(judged.log, gone))
 
 
-def _names(log: QueueLog, rows: Ints) -> str:
-    named = log.windows_of(rows[:_NAMED])
-    return ", ".join(named) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
-
-
-def _places(log: QueueLog, rows: Ints) -> tuple[Where, ...]:
-    return tuple(Where(log.paths[log.file[r]], int(log.offset[r])) for r in rows[:100].tolist())
-
-
-def _ties(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
     """Without input numbers, records of one timestamp may come from one tuple or from several."""
     log = judged.log
     if log.channels:
@@ -150,21 +181,84 @@ def _ties(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
         yield Finding("ambiguous-tie", "error", str(subtask), message)
 
 
-def _backwards(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Input numbers, timestamps and record numbers never fall along a queue."""
+def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
+    """Input numbers, timestamps and record numbers never fall along a queue; say where they do."""
     log, since = judged.log, judged.start
-    for what, column in _rising(log):
+    for what, column in _rising_columns(log):
         falls = np.flatnonzero(column[since + 1 :] < column[since:-1])  # a difference may not fit 64 bits
         if len(falls):
             row = since + int(falls[0]) + 1
-            message = f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_named(log, row)}"
-            where = (Where(log.paths[log.file[row]], int(log.offset[row])),)
-            yield Finding("output-order", "error", str(subtask), message, where)
+            message = (
+                f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_record_name(log, row)}"
+            )
+            yield Finding("output-order", "error", str(subtask), message, (_place_of(log, row),))
 
 
-def _rising(log: QueueLog) -> Iterable[tuple[str, Ints]]:
+def _rising_columns(log: QueueLog) -> Iterable[tuple[str, Ints]]:
+    """Return the columns that must not fall, each with its name in messages, shape (rows,)."""
     names: Sequence[str] = log.channels
     columns = [(f"input{' of ' + name if name else ''}", log.input[:, i]) for i, name in enumerate(names)]
     if not (log.pos == UNKNOWN).any():
         columns.append(("pos", log.pos))
     return [("ts", log.ts), *columns]
+
+
+def _record_name(log: QueueLog, row: int) -> str:
+    """Name a record by its number, or by its place."""
+    if row < 0:
+        return "the start of the queue"
+    if log.pos[row] != UNKNOWN:
+        return f"record {int(log.pos[row])}"
+    return f"byte {int(log.offset[row])} of {log.paths[log.file[row]]}"
+
+
+def _window_names(log: QueueLog, rows: Ints) -> str:
+    named = log.windows_of(rows[:_NAMED])
+    return ", ".join(named) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
+
+
+def _place_of(log: QueueLog, row: int) -> Where:
+    return Where(log.paths[log.file[row]], int(log.offset[row]))
+
+
+def _places_of(log: QueueLog, rows: Ints) -> tuple[Where, ...]:
+    return tuple(_place_of(log, row) for row in rows[:_PLACES_LISTED].tolist())
+
+
+def _window_count_mismatch(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
+    met = timeline.mismatch
+    if met is not None:
+        message = (
+            f"{subtask}: N is not the number of windows that the footprints say are open at {met.records:,} of "
+            f"{timeline.result.records:,} records, first at record {met.record}, where N is {met.said} and "
+            f"{met.found} are open: extents from there on are too large where a result is missing, too small where "
+            "footprints are"
+        )
+        yield Finding("window-count-mismatch", "warning", str(subtask), message, (met.place,))
+
+
+def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
+    found = timeline.result
+    if timeline.replay_unknown:
+        message = f"{subtask}: records carry no input numbers, so that a replay cannot be counted in tuples"
+        yield Finding("replay-unknown", "warning", str(subtask), message)
+    if found.breaches:
+        where = () if timeline.first_breach is None else (timeline.first_breach,)
+        yield Finding("extent-over-target", "error", str(subtask), f"{subtask}: {_breach_sentence(found)}", where)
+
+
+def _breach_sentence(found: ExtentOverTime) -> str:
+    """Say when a target was broken, for how long, and by which window."""
+    total, first = found.breached, found.breaches[0]
+    times = "once" if total["stretches"] == 1 else f"{total['stretches']:,} times"
+    largest = _extent_and_replay(found.extent["max"], None if found.replay is None else found.replay["max"])
+    return (
+        f"{targets_of(found)} {times}, for {total['ms']:,} ms and {total['records']:,} of {found.records:,} records; "
+        f"first at record {first['from_record']} (timestamp {first['from_ts']}) to record {first['to_record']} "
+        f"({first['to_ts']}), where {first['oldest']} held T back: "
+        f"{_extent_and_replay(first['extent'], first['replay'])}; largest of all: {largest}"
+    )
+
+
+def _extent_and_replay(extent: int, replay: int | None) -> str:
+    return f"{extent:,} records" + ("" if replay is None else f", {replay:,} tuples")

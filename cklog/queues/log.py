@@ -33,12 +33,24 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class QueueLog:
-    """Records in log order, one entry each; -1 where a record does not say.
+    """Records in log order, as arrays of shape (rows,) unless said otherwise; -1 (`UNKNOWN`) where a record is silent.
 
-    `input` has one column per channel of `channels`, ("",) for an input without a name, () if the records
-    carry no input numbers: an entry is the number of the last tuple taken from that channel, -1 before the
-    first. `window` indexes `names`. `damage` lies between records: `damaged[k]` has `damage_at[k]` records
-    before it. `from_head`: the first record of the log is here, or where it was.
+    Attributes
+    ----------
+    type : `OPEN` to `CONTROL`
+    window : of each record, as an index into `names`
+    ts : timestamp of the tuple that wrote the record, ms
+    open_windows : N, the number of open windows after the record
+    input : number of the last tuple taken from each channel of `channels`, -1 before the first; (rows, channels)
+    pos : number of the record in its queue
+    bytes : size of a data record
+    file, offset : place, `file` as an index into `paths`
+    names : names of windows
+    channels : ("",) for one input without a name, () if the records carry no input numbers
+    damage : what could not be read, in log order
+    damage_at : how many of the records lie before each damage, shape (damage,)
+    from_head : whether the first record of the log is here, or at least what is left where it was
+    state : the windows' states, if they were read
     """
 
     type: Ints
@@ -56,28 +68,28 @@ class QueueLog:
     damage: tuple[Damage, ...]
     damage_at: Ints
     from_head: bool
-    bytes_read: int
     state: pa.ChunkedArray | None = None
 
     def __len__(self) -> int:
         return len(self.type)
 
     def window_of(self, row: int) -> str:
-        """The window that a record belongs to."""
+        """Return the name of the window that a record belongs to."""
         return str(self.names[int(self.window[row])].as_py())
 
     def windows_of(self, rows: Ints) -> list[str]:
-        """The windows of many records."""
+        """Return the names of the windows of many records."""
         found: list[str] = self.names.take(pa.array(self.window[rows])).to_pylist()
         return found
 
     def rows(self, keep: NDArray[np.integer] | Mask) -> QueueLog:
-        """Some of the records, in order; damage stays before the same record."""
-        before = np.r_[0, np.cumsum(_mask(keep, len(self)))]
+        """Return some of the records, in order; damage stays before the same record."""
+        chosen = _as_mask(keep, len(self))
+        before = np.r_[0, np.cumsum(chosen)]  # of the first k rows, how many are kept; shape (rows + 1,)
         return replace(
             self,
             **{name: getattr(self, name)[keep] for name in _ROWS},
-            state=None if self.state is None else self.state.take(pa.array(np.flatnonzero(_mask(keep, len(self))))),
+            state=None if self.state is None else self.state.take(pa.array(np.flatnonzero(chosen))),
             damage_at=before[self.damage_at],
         )
 
@@ -85,7 +97,8 @@ class QueueLog:
 _ROWS = ("type", "window", "ts", "open_windows", "input", "pos", "bytes", "file", "offset")
 
 
-def _mask(keep: NDArray[np.integer] | Mask, size: int) -> Mask:
+def _as_mask(keep: NDArray[np.integer] | Mask, size: int) -> Mask:
+    """Return chosen rows, given as a mask or as their numbers, as a mask of shape (size,)."""
     if keep.dtype == np.bool_:
         return keep  # type: ignore[return-value]
     mask = np.zeros(size, np.bool_)
@@ -97,10 +110,17 @@ def _mask(keep: NDArray[np.integer] | Mask, size: int) -> Mask:
 class TailReader:
     """Reads a queue from its end, split by split, and knows which windows it has met open.
 
-    `open_seen` counts windows whose newest record so far is a footprint; `open_tail` is N at the tail, None
-    until a record has told it; `first_ts` and `first_pos` are those of the first record read. With `below`, the
-    queue ends before the first record that has taken a tuple of that number or higher from a channel (""
-    for an input without a name), or, with `as_of`, that has a later timestamp: as if the crash had come there.
+    With `below` the queue ends before the first record that has taken a tuple of that number or higher from a channel
+    ("" for an input without a name), with `as_of` before the first that has a later timestamp (ms): as if the crash had
+    come there.
+
+    Attributes
+    ----------
+    open_seen : number of windows whose newest record so far is a footprint
+    open_tail : N at the tail; None until a record has given it
+    first_ts, first_pos : timestamp and number of the first record read, None: nothing read, or no number
+    bytes_read : size of the splits read
+    exhausted : whether the head of the log was reached
     """
 
     queue: Queue
@@ -114,7 +134,7 @@ class TailReader:
     bytes_read: int = 0
     exhausted: bool = False
     _pieces: list[list[pa.RecordBatch | Damage]] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
+    _windows_seen: set[str] = field(default_factory=set)
     _results_behind: int = 0
     _splits: Iterator[Split] | None = None
 
@@ -131,40 +151,41 @@ class TailReader:
         if (self.below or self.as_of is not None) and self.open_tail is None:
             piece = list(self._before_cut(piece))
         self._pieces.append(piece)
-        self.bytes_read += split_bytes(split)
+        self.bytes_read += _cost_of_split(split)
         for item in reversed(piece):
             if isinstance(item, pa.RecordBatch) and item.num_rows:
-                self._note(item)
+                self._note_batch(item)
         return True
 
     def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
-        """What lies before the cut; behind it there is neither record nor damage."""
+        """Yield what lies before the cut; behind it there is neither record nor damage."""
         for item in piece:
             if isinstance(item, Damage):
                 yield item
                 continue
-            end = self._kept(item)
+            end = self._rows_before_cut(item)
             if end:
                 yield item.slice(0, end)
             if end < item.num_rows:
                 return
 
-    def _kept(self, batch: pa.RecordBatch) -> int:
-        """How many rows of a batch come before the first one that is behind the cut."""
-        names, matrix = _inputs(pa.Table.from_batches([batch]))
-        taken = batch.column("ts").to_numpy() > (np.iinfo(np.int64).max if self.as_of is None else self.as_of)
+    def _rows_before_cut(self, batch: pa.RecordBatch) -> int:
+        """Count the rows of a batch before the first one that is behind the cut."""
+        names, matrix = _input_matrix(pa.Table.from_batches([batch]))
+        latest = np.iinfo(np.int64).max if self.as_of is None else self.as_of
+        behind = batch.column("ts").to_numpy() > latest
         for column, name in enumerate(names):
-            taken |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
-        return int(np.argmax(taken)) if taken.any() else len(taken)
+            behind |= matrix[:, column] >= self.below.get(name, np.iinfo(np.int64).max)
+        return int(np.argmax(behind)) if behind.any() else len(behind)
 
     def log(self) -> QueueLog:
-        """Everything read so far."""
+        """Return everything read so far."""
         items = [item for piece in reversed(self._pieces) for item in piece]
         found = log_of(items, self.queue.paths, self.with_state)
-        return replace(found, from_head=self.exhausted, bytes_read=self.bytes_read)
+        return replace(found, from_head=self.exhausted)
 
-    def _note(self, batch: pa.RecordBatch) -> None:
-        """Take in a batch that lies before everything seen."""
+    def _note_batch(self, batch: pa.RecordBatch) -> None:
+        """Note which windows a batch, which lies before everything seen, shows open."""
         self.first_ts, self.first_pos = batch.column("ts")[0].as_py(), batch.column("pos")[0].as_py()
         kinds = kinds_of(batch.column("type"))
         if self.open_tail is None:
@@ -173,14 +194,14 @@ class TailReader:
         encoded = windows if pa.types.is_dictionary(windows.type) else windows.dictionary_encode()
         decides = np.flatnonzero((kinds <= RESULT) & encoded.is_valid().to_numpy(zero_copy_only=False))
         newest = np.full(len(encoded.dictionary), -1)
-        newest[encoded.indices.fill_null(0).to_numpy()[decides]] = decides
+        newest[encoded.indices.fill_null(0).to_numpy()[decides]] = decides  # of one window's rows the last one stays
         for name, row in zip(encoded.dictionary.to_pylist(), newest.tolist(), strict=True):
-            if row >= 0 and name not in self._seen:
-                self._seen.add(name)
+            if row >= 0 and name not in self._windows_seen:
+                self._windows_seen.add(name)
                 self.open_seen += bool(kinds[row] < RESULT)
 
     def _tail_count(self, batch: pa.RecordBatch, kinds: Ints) -> int | None:
-        """N after the last record: that of the last one to give it, less the windows closed since."""
+        """Return N after the last record: that of the last one to give it, and what the records since did to it."""
         known = np.flatnonzero(batch.column("open_windows").is_valid().to_numpy(zero_copy_only=False))
         last = int(known[-1]) if len(known) else -1
         behind = int(DELTA[kinds[last + 1 :]].sum()) + self._results_behind
@@ -190,13 +211,16 @@ class TailReader:
         return int(batch.column("open_windows")[last].as_py()) + behind
 
 
-def split_bytes(split: Split) -> int:
-    """Bytes that reading a split costs: its byte range, or its share of a Parquet file as its planner gave it."""
+def _cost_of_split(split: Split) -> int:
+    """Return the bytes that reading a split costs: its byte range, or as the planner of a Parquet file gave it."""
     return min(split.size, split.end - split.start) if not split.path.endswith(".parquet") else split.size
 
 
 def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_state: bool = False) -> QueueLog:
-    """Batches of `COLUMNS` and damage, in log order, as arrays."""
+    """Turn batches of `COLUMNS` and damage, in log order, into arrays.
+
+    Of a log without a record the arrays are empty.
+    """
     batches = [item for item in items if isinstance(item, pa.RecordBatch)]
     damage, at, count = [], [], 0
     for item in items:
@@ -205,10 +229,10 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
             at.append(count)
         else:
             count += item.num_rows
-    table = _table(batches, with_state)
+    table = _table_of(batches, with_state)
     order = {path: i for i, path in enumerate(paths)}
     file, files = codes(table["_path"])
-    channels, numbers = _inputs(table)
+    channels, numbers = _input_matrix(table)
     windows = pc.fill_null(table["window"], "").dictionary_encode().combine_chunks()
     if isinstance(windows, pa.ChunkedArray):  # of no chunk at all
         windows = pa.array([], pa.string()).dictionary_encode()
@@ -216,10 +240,10 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
         type=kinds_of(table["type"]),
         window=windows.indices.to_numpy().astype(np.int64),
         ts=table["ts"].to_numpy().astype(np.int64),
-        open_windows=_known(table["open_windows"]),
+        open_windows=_numbers_or_unknown(table["open_windows"]),
         input=numbers,
-        pos=_known(table["pos"]),
-        bytes=_known(table["bytes"]),
+        pos=_numbers_or_unknown(table["pos"]),
+        bytes=_numbers_or_unknown(table["bytes"]),
         file=np.array([order[path] for path in files] or [0], np.int64)[file],
         offset=table["_offset"].to_numpy().astype(np.int64),
         names=windows.dictionary,
@@ -228,14 +252,13 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
         damage=tuple(damage),
         damage_at=np.array(at, np.int64),
         from_head=False,
-        bytes_read=0,
         state=table["state"] if with_state else None,
     )
-    return _placed(log)
+    return _with_damage_placed(log)
 
 
-def _placed(log: QueueLog) -> QueueLog:
-    """The same with each damage where its offset says: a reader may tell of it a batch too early or too late."""
+def _with_damage_placed(log: QueueLog) -> QueueLog:
+    """Put each damage where its offset says: a reader may tell of it a batch too early or too late."""
     order = {path: i for i, path in enumerate(log.paths)}
     at = log.damage_at.copy()
     for k, item in enumerate(log.damage):
@@ -246,13 +269,13 @@ def _placed(log: QueueLog) -> QueueLog:
     return replace(log, damage=tuple(log.damage[k] for k in by_place), damage_at=at[by_place])
 
 
-def _table(batches: list[pa.RecordBatch], with_state: bool) -> pa.Table:
-    """All rows; strings that repeat are dictionary-encoded, whatever a reader gave."""
+def _table_of(batches: list[pa.RecordBatch], with_state: bool) -> pa.Table:
+    """Return all rows as one table; strings that repeat are dictionary-encoded, whatever a reader gave."""
     names = (*COLUMNS, "state") if with_state else COLUMNS
     columns = []
     for name in names:
         kind = _KINDS[name]
-        columns.append(pa.chunked_array([_as(batch.column(name), kind) for batch in batches], kind))
+        columns.append(pa.chunked_array([_cast_to(batch.column(name), kind) for batch in batches], kind))
     return pa.table(columns, names=list(names))
 
 
@@ -264,36 +287,36 @@ _KINDS = {field.name: field.type for field in OUTPUTS} | {
 }
 
 
-def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     return array if array.type == kind else array.cast(kind)
 
 
 def kinds_of(column: pa.Array | pa.ChunkedArray) -> Ints:
-    """The `type` column as numbers."""
+    """Return the `type` column as numbers, `OPEN` to `CONTROL`; shape (rows,)."""
     if isinstance(column, pa.DictionaryArray):
         codes = pc.index_in(column.dictionary, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
         return codes[column.indices.to_numpy()].astype(np.int64)  # type: ignore[no-any-return]
-    found: Ints = pc.index_in(_plain(column), value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
+    plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    found: Ints = pc.index_in(plain, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
 
 
-def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-
-
-def _known(column: pa.ChunkedArray) -> Ints:
+def _numbers_or_unknown(column: pa.ChunkedArray) -> Ints:
     found: Ints = pc.fill_null(column, UNKNOWN).to_numpy().astype(np.int64)
     return found
 
 
-def _inputs(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
-    """Channels and the matrix of input numbers; no channels unless every record that is a tuple's has them."""
+def _input_matrix(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
+    """Return the channels and the input numbers, (rows, channels); none unless every record of a tuple has them.
+
+    Control records, which are of no tuple, repeat the numbers of the record before.
+    """
     rows = len(table)
     needs = kinds_of(table["type"]) != CONTROL
     names: list[str] = [""]
-    matrix = _known(table["input"])[:, None]
+    matrix = _numbers_or_unknown(table["input"])[:, None]
     given = matrix[:, 0] >= 0
     if not given.any():
         row, code, names, value = entries(table["inputs"])
@@ -303,5 +326,5 @@ def _inputs(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
         given[row] = True
     if not names or not given[needs].all():
         return (), np.zeros((rows, 0), np.int64)
-    before = np.maximum.accumulate(np.where(given, np.arange(rows), 0))
+    before = np.maximum.accumulate(np.where(given, np.arange(rows), 0))  # the newest row with numbers, up to each row
     return tuple(names), matrix[before]

@@ -1,4 +1,4 @@
-"""From T to the upstream: which tuples must come again, and where they lie in the upstream's own output queue.
+"""The upstream of an operator: which tuples must come again from T on, and where its own output queue has them.
 
 Tuples are found by input number where the record of that number in the upstream's queue has the timestamp that
 the operator noted; else by time, from the first record at or after T, which is never too late. The queue of a Kafka
@@ -30,7 +30,7 @@ class Upstream:
     manifest: Mapping[str, Any]
 
     def replay_of(self, subtask: Subtask, judged: QueueJudgement) -> tuple[EventualReplay, list[Finding]]:
-        """What must be replayed into `subtask`, and whether the upstream still has it."""
+        """Return what must be replayed into `subtask`, with findings about what the upstream lacks of it."""
         log = judged.log
         numbers = None if judged.at is None else dict(zip(log.channels, judged.at.tolist(), strict=True))
         findings: list[Finding] = []
@@ -40,17 +40,22 @@ class Upstream:
             if queue is None:
                 continue
             number = None if numbers is None else numbers.get(column)
-            offset, told = _offset(queue, channel, number, judged)
+            offset, about = _upstream_offset(queue, channel, number, judged)
             offsets += [offset] if offset else []
-            findings += told
-        own = _own_count(judged)
-        tuples = own if own is not None or not offsets else sum(o.tuples for o in offsets)
+            findings += about
+        own = _tuples_since(judged)
         sizes = [o.bytes for o in offsets]
-        size = sum(b or 0 for b in sizes) if offsets and None not in sizes else None
-        return EventualReplay(judged.ts, _numbers(judged, numbers), tuples, size, tuple(offsets)), findings
+        replay = EventualReplay(
+            from_ts=judged.ts,
+            from_input=_replayed_from(numbers),
+            tuples=own if own is not None or not offsets else sum(o.tuples for o in offsets),
+            bytes=sum(b or 0 for b in sizes) if offsets and None not in sizes else None,
+            upstream=tuple(offsets),
+        )
+        return replay, findings
 
     def _channels(self, subtask: Subtask, log: QueueLog) -> Iterable[tuple[Channel, str]]:
-        """Incoming channels, each with the name under which the records count its tuples."""
+        """Yield incoming channels, each with the name under which records count its tuples ("" for an only one)."""
         names = [row["channel"] for row in self.manifest.get("channels", [])]
         parsed = [parse_channel(name) for name in (*names, *log.channels)]
         incoming = sorted({c for c in parsed if c is not None and c.receiver == subtask})
@@ -58,16 +63,16 @@ class Upstream:
             yield channel, str(channel) if str(channel) in log.channels else ""
 
 
-def _numbers(judged: QueueJudgement, numbers: dict[str, int] | None) -> int | dict[str, int] | None:
-    """T by input, as the records count it; -1 is before the first tuple, so the replay begins with the first."""
+def _replayed_from(numbers: dict[str, int] | None) -> int | dict[str, int] | None:
+    """Return T by input, as the records count it; -1 is before the first tuple, so the replay begins with the first."""
     if not numbers:
         return None
     known = {name: max(number, 0) for name, number in numbers.items()}
     return known[""] if set(known) == {""} else known
 
 
-def _own_count(judged: QueueJudgement) -> int | None:
-    """Tuples from T to the tail, by input numbers."""
+def _tuples_since(judged: QueueJudgement) -> int | None:
+    """Count the tuples from T to the tail, by input numbers; None without them."""
     log = judged.log
     if not log.channels or judged.at is None or not len(log):
         return None
@@ -75,11 +80,16 @@ def _own_count(judged: QueueJudgement) -> int | None:
     return sum(int(end) - max(int(start), 0) + 1 for end, start in pairs)
 
 
-def _offset(
+def _upstream_offset(
     queue: Queue, channel: Channel, number: int | None, judged: QueueJudgement
 ) -> tuple[UpstreamOffset | None, list[Finding]]:
-    """The first record of the upstream's queue to replay: by its indexes, or reading it back from its end."""
+    """Find the first record of the upstream's queue to replay: by its indexes, or reading it back from its end.
+
+    `number` is that of the channel's tuple at T, None if the records do not count it.
+    """
     stamp = None if number is None else _stamp_of(judged, number)
+    first: int | None
+    last: int | None
     indexed = queue.since(judged.ts, number, stamp)
     if indexed is not None:
         found = UpstreamOffset(
@@ -104,14 +114,15 @@ def _offset(
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
         last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
         at_head = log.from_head and found.pos == first
-    told = _hole_at_head(queue, first, number, judged) if at_head else []
-    return found, [*told, *_behind(queue, channel, last, judged)]
+    hole = _hole_at_head(queue, first, number, judged) if at_head else []
+    return found, [*hole, *_torn_tail(queue, channel, last, judged)]
 
 
 def _by_reading(
     queue: Queue, channel: Channel, log: QueueLog, number: int | None, judged: QueueJudgement
 ) -> UpstreamOffset:
-    row, by = _first(log, number, judged)
+    """Return the first record to replay, of a queue that was read back far enough."""
+    row, by = _first_row(log, number, judged)
     data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
     sizes = log.bytes[row:][data]
     known = bool((sizes != UNKNOWN).all())
@@ -132,7 +143,7 @@ def _by_reading(
 
 
 def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
-    """The queue from its end to a record before T, or to its head."""
+    """Read a queue from its end to a record before T, or to its head."""
     reader = TailReader(queue)
     while reader.more():
         by_time = ts is not None and reader.first_ts is not None and reader.first_ts < ts
@@ -142,8 +153,8 @@ def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
     return reader.log()
 
 
-def _first(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:
-    """The row to replay from, by input number if its timestamp agrees, else by time."""
+def _first_row(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:
+    """Return the row to replay from, by input number if its timestamp agrees, else by time."""
     if judged.ts is None:
         return 0, "time"
     if number is not None and number >= 0:
@@ -155,14 +166,14 @@ def _first(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[i
 
 
 def _stamp_of(judged: QueueJudgement, number: int) -> int | None:
-    """The timestamp that the operator noted with an input number."""
+    """Return the timestamp that the operator noted with an input number; None if no record has that number."""
     log = judged.log
     rows = np.flatnonzero((log.input == number).any(axis=1))
     return int(log.ts[rows[0]]) if len(rows) else None
 
 
 def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: QueueJudgement) -> list[Finding]:
-    """The upstream, whose first record is to be replayed, has thrown away tuples that are needed."""
+    """Say that the upstream, whose first record is to be replayed, has thrown away tuples that are needed."""
     if not first or (number is not None and number >= first):
         return []
     wanted = "its start" if judged.ts is None else f"T = {judged.ts}"
@@ -173,8 +184,8 @@ def _hole_at_head(queue: Queue, first: int | None, number: int | None, judged: Q
     return [Finding("retention-hole", "error", str(queue.subtask), message)]
 
 
-def _behind(queue: Queue, channel: Channel, last: int | None, judged: QueueJudgement) -> list[Finding]:
-    """The operator has taken tuples that its upstream's queue does not hold: their records were torn."""
+def _torn_tail(queue: Queue, channel: Channel, last: int | None, judged: QueueJudgement) -> list[Finding]:
+    """Say that the operator has taken tuples that its upstream's queue does not hold: their records were torn."""
     own = judged.log
     name = str(channel) if str(channel) in own.channels else ""
     if name not in own.channels or not len(own) or last is None:

@@ -1,12 +1,16 @@
-"""Extents and eventual checkpoints as sentences and rows."""
+"""Views of extents, of eventual checkpoints, and of how extent and replay went over time."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.verdict import Answer
+from cklog.queues.findings import targets_of
+from cklog.queues.over_time.timeline import ExtentOverTime
+from cklog.render.curve import figure
 from cklog.render.view import Section, View, section
 
 _PROOF = {
@@ -15,15 +19,18 @@ _PROOF = {
     "lost": "NOT restorable from here: part of the state is lost.",
 }
 
+_BREACHES_SHOWN = 10
+"""Stretches over a target in a table; JSON has more of them."""
+
 
 def extent_view(answer: Answer[Extent]) -> View:
-    """How long the extent is, what it is made of, and which windows hold T back."""
+    """Show how long the extent is, what it is made of, and which windows hold T back."""
     found = answer.result
     size = f" ({found.bytes:,} bytes)" if found.bytes is not None else ""
     where = f", records {found.from_} to {found.to}" if found.from_ is not None else ""
     lead = (
-        f"{_name(found)}: {found.open_windows:,} open windows; the extent is {found.records:,} records{size}{where}. "
-        f"{_PROOF[found.proof]}"
+        f"{_subtask_name(found)}: {found.open_windows:,} open windows; the extent is {found.records:,} records{size}"
+        f"{where}. {_PROOF[found.proof]}"
     )
     made = section("Made of", ("type", "records"), [(name, count) for name, count in found.by_type.items() if count])
     slow = section(
@@ -31,61 +38,71 @@ def extent_view(answer: Answer[Extent]) -> View:
         ("window", "t", "behind"),
         [(o["window"], o["t"], (found.t_c or 0) - o["t"]) for o in found.oldest],
     )
-    times = section("Times", ("T", "t_c"), [(_or_start(found.T), _cell(found.t_c))])
-    return View(
-        lead, tuple(s for s in (times, made, slow, _upstream(found.replay)) if s.rows), (_replay(found.replay),)
-    )
+    times = section("Times", ("T", "t_c"), [(_time_or_start(found.T), _json_cell(found.t_c))])
+    sections = (times, made, slow, _upstream(found.replay))
+    return View(lead, tuple(s for s in sections if s.rows), (_replay_note(found.replay),))
 
 
 def eventual_checkpoint_view(answer: Answer[EventualCheckpoint]) -> View:
-    """What to load, what to replay, what to ignore."""
+    """Show what to load, what to replay, and what the replay ignores."""
     found = answer.result
     lead = (
-        f"{_name(found)} as of t_c = {_cell(found.t_c)}: load {len(found.windows):,} windows, then replay from "
-        f"T = {_or_start(found.T)} inclusive. {_PROOF[found.proof]}"
+        f"{_subtask_name(found)} as of t_c = {_json_cell(found.t_c)}: load {len(found.windows):,} windows, then replay "
+        f"from T = {_time_or_start(found.T)} inclusive. {_PROOF[found.proof]}"
     )
-    windows = section(
-        "Load", ("window", "type", "t", "input", "state"), [tuple(map(_cell, w.values())) for w in found.windows]
+    windows = [tuple(map(_json_cell, window.values())) for window in found.windows]
+    closed = [tuple(map(_json_cell, window.values())) for window in found.closed]
+    sections = (
+        section("Load", ("window", "type", "t", "input", "state"), windows),
+        section("Closed since T: ignore too", ("window", "t", "input"), closed),
+        _upstream(found.replay),
     )
-    closed = section(
-        "Closed since T: ignore too", ("window", "t", "input"), [tuple(map(_cell, w.values())) for w in found.closed]
-    )
-    notes = [_replay(found.replay)]
+    notes = [_replay_note(found.replay)]
     if found.windows or found.closed:
         by = "t" if found.T_input is None else "input"
         notes.append(f"during the replay each window listed ignores tuples up to and including its own {by}")
     if found.emitted:
         notes.append(f"{found.emitted} records of type emit since T are in the queue already: do not write them again")
-    sections = (windows, closed, _upstream(found.replay))
     return View(lead, tuple(s for s in sections if s.rows), tuple(notes))
 
 
-def _name(found: Extent | EventualCheckpoint) -> str:
+def over_time_view(answer: Answer[ExtentOverTime]) -> View:
+    """Show the curves, then stretches over a target, then the footprints that held T back; as rows, the samples."""
+    found = answer.result
+    sections = (_breaches(found), _slow_footprints(found))
+    names = ("record", "pos", "ts", "extent", "replay", "replay_ms", "open_windows", "oldest")
+    samples = Section("Samples", names, tuple(tuple(row[name] for name in names) for row in found.samples))
+    return View(_over_time_headline(found), tuple(s for s in sections if s.rows), figures=_curves(found), data=samples)
+
+
+def _subtask_name(found: Extent | EventualCheckpoint | ExtentOverTime) -> str:
     return f"{found.operator}/{found.subtask}"
 
 
-def _or_start(ts: int | None) -> Any:
+def _time_or_start(ts: int | None) -> int | str:
     return "the start of the input" if ts is None else ts
 
 
-def _cell(value: Any) -> Any:
+def _json_cell(value: Any) -> int | str:
+    """Return a JSON value as a cell: numbers and strings as they are, others as JSON, none as "-"."""
     if value is None:
         return "-"
     return value if isinstance(value, int | str) else json.dumps(value, ensure_ascii=False)
 
 
 def _upstream(replay: EventualReplay) -> Section:
-    rows = [(u.channel, _cell(u.pos), u.tuples, _cell(u.bytes), u.by) for u in replay.upstream]
-    starts = (f"{u.operator}/{u.subtask}: from {_unit(u.path)} {u.offset} of {u.path}" for u in replay.upstream)
+    rows = [(u.channel, _json_cell(u.pos), u.tuples, _json_cell(u.bytes), u.by) for u in replay.upstream]
+    starts = (f"{u.operator}/{u.subtask}: from {_offset_unit(u.path)} {u.offset} of {u.path}" for u in replay.upstream)
     title, columns = "Replay from the upstream queue", ("channel", "from", "tuples", "bytes", "found by")
     return section(title, columns, rows, "; ".join(starts))
 
 
-def _unit(path: str) -> str:
+def _offset_unit(path: str) -> str:
     return "row" if path.endswith(".parquet") else "byte"
 
 
-def _replay(replay: EventualReplay) -> str:
+def _replay_note(replay: EventualReplay) -> str:
+    """Say from where to replay and how much, e.g. "replay from input 7 (timestamp 70) inclusive: 3 tuples …"."""
     if replay.from_ts is None:
         since = "the start of the input"
     elif replay.from_input is None:
@@ -98,3 +115,92 @@ def _replay(replay: EventualReplay) -> str:
     count = "" if replay.tuples is None else f": {replay.tuples:,} tuple{plural} up to the tail"
     size = "" if replay.bytes is None else f", {replay.bytes:,} bytes"
     return f"replay from {since}{count}{size}"
+
+
+def _over_time_headline(found: ExtentOverTime) -> str:
+    name = _subtask_name(found)
+    if not found.records:
+        return f"{name}: the queue holds no record."
+    parts = [_figures_sentence("extent", found.extent, "records"), _figures_sentence("replay", *_replay_figures(found))]
+    lead = f"{name}, {found.records:,} records in {_span_s(found):,.3f} s: {'; '.join(parts)}."
+    targets = targets_of(found)
+    if not targets:
+        return lead
+    if not found.breached["records"]:
+        return f"{lead} At no record {targets}."
+    share = found.breached["records"] / found.records
+    first = found.breaches[0]["from_ts"] - (found.from_ts or 0)
+    count = found.breached["stretches"]
+    times = "once" if count == 1 else f"{count:,} times"
+    when = f"{times}, at {share:.1%} of the records, first after {first / 1000:,.3f} s"
+    return f"{lead} {targets[:1].upper()}{targets[1:]} {when}."
+
+
+def _replay_figures(found: ExtentOverTime) -> tuple[dict[str, Any], str]:
+    """Return the mean, largest and last replay, and their unit: tuples if these can be counted, else ms."""
+    return (found.replay_ms, "ms") if found.replay is None else (found.replay, "tuples")
+
+
+def _figures_sentence(what: str, figures: dict[str, Any], unit: str) -> str:
+    return (
+        f"{what} {figures['mean']:,.0f} {unit} on average, {figures['max']:,} at most, {figures['last']:,} at the end"
+    )
+
+
+def _span_s(found: ExtentOverTime) -> float:
+    """Return the seconds from the first record to the last."""
+    return ((found.to_ts or 0) - (found.from_ts or 0)) / 1000
+
+
+def _breaches(found: ExtentOverTime) -> Section:
+    rows = found.breaches[:_BREACHES_SHOWN]
+    since = _aligned_seconds(row["from_ts"] - (found.from_ts or 0) for row in rows)
+    cells = [
+        (
+            after,
+            row["from_record"],
+            row["to_record"] - row["from_record"] + 1,
+            row["to_ts"] - row["from_ts"],
+            row["extent"],
+            "-" if row["replay"] is None else row["replay"],
+            row["oldest"] or "-",
+        )
+        for after, row in zip(since, rows, strict=True)
+    ]
+    rest = found.breached["stretches"] - len(rows)
+    note = f"and {rest:,} more; --json lists the first {len(found.breaches)}" if rest else ""
+    columns = ("after s", "record", "records", "ms", "extent", "replay", "held back by")
+    return section("Over the target", columns, cells, note)
+
+
+def _slow_footprints(found: ExtentOverTime) -> Section:
+    written = _aligned_seconds(row["ts"] - (found.from_ts or 0) for row in found.slow)
+    cells = [
+        (row["window"], after, row["record"], row["held_records"], row["held_ms"], row["extent"])
+        for after, row in zip(written, found.slow, strict=True)
+    ]
+    columns = ("window", "written after s", "record", "held records", "held ms", "extent")
+    return section("What held T back for longest", columns, cells)
+
+
+def _aligned_seconds(milliseconds: Iterable[int]) -> list[str]:
+    """Return times in ms as seconds, all texts of one width."""
+    texts = [f"{ms / 1000:,.3f}" for ms in milliseconds]
+    width = max(map(len, texts), default=0)
+    return [text.rjust(width) for text in texts]
+
+
+def _curves(found: ExtentOverTime) -> tuple[str, ...]:
+    """Draw extent and replay against the seconds since the first record; nothing where there is no curve to see."""
+    seconds = [(row["ts"] - (found.from_ts or 0)) / 1000 for row in found.samples]
+    which = "replay_ms" if found.replay is None else "replay"
+    unit = _replay_figures(found)[1]
+    curves = (
+        ("Extent in records", [row["extent"] for row in found.samples], found.max_extent),
+        (f"Replay in {unit}", [row[which] for row in found.samples], None if unit == "ms" else found.max_replay),
+    )
+    return tuple(
+        figure(title, seconds, values, target)
+        for title, values, target in curves
+        if max(seconds, default=0) > 0 and max(values) > 0
+    )

@@ -88,7 +88,7 @@ _VIEWS = {
     "z-cycles": "cklog.graphs.view:z_cycles_view",
     "extent": "cklog.queues.view:extent_view",
     "eventual-checkpoint": "cklog.queues.view:eventual_checkpoint_view",
-    "extent-over-time": "cklog.queues.over_time.view:over_time_view",
+    "extent-over-time": "cklog.queues.view:over_time_view",
     "advise-extent": "cklog.advise.extent.view:advise_extent_view",
     "advise-delta": "cklog.advise.delta.view:advise_delta_view",
     "advise-timing": "cklog.advise.timing.view:timing_view",

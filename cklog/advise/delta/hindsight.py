@@ -1,4 +1,4 @@
-"""The best D in hindsight: what every fixed D would have cost along a history, and the cheapest within the bounds.
+"""The best D in hindsight: the fixed D that would have cost least along a history, within the bounds.
 
 A fixed D takes a base, D deltas, a base, and so on from the first checkpoint. Its cost is what its bases cost, and its
 deltas with the tracking of their changes (`cklog.policies.delta_number.LOGGING`). It is within the bounds if each run
@@ -8,6 +8,7 @@ of deltas is: here the deltas themselves count, not their average.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,61 +29,70 @@ def best_fixed(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Ints:
     """
     base, delta = prices.measure(by)
     all_deltas = (1 + LOGGING) * delta.sum(axis=0)
-    bounds = list(_bounds(prices, limits))
-    most = _longest_first(prices, limits, bounds)
+    bounds = list(_run_bounds(prices, limits))
+    most = _longest_first_run(prices, limits, bounds)
     best, least = np.full(len(prices.count), -1), np.full(len(prices.count), np.inf)
     for number in range(int(most.max()) + 1):
         bases = slice(None, None, number + 1)
         cost = base[bases].sum(axis=0) + all_deltas - (1 + LOGGING) * delta[bases].sum(axis=0)
-        better = (number <= most) & (cost < least * (1 - _SLACK)) & _within(bounds, number)
+        better = (number <= most) & (cost < least * (1 - _SLACK)) & _is_within(bounds, number)
         best, least = np.where(better, number, best), np.where(better, cost, least)
     return best
 
 
-Bound = tuple[Floats, Floats]
-"""How much the deltas after each base may be in total, shape (n, s), and the running total of deltas, (n + 1, s)."""
+class _RunBound(NamedTuple):
+    """A bound on runs of deltas: how much those after each base may be in total, and the running total of deltas."""
+
+    room: Floats  # (n, s)
+    running: Floats  # (n + 1, s)
 
 
-def _bounds(prices: Prices, limits: DeltaLimits) -> Iterator[Bound]:
+def _run_bounds(prices: Prices, limits: DeltaLimits) -> Iterator[_RunBound]:
+    """Yield the bound on bytes, then the one on the time to restore, if there are any."""
     if prices.base_bytes is not None and prices.delta_bytes is not None:
-        yield limits.ratio * prices.base_bytes, _running(prices.delta_bytes)
+        yield _RunBound(limits.ratio * prices.base_bytes, _running_total(prices.delta_bytes))
     if limits.max_restore_ms is not None and prices.base_ms is not None and prices.delta_ms is not None:
         room = limits.max_restore_ms / RESTORE - prices.base_ms
-        yield np.where(prices.taken, room, 0.0), _running(prices.delta_ms)
+        yield _RunBound(np.where(prices.taken, room, 0.0), _running_total(prices.delta_ms))
 
 
-def _running(delta: Floats) -> Floats:
+def _running_total(delta: Floats) -> Floats:
+    """Return the sum of the rows before each row, and of all: (n, s) → (n + 1, s)."""
     return np.concatenate([np.zeros((1, delta.shape[1])), np.cumsum(delta, axis=0)])
 
 
-def _longest_first(prices: Prices, limits: DeltaLimits, bounds: list[Bound]) -> Ints:
-    """The longest run of deltas after the first checkpoint that is within every bound, -1 if none is. Shape (s,)."""
+def _longest_first_run(prices: Prices, limits: DeltaLimits, bounds: list[_RunBound]) -> Ints:
+    """Return the longest run of deltas after the first checkpoint that is within every bound, -1 if none is; (s,)."""
     rows = np.arange(len(prices.recorded))[:, None]
     longest = prices.count - 1
     for room, running in bounds:
-        fine = _fits(running[1:] - running[1], room[0], running[-1])
+        fine = _fits(running[1:] - running[1], room[0], running[-1])  # (n, s): a run of so many deltas
         longest = np.minimum(longest, np.where(fine, rows, -1).max(axis=0))
     return longest if limits.max_delta is None else np.minimum(longest, min(limits.max_delta, UNLIMITED))
 
 
-def _within(bounds: list[Bound], number: int) -> Mask | np.bool_:
-    """Whether every run of a fixed D is within the bounds, shape (s,)."""
+def _is_within(bounds: list[_RunBound], number: int) -> Mask | np.bool_:
+    """Tell of which subtasks every run of a fixed D is within the bounds, shape (s,)."""
     fine: Mask | np.bool_ = np.True_
     for room, running in bounds:
         n = len(room)
-        starts = np.arange(0, n, number + 1)
+        starts = np.arange(0, n, number + 1)  # the bases
         ends = np.minimum(starts + number + 1, n)
         fine = fine & _fits(running[ends] - running[starts + 1], room[starts], running[-1]).all(axis=0)
     return fine
 
 
 def _fits(total: Floats, room: Floats, scale: Floats) -> Mask:
-    """Whether deltas fit into their bound, up to the rounding of a difference of sums as large as `scale`."""
+    """Tell whether deltas fit into their bound, up to the rounding of a difference of sums as large as `scale`."""
     found: Mask = total <= room + _SLACK * np.abs(room) + 1e-14 * scale
     return found
 
 
-def fixed(shape: tuple[int, ...], number: Ints) -> Mask:
-    """Where a fixed D takes deltas, shape (n, s); everywhere but at the first checkpoint for a D as large as n."""
+def deltas_of_fixed(shape: tuple[int, ...], number: Ints) -> Mask:
+    """Tell where a fixed D takes deltas, shape (n, s); `number` is each subtask's D, shape (s,).
+
+    >>> deltas_of_fixed((4, 2), np.array([0, 2])).astype(int).tolist()
+    [[0, 0], [0, 1], [0, 1], [0, 0]]
+    """
     delta: Mask = np.arange(shape[0])[:, None] % (number + 1) != 0
     return delta

@@ -1,13 +1,13 @@
-"""What is kept of extent and replay at every record: means, samples, what held T back, stretches over a target.
+"""Folds over extent and replay at every record: means, samples, what held T back, and stretches over a target.
 
-Each takes the pieces (`cklog.queues.over_time.pieces`) in log order and keeps a bounded part of them; where a piece
-ends does not show in what it tells.
+Each takes the pieces of a log (`cklog.queues.over_time.pieces`) in log order and keeps a bounded part of them. Where a
+piece ends does not show in the result.
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ BREACHES_LISTED = 100
 
 @dataclass(slots=True)
 class Mean:
-    """Mean, largest and last of integers."""
+    """Mean, largest and last of integers that come in pieces."""
 
     total: int = 0
     count: int = 0
@@ -32,12 +32,14 @@ class Mean:
     last: int = 0
 
     def add(self, values: Ints) -> None:
+        """Take in the next piece, which is not empty."""
         self.largest = max(self.largest, int(values.max())) if self.count else int(values.max())
         self.total += int(values.sum())
         self.count += len(values)
         self.last = int(values[-1])
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
+        """Return "mean", "max" and "last"; None each if there was no value."""
         if not self.count:
             return {"mean": None, "max": None, "last": None}
         return {"mean": self.total / self.count, "max": self.largest, "last": self.last}
@@ -57,18 +59,19 @@ class Samples:
         """Take in the next piece."""
         while piece.first + len(piece) > SAMPLES * self.stride:
             self._double()
-        bucket = (piece.first + np.arange(len(piece))) // self.stride
+        bucket = (piece.first + np.arange(len(piece))) // self.stride  # the sample that each record competes for
         starts = np.r_[0, np.flatnonzero(np.diff(bucket)) + 1]
-        peak = np.maximum.reduceat(piece.extent, starts)
+        peak = np.maximum.reduceat(piece.extent, starts)  # the largest extent of each bucket, (buckets,)
         peaks = np.flatnonzero(piece.extent == np.repeat(peak, np.diff(np.r_[starts, len(piece)])))
-        for row in peaks[np.searchsorted(peaks, starts)].tolist():
-            self._keep(int(bucket[row]), _sample(piece, row))
+        for row in peaks[np.searchsorted(peaks, starts)].tolist():  # the first such record of each bucket
+            self._keep(int(bucket[row]), _sample_of(piece, row))
 
-    def told(self, numbered: bool) -> tuple[dict[str, Any], ...]:
-        """In log order; without replays if these are not known."""
+    def rows(self, numbered: bool) -> tuple[dict[str, Any], ...]:
+        """Return the samples in log order; without replays unless the records are `numbered`."""
         return tuple(row if numbered else row | {"replay": None} for row in self._rows.values())
 
     def _double(self) -> None:
+        """Make one bucket of every two."""
         rows, self._rows = self._rows, {}
         self.stride *= 2
         for bucket, row in rows.items():
@@ -79,7 +82,7 @@ class Samples:
             self._rows[bucket] = row
 
 
-def _sample(piece: RecordStretch, row: int) -> dict[str, Any]:
+def _sample_of(piece: RecordStretch, row: int) -> dict[str, Any]:
     pos = int(piece.log.pos[row])
     return {
         "record": piece.first + row,
@@ -104,7 +107,7 @@ class _HeldFootprint:
     since_ts: int
 
     def until(self, record: int, ts: int) -> dict[str, Any]:
-        """As told, if it holds T back no longer at that record."""
+        """Return the row of an answer for a footprint that a record with timestamp `ts` freed T from."""
         return {
             "window": self.window,
             "ts": self.ts,
@@ -126,7 +129,7 @@ class Slow:
     def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         ts, holder = piece.log.ts, piece.holder
-        starts = np.r_[0, np.flatnonzero(np.diff(holder)) + 1]
+        starts = np.r_[0, np.flatnonzero(np.diff(holder)) + 1]  # the rows from which another footprint holds T back
         last = int(starts[-1])
         held = self._held
         if held is not None and (holder[0] < 0 or piece.at[holder[0]] != held.at):
@@ -136,45 +139,53 @@ class Slow:
             self._keep([held.until(piece.first + int(starts[1]), int(ts[starts[1]]))])
         self._keep_longest(piece, starts[1:] if held is not None else starts)
         if held is None or last:
-            held = _held(piece, last)
+            held = _footprint_held(piece, last)
         self._held = held
         self._end = piece.first + len(piece), int(ts[-1])
 
-    def told(self) -> tuple[dict[str, Any], ...]:
-        """The longest first, of equal ones the older first."""
+    def rows(self) -> tuple[dict[str, Any], ...]:
+        """Return the longest first, of equal ones the older first; to be asked once, at the end of the log."""
         if self._held is not None:
             self._keep([self._held.until(*self._end)])
             self._held = None
         return tuple(self._best)
 
     def _keep_longest(self, piece: RecordStretch, starts: Ints) -> None:
-        """Keep what can be among the longest of the stretches between `starts`; the last one may not be over."""
+        """Keep what can be among the longest of the stretches between `starts`; the last one may not be over.
+
+        E.g. starts 0, 5, 6 → stretches of 5 and 1 records, unless nothing is open there.
+        """
         if len(starts) < 2:
             return
         lasts = np.where(piece.holder[starts[:-1]] >= 0, np.diff(starts), 0)
         floor = self._best[-1]["held_records"] if len(self._best) == SLOW_LISTED else 1
         good = np.flatnonzero(lasts >= floor)
         for k in good[np.argsort(-lasts[good], kind="stable")][:SLOW_LISTED].tolist():
-            held, stop = _held(piece, int(starts[k])), int(starts[k + 1])
+            held, stop = _footprint_held(piece, int(starts[k])), int(starts[k + 1])
             if held is not None:
                 self._keep([held.until(piece.first + stop, int(piece.log.ts[stop]))])
 
     def _keep(self, rows: list[dict[str, Any]]) -> None:
-        key = _longest_first
-        self._best = heapq.nsmallest(SLOW_LISTED, [*self._best, *rows], key=key)
+        self._best = heapq.nsmallest(SLOW_LISTED, [*self._best, *rows], key=_longest_first)
 
 
 def _longest_first(row: dict[str, Any]) -> tuple[int, int]:
     return -row["held_records"], row["record"]
 
 
-def _held(piece: RecordStretch, row: int) -> _HeldFootprint | None:
-    """The footprint that holds T back from a record on."""
+def _footprint_held(piece: RecordStretch, row: int) -> _HeldFootprint | None:
+    """Return the footprint that holds T back from a record on; None if nothing is open."""
     footprint = int(piece.holder[row])
     if footprint < 0:
         return None
     at, ts = int(piece.at[footprint]), int(piece.at_ts[footprint])
-    return _HeldFootprint(at, ts, piece.window(footprint), piece.first + row, int(piece.log.ts[row]))
+    return _HeldFootprint(
+        at=at,
+        ts=ts,
+        window=piece.window(footprint),
+        since=piece.first + row,
+        since_ts=int(piece.log.ts[row]),
+    )
 
 
 @dataclass(slots=True)
@@ -193,8 +204,8 @@ class Breaches:
 
     def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
-        over, ts = self._over(piece), piece.log.ts
-        edges = np.flatnonzero(np.diff(np.r_[False, over, False]))
+        over, ts = self._over_target(piece), piece.log.ts
+        edges = np.flatnonzero(np.diff(np.r_[False, over, False]))  # e.g. over at rows 2, 3, 7 → 2, 4, 7, 8
         starts, stops = edges[::2], edges[1::2]
         goes_on = self._last_ts is not None and bool(over[0])
         self._ms += int((ts[stops - 1] - ts[starts]).sum())
@@ -206,15 +217,15 @@ class Breaches:
         self._records += int(over.sum())
         self._last_ts = int(ts[-1]) if over[-1] else None
 
-    def counted(self) -> dict[str, int]:
-        """All of them; the time from first to last record of each, in ms."""
+    def totals(self) -> dict[str, int]:
+        """Return the number of stretches, of records in them, and of ms from the first to the last record of each."""
         return {"stretches": self._stretches, "records": self._records, "ms": self._ms}
 
-    def told(self, numbered: bool) -> tuple[dict[str, Any], ...]:
-        """The first ones; without replays if these are not known."""
+    def rows(self, numbered: bool) -> tuple[dict[str, Any], ...]:
+        """Return the first stretches; without replays unless the records are `numbered`."""
         return tuple(row if numbered else row | {"replay": None} for row in self._listed)
 
-    def _over(self, piece: RecordStretch) -> Mask:
+    def _over_target(self, piece: RecordStretch) -> Mask:
         over = np.zeros(len(piece), np.bool_)
         if self.max_extent is not None:
             over |= piece.extent > self.max_extent
@@ -247,7 +258,11 @@ class Breaches:
 
 @dataclass(frozen=True, slots=True)
 class WindowCountMismatch:
-    """Records at which N is not the number of windows that the footprints say are open; the first one's `place`."""
+    """Records at which N is not the number of windows that are open by their footprints.
+
+    `records` counts them; of the first one, `record` is the number, `said` its N, `found` the windows open by the
+    footprints, and `place` where it lies.
+    """
 
     records: int
     record: int
@@ -271,8 +286,10 @@ class Counts:
             return
         row, met = int(rows[0]), self.mismatch
         first = met or WindowCountMismatch(
-            0, piece.first + row, int(said[row]), int(piece.open_windows[row]), piece.place(row)
+            records=0,
+            record=piece.first + row,
+            said=int(said[row]),
+            found=int(piece.open_windows[row]),
+            place=piece.place(row),
         )
-        self.mismatch = WindowCountMismatch(
-            first.records + len(rows), first.record, first.said, first.found, first.place
-        )
+        self.mismatch = replace(first, records=first.records + len(rows))

@@ -30,9 +30,11 @@ _FOREVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class CurrentFootprints:
-    """Footprints that are current behind a piece, in log order: record, timestamp, tuples taken, window name.
+    """Footprints that are current behind a piece, in log order, shape (footprints,) each.
 
-    `last_taken` is the number of tuples taken at the last record, which control records repeat.
+    `record` is the number of the footprint's record, `ts` its timestamp, `taken` the number of tuples that the operator
+    had taken by then, `names` the window. `last_taken` is the number of tuples taken at the last record, which control
+    records repeat.
     """
 
     record: Ints
@@ -49,10 +51,15 @@ NOTHING = CurrentFootprints(_NONE, _NONE, _NONE, pa.array([], pa.string()), 0)
 
 @dataclass(frozen=True, slots=True)
 class RecordStretch:
-    """Consecutive records, evaluated: one entry each, the first one being record `first` of the log.
+    """Consecutive records with their extent and replay, the first one being record `first` of the whole log.
 
-    `holder` is the footprint that holds T back, -1 if nothing is open: an index into the footprints (`at`: their
-    records, `at_ts`), those of before this piece first.
+    Attributes
+    ----------
+    extent, replay, replay_ms : in records, tuples and ms, at each record; shape (records,)
+    open_windows : how many windows are open by the footprints, shape (records,)
+    holder : the footprint that holds T back, as an index into `at`; -1 if nothing is open; shape (records,)
+    at, at_ts : record number and timestamp of each footprint, those carried from before this piece first
+    carried : the footprints that were current before this piece
     """
 
     log: QueueLog
@@ -70,7 +77,7 @@ class RecordStretch:
         return len(self.extent)
 
     def window(self, footprint: int) -> str | None:
-        """The window of a footprint; None of none."""
+        """Return the window of a footprint, given as in `holder`; None for -1."""
         if footprint < 0:
             return None
         if footprint < len(self.carried.record):
@@ -79,25 +86,26 @@ class RecordStretch:
         return self.log.window_of(int(self.at[footprint] - self.first))
 
     def place(self, row: int) -> Where:
-        """Where a record lies."""
+        """Return where a record of this piece lies."""
         return Where(self.log.paths[self.log.file[row]], int(self.log.offset[row]))
 
 
 def evaluated(log: QueueLog, first: int, carried: CurrentFootprints) -> tuple[RecordStretch, CurrentFootprints]:
-    """Extent and replay at every record of `log`, whose records follow record `first` - 1.
+    """Return extent and replay at every record of `log`, and the footprints that are current behind it.
 
-    `carried` are the footprints that were current there, and what is returned those that are current behind it.
-    Of n records and f footprints, arrays have one entry per record unless they say otherwise.
+    `first` is the number of the first record of `log`, and `carried` are the footprints that were current before it.
+    Arrays below have shape (n,) for n records unless they say otherwise; there are f footprints.
     """
     record = first + np.arange(len(log))
-    taken = _taken(log, carried.last_taken)
+    taken = _tuples_taken(log, carried.last_taken)
     names = log.names
     known: Ints = pc.fill_null(pc.index_in(names, value_set=carried.names), -1).to_numpy().astype(np.int64)
-    ends, carried_ends, delta = _ends(log, first, known, len(carried.record))
+    ends, carried_ends, delta = _footprint_ends(log, first, known, len(carried.record))
     own = np.flatnonzero(log.type < RESULT)
     at = np.r_[carried.record, record[own]]  # (f,)
-    at_ts, at_taken = np.r_[carried.ts, log.ts[own]], np.r_[carried.taken, taken[own]]
-    end = np.r_[carried_ends, ends[own]]
+    at_ts, at_taken = np.r_[carried.ts, log.ts[own]], np.r_[carried.taken, taken[own]]  # (f,) each
+    end = np.r_[carried_ends, ends[own]]  # (f,)
+    # the largest end up to each footprint rises, and first passes a record at the oldest footprint that outlasts it
     oldest = np.searchsorted(np.maximum.accumulate(end), record, side="right")
     is_open = np.r_[at, _FOREVER][oldest] <= record  # the first end behind r may be that of a footprint behind r
     holder = np.where(is_open, oldest, -1)
@@ -106,15 +114,33 @@ def evaluated(log: QueueLog, first: int, carried: CurrentFootprints) -> tuple[Re
         np.where(is_open, now - then[holder], 0) for now, then in zip((record + 1, log.ts, taken), since, strict=True)
     )
     count = len(carried.record) + np.cumsum(delta)
-    piece = RecordStretch(log, first, extent, replay, replay_ms, count, holder, at, at_ts, carried)
+    piece = RecordStretch(
+        log=log,
+        first=first,
+        extent=extent,
+        replay=replay,
+        replay_ms=replay_ms,
+        open_windows=count,
+        holder=holder,
+        at=at,
+        at_ts=at_ts,
+        carried=carried,
+    )
     stays = end == _FOREVER
     old, new = stays[: len(carried.record)], own[stays[len(carried.record) :]]
     left = pa.concat_arrays([carried.names.filter(pa.array(old)), names.take(pa.array(log.window[new]))])
-    return piece, CurrentFootprints(at[stays], at_ts[stays], at_taken[stays], left, int(taken[-1]))
+    current = CurrentFootprints(
+        record=at[stays], ts=at_ts[stays], taken=at_taken[stays], names=left, last_taken=int(taken[-1])
+    )
+    return piece, current
 
 
-def _taken(log: QueueLog, before: int) -> Ints:
-    """Tuples taken from the input up to each record, over all channels: differences of it are replays."""
+def _tuples_taken(log: QueueLog, before: int) -> Ints:
+    """Count the tuples taken from all channels up to each record, (n,): differences of it are replays.
+
+    `before` is the count at the record before the log; without input numbers it stays. E.g. input numbers 4, 6 of a
+    channel → 5, 7.
+    """
     if not log.channels:
         return np.full(len(log), before)
     taken: Ints = (log.input + 1).sum(axis=1)
@@ -123,17 +149,21 @@ def _taken(log: QueueLog, before: int) -> Ints:
     return taken
 
 
-def _ends(log: QueueLog, first: int, known: Ints, carried: int) -> tuple[Ints, Ints, Ints]:
-    """Where each record's footprint ends, where each of the `carried` ones does, and what a record opens or closes.
+def _footprint_ends(log: QueueLog, first: int, known: Ints, carried: int) -> tuple[Ints, Ints, Ints]:
+    """Find where footprints end: those of the log's records, (n,), and the `carried` ones, (carried,).
 
-    `known` gives, per window of `log.names`, the footprint that is carried, or -1.
+    The third array, (n,), is by how much each record changes the number of open windows. `known` gives, per window of
+    `log.names`, the footprint that is carried, or -1.
+
+    E.g. from record 0: open a, open b, check a, result a → ends 2, forever, 3, forever (of a result without meaning),
+    and changes 1, 1, 0, -1.
     """
     rows = np.flatnonzero(log.type <= RESULT)
     rows = rows[np.argsort(log.window[rows], kind="stable")]  # by window, each in log order
     window, opens = log.window[rows], log.type[rows] < RESULT
     begins = np.ones(len(rows), np.bool_)  # whether a record is its window's first here
     begins[1:] = window[1:] != window[:-1]
-    was_open = np.zeros(len(rows), np.bool_)
+    was_open = np.zeros(len(rows), np.bool_)  # whether a record's window was open before it
     was_open[1:] = opens[:-1]
     earlier = known[window[begins]]
     was_open[begins] = earlier >= 0

@@ -33,14 +33,20 @@ PIECE_RECORDS = 1 << 18
 class ExtentOverTime:
     """The extent (records) and the replay (tuples, and ms between timestamps) of an output queue at every record.
 
-    `extent` and `replay_ms` hold "mean", "max" and "last" over all records, so does `replay`; it is None, and so
-    are the replays below, if records lack input numbers. The means and the largest are exact.
+    Means and largest values are exact.
 
-    `samples`: the record with the largest extent of each `stride` consecutive ones, the first such. `slow`: the
-    footprints that held T back through the most records; `held_ms` lasts until the record that freed T, `extent`
-    is the largest meanwhile. `breaches`: the first stretches of records with an extent over `max_extent` or a
-    replay over `max_replay` (both ends inclusive, the largest values, and in `oldest` the window that held T back
-    at the largest extent); `breached` counts all of them: "stretches", "records", "ms".
+    Attributes
+    ----------
+    from_ts, to_ts : timestamps of the first and the last record
+    max_extent, max_replay : the targets; None: no such target
+    extent, replay_ms : "mean", "max" and "last" over all records
+    replay : the same in tuples; None, as are the replays below, if records lack input numbers
+    breached : of all stretches of records over a target: "stretches", "records", "ms"
+    breaches : the first such stretches: both ends inclusive, the largest values, and in `oldest` the window that held
+        T back at the largest extent
+    slow : the footprints that held T back through the most records; `held_ms` lasts until the record that freed T,
+        `extent` is the largest meanwhile
+    stride, samples : the record with the largest extent of each `stride` consecutive ones, the first such
     """
 
     operator: str
@@ -62,9 +68,9 @@ class ExtentOverTime:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The result and what was met on the way. `first_breach` is the place of the first record over a target.
+    """The result for a whole log, with its damage and what findings need.
 
-    `replay_unknown`: there is a target for the replay, and no input numbers to count it by.
+    `mismatch` is about records whose N is wrong; `first_breach` is the place of the first record over a target.
     """
 
     result: ExtentOverTime
@@ -74,20 +80,24 @@ class Timeline:
 
     @property
     def replay_unknown(self) -> bool:
+        """Whether there is a target for the replay, and no input numbers to count it by."""
         return self.result.max_replay is not None and self.result.replay is None
 
 
 def over_time(queue: Queue, step: int, max_extent: int | None = None, max_replay: int | None = None) -> Timeline:
-    """Evaluate a whole queue, reading it in splits of about `step` bytes."""
+    """Evaluate a whole queue, reading it in splits of about `step` bytes.
+
+    Targets `max_extent` (records) and `max_replay` (tuples) are for breaches; None: no such target.
+    """
     tally = DamageTally(DAMAGE_LISTED)
     folds = _Folds(Breaches(max_extent, max_replay), Breaches(max_extent, None))
-    for piece in _pieces(queue, step, tally):
+    for piece in _evaluated_pieces(queue, step, tally):
         folds.add(piece)
     return folds.timeline(queue, tally.damage(), max_extent, max_replay)
 
 
-def _pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[RecordStretch]:
-    """The intact records of a queue in log order, evaluated piece by piece."""
+def _evaluated_pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[RecordStretch]:
+    """Yield the intact records of a queue in log order, evaluated piece by piece."""
     current, first = NOTHING, 0
     waiting: list[pa.RecordBatch | Damage] = []
     rows = 0
@@ -102,7 +112,7 @@ def _pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[RecordStret
 
 
 def _batches(queue: Queue, step: int, tally: DamageTally) -> Iterator[pa.RecordBatch]:
-    """The intact records in log order as they are read; damage goes to `tally`."""
+    """Yield the intact records in log order as they are read; damage goes to `tally`."""
     for split in queue.splits(step):
         for item in reader_of(split)(split, "outputs", COLUMNS):
             if isinstance(item, Damage):
@@ -113,7 +123,7 @@ def _batches(queue: Queue, step: int, tally: DamageTally) -> Iterator[pa.RecordB
 
 @dataclass(slots=True)
 class _Folds:
-    """Everything that is kept of the pieces.
+    """The folds over a log, and what they need to know of it.
 
     Whether all records have input numbers is known at the end only, so breaches are kept with the replay's target
     (`either`) and without it (`by_extent`).
@@ -152,7 +162,7 @@ class _Folds:
     def timeline(
         self, queue: Queue, damage: tuple[Damage, ...], max_extent: int | None, max_replay: int | None
     ) -> Timeline:
-        """What the pieces came to."""
+        """Return the result over all pieces."""
         numbered = self.numbered and len(self._kinds) < 2
         breaches = self.either if numbered else self.by_extent
         result = ExtentOverTime(
@@ -163,13 +173,13 @@ class _Folds:
             to_ts=self.last_ts,
             max_extent=max_extent,
             max_replay=max_replay,
-            extent=self.extent.told(),
-            replay=self.replay.told() if numbered else None,
-            replay_ms=self.replay_ms.told(),
-            breached=breaches.counted(),
-            breaches=breaches.told(numbered),
-            slow=self.slow.told(),
+            extent=self.extent.summary(),
+            replay=self.replay.summary() if numbered else None,
+            replay_ms=self.replay_ms.summary(),
+            breached=breaches.totals(),
+            breaches=breaches.rows(numbered),
+            slow=self.slow.rows(),
             stride=self.samples.stride,
-            samples=self.samples.told(numbered),
+            samples=self.samples.rows(numbered),
         )
-        return Timeline(result, damage, self.counts.mismatch, breaches.place)
+        return Timeline(result=result, damage=damage, mismatch=self.counts.mismatch, first_breach=breaches.place)

@@ -63,7 +63,7 @@ def inspection(
     Parameters
     ----------
     logs : every island of the channel logs (`cklog.runs.records.channel_logs.RUNS`), None if there are no logs
-    queues : a row for each output queue (`cklog.queues.census`)
+    queues : a row for each output queue (`cklog.queues.full_scans.census`)
     events : raw events by kind, if the records were made of them
     """
     subtasks = _subtasks(records)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from cklog.advise.delta import history as delta_history
 from cklog.advise.delta.hindsight import best_fixed
-from cklog.advise.delta.history import Histories, blocks, priced
-from cklog.advise.delta.records import in_order
+from cklog.advise.delta.history import Histories, blocks, in_order, prices_by_form
 from cklog.arrays.types import Floats
 from cklog.history.records import records_of
 from cklog.model.names import Subtask
@@ -143,7 +142,7 @@ def test_the_best_d_is_the_cheapest_of_all_schedules_of_one_d(
 ) -> None:
     """Of all 2^(n-1) ways to store a history's n checkpoints, as it is read from its records."""
     found = history(forms)
-    prices = priced(found, np.arange(len(forms)))
+    prices = prices_by_form(found, np.arange(len(forms)))
     best = best_fixed(prices, limits, by)
     for s, word in enumerate(forms):
         rows = priced_plainly(word, found.size[found.first[s] : found.first[s + 1]].tolist())
@@ -181,7 +180,7 @@ def history(forms: list[str]) -> Histories:
 @given(st.lists(words, min_size=1, max_size=5))
 def test_a_price_in_the_other_form_is_of_the_newest_base_or_the_average_of_the_deltas_before(forms: list[str]) -> None:
     found = history(forms)
-    prices = priced(found, np.arange(len(forms)))
+    prices = prices_by_form(found, np.arange(len(forms)))
     assert prices.base_bytes is not None
     assert prices.delta_bytes is not None
     for s, word in enumerate(forms):

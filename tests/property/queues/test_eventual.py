@@ -16,8 +16,8 @@ from cklog.engine.local import LocalEngine
 from cklog.model.names import Subtask
 from cklog.parsers.native import output_queues
 from cklog.parsers.native.parser import Native
-from cklog.queues import judge as eventual
-from cklog.queues.forward import scan_of
+from cklog.queues import holes, judge
+from cklog.queues.full_scans import forward_scan
 from cklog.render.formats import plain
 from cklog.run import Options, open_run
 from cklog.storage import Root
@@ -93,8 +93,8 @@ def test_a_queue_full_of_holes_is_exact_after_the_replay(
         return
     lost = sorted({1 + choose(len(log) - 2) for _ in range(1 + choose(8))})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(eventual, "_HOLES", limits[0])
-        patch.setattr(eventual, "_ROUNDS", limits[1])
+        patch.setattr(holes, "_HOLES", limits[0])
+        patch.setattr(judge, "_ROUNDS", limits[1])
         found = eventual_checkpoint(to_jsonl(log, broken=lost, with_pos=with_pos))
     if found["proof"] == "proven":
         found["proof"] = "after-replay"  # the state is; data that was lost before T stays lost
@@ -137,7 +137,7 @@ def test_both_engines_find_the_same_windows_forward(spark: Engine, choose: Choos
         (place / "part-0.jsonl").write_bytes(to_jsonl(log, broken=lost))
         queue = Native(Root(folder)).queues()[Subtask("op", 0)]
         found = [
-            sorted(engine.run(scan_of(queue, 100)).table.to_pylist(), key=str) for engine in (LocalEngine(), spark)
+            sorted(engine.run(forward_scan(queue, 100)).table.to_pylist(), key=str) for engine in (LocalEngine(), spark)
         ]
     assert found[0] == found[1]
 
