@@ -70,7 +70,7 @@ def _lines_at(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _decode_line(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Damage:
-    """Decode the line at byte `at`; `trusted`: the file is read through a compression that has checksums."""
+    """Decode the line at byte `at`; unless `trusted`, it needs a crc32c of its own."""
     try:
         found = strict_json(line, required=not trusted)
         key, value = _text_member(found, "key"), _bytes_of_hex(_text_member(found, "value_hex"))
