@@ -28,7 +28,8 @@ from cklog.parsers.checkmate import log as checkmate_log
 from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, is_dump
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
-from cklog.parsers.tables.records import BIGGEST, PSEUDO
+from cklog.parsers.tables.records import BIGGEST
+from cklog.parsers.tables.small_tables import batch_of
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
@@ -213,17 +214,10 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 continue
             rows.append(item)
             if len(rows) == _BATCH_ROWS:
-                yield _checkpoint_batch(rows, columns)
+                yield batch_of(rows, CHECKPOINTS, columns)
                 rows = []
     if rows:
-        yield _checkpoint_batch(rows, columns)
-
-
-def _checkpoint_batch(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pa.RecordBatch:
-    """Turn rows into a batch of columns of `cklog.model.schemas.CHECKPOINTS`."""
-    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else CHECKPOINTS.field(name) for name in columns]
-    arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        yield batch_of(rows, CHECKPOINTS, columns)
 
 
 class _SnapshotReading:
