@@ -1,1 +1,10 @@
-"""Dumps of the CheckMate testbed."""
+"""Dumps of the CheckMate testbed: snapshots of operators and senders' logs, as checkpoints and messages.
+
+Everything that a dump does not say (how many partitions there are and where they run, which snapshots an earlier
+recovery undid) is inferred from names or becomes a finding. The testbed itself is not needed, and no pickle is run.
+
+- `parser`: the dump as tables of checkpoints and messages, and findings about it as a whole
+- `dump`: a listing, put in order: units with their snapshots, logs, what is missing
+- `names`: names of files and channels, and the deployment that they tell
+- `log`: senders' logs, record by record
+"""

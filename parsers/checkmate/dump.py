@@ -26,7 +26,7 @@ from cklog.storage import FileEntry, Root
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The snapshots of one operator on one worker, numbered from 1 in order; a number is left out for a missing one."""
+    """The snapshots of one operator on one worker, numbered from 1 in order; a missing one's number is left out."""
 
     worker: int
     operator: str
@@ -34,7 +34,7 @@ class Unit:
 
     @property
     def bytes(self) -> int:
-        """Size of all its objects."""
+        """Size of all snapshots of the unit."""
         return sum(snapshot.size for _, snapshot in self.snapshots)
 
 
@@ -60,8 +60,8 @@ class Dump:
 
 
 def is_dump(entries: Iterable[FileEntry]) -> bool:
-    """Whether anything here is named as the testbed names things."""
-    return any(snapshot_of(e.path, 0) or log_of(e.path, 0) or _in_store(e.path) for e in entries)
+    """Return whether anything here is named as the testbed names things."""
+    return any(snapshot_of(e.path, 0) or log_of(e.path, 0) or _is_in_store(e.path) for e in entries)
 
 
 def folders_of(entries: Iterable[FileEntry]) -> list[str]:
@@ -72,7 +72,7 @@ def folders_of(entries: Iterable[FileEntry]) -> list[str]:
 
 
 def dump_of(root: Root) -> Dump:
-    """The dump below a root.
+    """List the dump below a root and put it in order.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def dump_of(root: Root) -> Dump:
     entries = root.list()
     snapshots = [s for s in (snapshot_of(e.path, e.size) for e in entries) if s]
     logs = tuple(log for log in (log_of(e.path, e.size) for e in entries) if log)
-    if not snapshots and any(_in_store(e.path) for e in entries):
+    if not snapshots and any(_is_in_store(e.path) for e in entries):
         message = f"{root.path}: the snapshots are in the object store's own files (xl.meta)"
         raise NotFound(message, "copy the bucket through its S3 interface, for example with `mc mirror`")
     folders = sorted({posixpath.dirname(s.path) for s in snapshots})
@@ -90,16 +90,21 @@ def dump_of(root: Root) -> Dump:
         message = f"{root.path}: snapshots in {len(folders)} folders, {folders[0] or '.'} and {folders[1]} among them"
         raise UsageError(message, "PATH is the folder of one run")
     missing = missing_of(snapshots)
-    units = _units(snapshots, missing)
-    return Dump("".join(folders), units, missing, logs, deployment_of(snapshots, logs))
+    units = _number_units(snapshots, missing)
+    deployment = deployment_of(snapshots, logs)
+    return Dump(folder="".join(folders), units=units, missing=missing, logs=logs, deployment=deployment)
 
 
-def _in_store(path: str) -> bool:
+def _is_in_store(path: str) -> bool:
+    """Return whether a file is a snapshot as an object store itself keeps it."""
     return posixpath.basename(path) == "xl.meta" and snapshot_of(posixpath.dirname(path), 0) is not None
 
 
 def missing_of(snapshots: Iterable[Snapshot]) -> tuple[Missing, ...]:
-    """Snapshots that are missing from moments at which a worker took those of all its operators."""
+    """Find snapshots that are missing from moments at which a worker took those of all its operators.
+
+    A worker is taken to do so if at half of its moments at least all its operators have one.
+    """
     moments: dict[int, dict[int, set[str]]] = {}
     for s in snapshots:
         if s.stamp >= ROUND_BELOW:
@@ -114,7 +119,8 @@ def missing_of(snapshots: Iterable[Snapshot]) -> tuple[Missing, ...]:
     return tuple(found)
 
 
-def _units(snapshots: Sequence[Snapshot], missing: Iterable[Missing]) -> tuple[Unit, ...]:
+def _number_units(snapshots: Sequence[Snapshot], missing: Iterable[Missing]) -> tuple[Unit, ...]:
+    """Number the snapshots of each unit by their stamps, missing ones included."""
     stamps: dict[tuple[int, str], dict[int, Snapshot | None]] = {}
     for gone in missing:
         stamps.setdefault((gone.worker, gone.operator), {})[gone.stamp] = None

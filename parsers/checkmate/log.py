@@ -37,7 +37,7 @@ _BATCH_ROWS = 1 << 14
 
 
 class LoggedMessage(NamedTuple):
-    """A logged message: where it begins, its bytes with the tag, and what cklog reads of it."""
+    """A logged message: the byte where it begins, its size with the tag, its time (ms) and recovery counter."""
 
     at: int
     bytes: int
@@ -46,7 +46,7 @@ class LoggedMessage(NamedTuple):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Messages of the logs `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
+    """Read the messages of the logs `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
     root = Root(split.uri)
     dump = dump_of(root)
     for log in dump.logs[split.start : split.end]:
@@ -60,14 +60,16 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 break
             rows.append((number, item))
             if len(rows) == _BATCH_ROWS:
-                yield _batch(log.path, channel, rows, columns)
+                yield _message_batch(log.path, channel, rows, columns)
                 rows = []
         if rows:
-            yield _batch(log.path, channel, rows, columns)
+            yield _message_batch(log.path, channel, rows, columns)
 
 
-def _batch(path: str, channel: str, rows: list[tuple[int, LoggedMessage]], columns: tuple[str, ...]) -> pa.RecordBatch:
-    """Rows of `cklog.model.schemas.MESSAGES`."""
+def _message_batch(
+    path: str, channel: str, rows: list[tuple[int, LoggedMessage]], columns: tuple[str, ...]
+) -> pa.RecordBatch:
+    """Turn numbered messages of one log into rows of `cklog.model.schemas.MESSAGES`."""
     values: dict[str, list[Any]] = {
         "channel": [channel] * len(rows),
         "seq": [number for number, _ in rows],
@@ -82,22 +84,22 @@ def _batch(path: str, channel: str, rows: list[tuple[int, LoggedMessage]], colum
 
 
 def records(uri: str, path: str) -> Iterator[LoggedMessage | Damage]:
-    """The records of a log in order; a damage is the last thing that comes."""
+    """Read the records of a log in order; a damage is the last thing that comes."""
     try:
         with open_file(uri) as file:
-            yield from _records(file, path)
+            yield from _read_records(file, path)
     except (OSError, pa.ArrowException) as error:
         yield Damage(path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
 
 
-def _records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
-    """Read block by block; a record that a block cuts is read again with as much behind it."""
+def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
+    """Read records block by block; one that is cut by a block's end is read again with as much behind it."""
     at, rest = 0, b""
     while data := file.read(max(_BLOCK_BYTES, len(rest))):
         rest += data
         done = 0
         while done < len(rest):
-            found = _record(rest, done, at)
+            found = _decode_record(rest, done, at)
             if found is None:
                 break
             if isinstance(found, str):
@@ -113,8 +115,11 @@ def _records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
         yield Damage(path, "torn-tail", at, f"the last record is cut short ({len(rest)} bytes)")
 
 
-def _record(data: bytes, start: int, at: int) -> LoggedMessage | str | None:
-    """The record at byte `start` of what was read from byte `at` of the file on; why not; None if it is cut short."""
+def _decode_record(data: bytes, start: int, at: int) -> LoggedMessage | str | None:
+    """Decode the record at byte `start` of `data`, which begins at byte `at` of the file.
+
+    Returns why it is no record, or None if it is cut short.
+    """
     tag = data[start : start + 2]
     if tag != TAG:
         return None if len(tag) < 2 and TAG.startswith(tag) else f"the tag is {tag.hex()}, not {TAG.hex()}"
@@ -135,7 +140,7 @@ def _record(data: bytes, start: int, at: int) -> LoggedMessage | str | None:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number that a table can hold."""
+    """Return whether a value is a whole number that a table can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < BIGGEST
 
 
@@ -148,18 +153,18 @@ class Turn(NamedTuple):
 
 
 def turns(uri: str, path: str) -> list[Turn]:
-    """Where the recovery counter changes, from the log's first record on; of a log with one counter, at most that."""
-    if _looks_plain(uri):
+    """Find where the recovery counter changes, the log's first record included; of a log with one counter, maybe []."""
+    if _has_one_counter(uri):
         return []
     found: list[Turn] = []
-    for number, record in enumerate(records(uri, path)):
-        if isinstance(record, LoggedMessage) and (not found or record.counter != found[-1].counter):
-            found.append(Turn(record.counter, number, record.at))
+    for number, message in enumerate(records(uri, path)):
+        if isinstance(message, LoggedMessage) and (not found or message.counter != found[-1].counter):
+            found.append(Turn(message.counter, number, message.at))
     return found
 
 
-def _looks_plain(uri: str) -> bool:
-    """Whether every counter that can be seen without reading the pickles is the same."""
+def _has_one_counter(uri: str) -> bool:
+    """Return whether every counter that can be seen without reading the pickles is the same."""
     seen: set[bytes] = set()
     rest = b""
     try:

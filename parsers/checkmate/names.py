@@ -4,9 +4,9 @@
     worker-{worker}-logs/{channel}.bin              written by the sender's worker
     channel = {from}_{to}_{number}                  number = partition of from * partitions of to + partition of to
 
-Operators' names may hold "_" themselves, so that a channel's name can be split in several ways. Nothing that is kept
-says how many partitions an operator has, nor which worker hosts which: a worker's log folder, which has a file for
-every channel out of it, tells as much as there is to know. The deployment gives every worker one partition of each.
+Operators' names may hold "_" themselves, so that a channel's name can be split in several ways. No file says how many
+partitions an operator has, nor which worker hosts which: a worker's log folder, which has a file for every channel out
+of it, tells as much as there is to know. The testbed's own deployment gives every worker one partition of each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _SNAPSHOT = re.compile(r"snapshot_(\d{1,9})_(.+)_(\d{1,18})\.bin")
 _LOG = re.compile(r"worker-(\d{1,9})-logs/([^/]+)\.bin")
@@ -46,26 +47,38 @@ class SenderLog:
 
 
 def snapshot_of(path: str, size: int) -> Snapshot | None:
-    """A snapshot object by its path, None if it is none.
+    """Return the snapshot object with a path and a size in bytes, None if the path is not one's.
 
     >>> snapshot_of("universalis-snapshots/snapshot_2_map_1700000000123.bin", 9).operator
     'map'
     """
     found = _SNAPSHOT.fullmatch(posixpath.basename(path))
-    return Snapshot(path, size, int(found[1]), found[2], int(found[3])) if found else None
+    if found is None:
+        return None
+    return Snapshot(path=path, size=size, worker=int(found[1]), operator=found[2], stamp=int(found[3]))
 
 
 def log_of(path: str, size: int) -> SenderLog | None:
-    """A channel's log by its path, None if it is none."""
+    """Return the channel's log with a path and a size in bytes, None if the path is not one's."""
     found = _LOG.fullmatch("/".join(path.split("/")[-2:]))
     return SenderLog(path, size, int(found[1]), found[2]) if found else None
 
 
-def endings(channel: str, operators: Iterable[str]) -> tuple[str, str, int] | None:
-    """(from, to, number) of a channel's name, None if it has another form or several readings.
+class ChannelEnds(NamedTuple):
+    """A channel's name taken apart: the operators that it joins, and its number."""
 
-    >>> endings("join_map_3", []), endings("a_b_c_0", ["a", "b_c"])
-    (('join', 'map', 3), ('a', 'b_c', 0))
+    sender: str
+    receiver: str
+    number: int
+
+
+def endings(channel: str, operators: Iterable[str]) -> ChannelEnds | None:
+    """Take a channel's name apart; None if it has another form, or can be read in several ways.
+
+    >>> endings("join_map_3", [])
+    ChannelEnds(sender='join', receiver='map', number=3)
+    >>> endings("a_b_c_0", ["a", "b_c"])
+    ChannelEnds(sender='a', receiver='b_c', number=0)
     >>> endings("a_b_c_0", ["a", "b_c", "a_b", "c"]) is None
     True
     """
@@ -78,15 +91,18 @@ def endings(channel: str, operators: Iterable[str]) -> tuple[str, str, int] | No
     if len(splits) > 1:
         known = set(operators)
         splits = [(a, b) for a, b in splits if a in known and b in known]
-    return (*splits[0], int(found[2])) if len(splits) == 1 else None
+    if len(splits) != 1:
+        return None
+    sender, receiver = splits[0]
+    return ChannelEnds(sender, receiver, int(found[2]))
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """Which worker hosts which partition.
 
-    `partitions` by operator, those that are not in it have one a worker. `hosts` of (operator, partition), as far as
-    log folders tell; the others are on the workers in turn.
+    `partitions` is their number by operator; operators that are not in it have one on each worker. `hosts` is the
+    worker by (operator, partition), as far as log folders tell; the others are on the workers in turn.
     """
 
     operators: tuple[str, ...]
@@ -95,15 +111,15 @@ class Deployment:
     hosts: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def count(self, operator: str) -> int:
-        """Partitions of an operator."""
+        """Return the number of partitions of an operator."""
         return self.partitions.get(operator, len(self.workers))
 
     def host(self, operator: str, partition: int) -> int:
-        """The worker of a partition."""
+        """Return the worker that hosts a partition."""
         return self.hosts.get((operator, partition), self.workers[partition % len(self.workers)])
 
     def channel(self, name: str) -> str | None:
-        """A channel as cklog writes it, between workers' parts of operators; None if its name cannot be read.
+        """Name a channel as cklog does, between workers' parts of operators; None if its name cannot be read.
 
         Where a worker hosts several partitions, several channels join the same pair: then the number is the port.
 
@@ -118,29 +134,29 @@ class Deployment:
         if start >= self.count(sender):
             return None
         pair = f"{sender}/{self.host(sender, start)}->{receiver}/{self.host(receiver, end)}"
-        return pair if self._one_each(sender) and self._one_each(receiver) else f"{pair}#{number}"
+        return pair if self._is_one_each(sender) and self._is_one_each(receiver) else f"{pair}#{number}"
 
-    def _one_each(self, operator: str) -> bool:
-        """Whether no worker hosts two partitions of an operator."""
+    def _is_one_each(self, operator: str) -> bool:
+        """Return whether no worker hosts two partitions of an operator."""
         count = self.count(operator)
         return count <= len(self.workers) and len({self.host(operator, p) for p in range(count)}) == count
 
 
 def deployment_of(snapshots: Iterable[Snapshot], logs: Iterable[SenderLog]) -> Deployment:
-    """What names tell of the job."""
+    """Infer from names which worker hosts which partition."""
     snapshots, logs = list(snapshots), list(logs)
     workers = tuple(sorted({s.worker for s in snapshots} | {log.worker for log in logs}))
     known = {s.operator for s in snapshots}
-    read = [(log, endings(log.channel, known)) for log in logs]
-    known |= {name for _, ends in read if ends is not None for name in ends[:2]}
-    sent: dict[tuple[str, str], dict[int, set[int]]] = {}
-    for log, ends in read:
+    read = [(log.worker, endings(log.channel, known)) for log in logs]
+    sent: dict[tuple[str, str], dict[int, set[int]]] = {}  # numbers of channels, by the operators joined and by worker
+    for worker, ends in read:
         if ends is not None:
-            sent.setdefault(ends[:2], {}).setdefault(log.worker, set()).add(ends[2])
+            known |= {ends.sender, ends.receiver}
+            sent.setdefault((ends.sender, ends.receiver), {}).setdefault(worker, set()).add(ends.number)
     partitions: dict[str, int] = {}
     hosts: dict[tuple[str, int], int] = {}
     for (sender, receiver), by_worker in sorted(sent.items()):
-        count = _block(by_worker, len(workers))
+        count = _receiver_partitions(by_worker, len(workers))
         if count is None or partitions.setdefault(receiver, count) != count:
             continue
         for worker, numbers in sorted(by_worker.items()):
@@ -152,8 +168,12 @@ def deployment_of(snapshots: Iterable[Snapshot], logs: Iterable[SenderLog]) -> D
     return Deployment(tuple(sorted(known)), workers, partitions, hosts)
 
 
-def _block(by_worker: Mapping[int, set[int]], workers: int) -> int | None:
-    """Partitions of a receiver, if every worker's channels to it are one partition's: a run of that many numbers."""
+def _receiver_partitions(by_worker: Mapping[int, set[int]], workers: int) -> int | None:
+    """Infer the number of a receiver's partitions from the numbers of the channels to it; None if they do not tell.
+
+    They tell if each worker sends from one partition: then its numbers are a run of as many as the receiver has
+    partitions, e.g. {1: {0, 1}, 2: {2, 3}} → 2.
+    """
     sizes = {len(numbers) for numbers in by_worker.values()}
     if len(sizes) != 1 or len(by_worker) != workers:
         return None

@@ -28,7 +28,8 @@ from cklog.parsers.checkmate import log as checkmate_log
 from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_dump
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
-from cklog.parsers.tables.records import BIGGEST, PSEUDO
+from cklog.parsers.tables.records import BIGGEST
+from cklog.parsers.tables.small_tables import batch_of
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
@@ -36,6 +37,8 @@ _SENT, _PROCESSED, _TAKEN, _CLOCK = "last_messages_sent", "last_messages_process
 _KEYS = frozenset({_SENT, _PROCESSED, _TAKEN})
 _SNAPSHOT_BYTES = 1 << 30
 _BATCH_ROWS = 1 << 12
+_PLACES = 100
+"""Places that one finding lists at the most."""
 
 
 class CheckMate:
@@ -50,7 +53,7 @@ class CheckMate:
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether anything here is named as the testbed names things."""
+        """Return whether anything here is named as the testbed names things."""
         return is_dump(root.list())
 
     @staticmethod
@@ -61,16 +64,16 @@ class CheckMate:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._dump = dump_of(root)
-        self._turned: tuple[Finding, ...] | None = None
+        self._channel_findings: tuple[Finding, ...] | None = None
         named = {c for c in map(self._dump.deployment.channel, sorted({log.channel for log in self._dump.logs})) if c}
         self.manifest: Mapping[str, Any] = {"channels": [{"channel": name} for name in sorted(named)]}
 
     def has(self, table: str) -> bool:
-        """Whether there are objects of the table, readable or not."""
+        """Return whether there are objects of the table, readable or not."""
         return bool({"checkpoints": self._dump.units, "channels": self._dump.logs}.get(table))
 
     def bytes_of(self, table: str) -> int:
-        """Size of the table's objects."""
+        """Return the size of the table's objects."""
         return sum(size for _, size in self._places(table))
 
     def is_stored(self, uri: str) -> bool | None:
@@ -78,13 +81,13 @@ class CheckMate:
         return None
 
     def _places(self, table: str) -> list[tuple[str, int]]:
-        """(path, size) of what a split counts: units of snapshots, or logs."""
+        """List (path, size) of what splits are counted in: units of snapshots, or logs."""
         if table == "checkpoints":
             return [(self._dump.folder, unit.bytes) for unit in self._dump.units]
         return [(log.path, log.size) for log in self._dump.logs] if table == "channels" else []
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
-        """One row a table, with the intact records that a scan counted."""
+        """Return one row a table, with the intact records that a scan counted."""
         if not self.has(table):
             return ()
         path = f"{self._dump.folder or '.'}/" if table == "checkpoints" else "worker-*-logs/"
@@ -100,33 +103,37 @@ class CheckMate:
         split_bytes: int,
         wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
     ) -> Scan:
-        """A scan of whole units, or of whole logs: numbers are places in them. `wanted` has nothing to go by."""
-        return Scan(tuple(self._splits(table, split_bytes)), table, columns, kernel, partial, reduce)
+        """Build a scan of whole units, or of whole logs: numbers are places in them. `wanted` has nothing to go by."""
+        splits = tuple(self._splits(table, split_bytes))
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
 
     def _splits(self, table: str, split_bytes: int) -> Iterator[Split]:
-        """Runs of units or logs of about `split_bytes`: every split lists the dump again."""
+        """Cut units or logs into runs of about `split_bytes`, counted by their numbers; each split lists the dump."""
         reader = READER if table == "checkpoints" else checkmate_log.READER
         places = self._places(table)
         start, size = 0, 0
         for i, (path, more) in enumerate(places):
             size += more
             if size >= split_bytes or i + 1 == len(places):
-                yield Split(self._root.uri(""), path, reader, start, i + 1, size)
+                yield Split(uri=self._root.uri(""), path=path, reader=reader, start=start, end=i + 1, size=size)
                 start, size = i + 1, 0
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """What names, numbers and counters tell of the dump as a whole."""
+        """Return what names, numbers and counters tell of the dump as a whole."""
         if table == "checkpoints":
-            return (*_assumed(self._dump), *_missing(self._dump), *_unseen(self._dump))
+            return (*_assumed_partitions(self._dump), *_missing_snapshots(self._dump), *_unseen_units(self._dump))
         if table == "channels":
-            if self._turned is None:
-                self._turned = (*_unreadable(self._dump), *_turned(self._root, self._dump))
-            return self._turned
+            if self._channel_findings is None:
+                self._channel_findings = (
+                    *_unreadable_channels(self._dump),
+                    *_earlier_recoveries(self._root, self._dump),
+                )
+            return self._channel_findings
         return ()
 
 
-def _assumed(dump: Dump) -> Iterable[Finding]:
-    """What is not written down anywhere, and what it was taken to be."""
+def _assumed_partitions(dump: Dump) -> Iterable[Finding]:
+    """Report what is not written down anywhere, and what it was taken to be."""
     deployment = dump.deployment
     counts = ", ".join(f"{operator} {deployment.count(operator)}" for operator in deployment.operators)
     message = (
@@ -137,20 +144,21 @@ def _assumed(dump: Dump) -> Iterable[Finding]:
     yield Finding("assumed-partitions", "info", dump.folder or ".", message)
 
 
-def _missing(dump: Dump) -> Iterable[Finding]:
+def _missing_snapshots(dump: Dump) -> Iterable[Finding]:
+    """Report snapshots that should be there: lost ones, and those whose upload may not have ended."""
     for gone in dump.missing:
         name = f"snapshot_{gone.worker}_{gone.operator}_{gone.stamp}.bin"
         subject = f"{dump.folder}/{name}" if dump.folder else name
         if gone.newest:
-            told = f"{subject} is not here: its upload had not ended, or failed; older snapshots are used"
-            yield Finding("unfinished-upload", "info", subject, told)
+            message = f"{subject} is not here: its upload had not ended, or failed; older snapshots are used"
+            yield Finding("unfinished-upload", "info", subject, message)
             continue
-        told = f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
-        yield Finding("missing-file", "error", subject, told)
+        message = f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
+        yield Finding("missing-file", "error", subject, message)
 
 
-def _unseen(dump: Dump) -> Iterable[Finding]:
-    """Coordinated rounds look complete without a unit that never left a snapshot."""
+def _unseen_units(dump: Dump) -> Iterable[Finding]:
+    """Report units that never left a snapshot: without them, coordinated rounds look complete."""
     if not any(s.stamp < ROUND_BELOW for unit in dump.units for _, s in unit.snapshots):
         return
     seen = {(unit.operator, unit.worker) for unit in dump.units}
@@ -160,29 +168,29 @@ def _unseen(dump: Dump) -> Iterable[Finding]:
     for operator in dump.deployment.operators:
         for worker in dump.deployment.workers:
             if (operator, worker) not in seen:
-                told = f"worker {worker} left nothing of {operator}: if it hosts it, no round is complete"
-                yield Finding("unit-without-snapshots", "warning", f"{operator}/{worker}", told)
+                message = f"worker {worker} left nothing of {operator}: if it hosts it, no round is complete"
+                yield Finding("unit-without-snapshots", "warning", f"{operator}/{worker}", message)
 
 
-def _unreadable(dump: Dump) -> Iterable[Finding]:
-    """Logs whose names do not tell their channel."""
+def _unreadable_channels(dump: Dump) -> Iterable[Finding]:
+    """Report logs whose names do not tell their channel."""
     for log in dump.logs:
         if dump.deployment.channel(log.channel) is None:
-            yield Finding(
-                "ambiguous-channel", "error", log.path, f"{log.path}: {_why_not(dump.deployment, log.channel)}"
-            )
+            message = f"{log.path}: {_why_no_channel(dump.deployment, log.channel)}"
+            yield Finding("ambiguous-channel", "error", log.path, message)
 
 
-def _why_not(deployment: Deployment, channel: str) -> str:
+def _why_no_channel(deployment: Deployment, channel: str) -> str:
+    """Say why a channel's name cannot be read."""
     ends = endings(channel, deployment.operators)
     if ends is None:
         return f"channel {channel} cannot be told apart into two of the operators {', '.join(deployment.operators)}"
-    counts = f"{deployment.count(ends[0])} × {deployment.count(ends[1])}"
+    counts = f"{deployment.count(ends.sender)} × {deployment.count(ends.receiver)}"
     return f"channel {channel} has a number beyond the {counts} partitions that its operators are taken to have"
 
 
-def _turned(root: Root, dump: Dump) -> Iterable[Finding]:
-    """Whether the job has recovered before: then there are undone messages, and undone snapshots, here."""
+def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
+    """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
     found = [(log.path, checkmate_log.turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
     late = [(path, turns) for path, turns in found if turns and (len(turns) > 1 or turns[0].counter > 0)]
     if not late:
@@ -195,12 +203,14 @@ def _turned(root: Root, dump: Dump) -> Iterable[Finding]:
         "the recovery undid; nothing marks such snapshots, and they are used like the others. If the coordinator's log "
         "names the line of that recovery, move the snapshots between it and the recovery out of a copy"
     )
-    places = tuple(Where(path, turn.at) for path, turns in late for turn in turns if turn.counter > 0)
-    yield Finding("dead-timeline", "warning", path, message, places[:100])
+    places: list[Where] = []
+    for log, turns in late:
+        places += [Where(log, turn.at) for turn in turns if turn.counter > 0]
+    yield Finding("dead-timeline", "warning", path, message, where=tuple(places[:_PLACES]))
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
+    """Read the checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
     root = Root(split.uri)
     dump = dump_of(root)
     reading = _SnapshotReading(root, dump.deployment)
@@ -212,20 +222,14 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 continue
             rows.append(item)
             if len(rows) == _BATCH_ROWS:
-                yield _batch(rows, columns)
+                yield batch_of(rows, CHECKPOINTS, columns)
                 rows = []
     if rows:
-        yield _batch(rows, columns)
-
-
-def _batch(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pa.RecordBatch:
-    fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else CHECKPOINTS.field(name) for name in columns]
-    arrays = [pa.array([row.get(f.name) for row in rows], f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        yield batch_of(rows, CHECKPOINTS, columns)
 
 
 class _SnapshotReading:
-    """Snapshots as checkpoint records; names of channels are read once."""
+    """A reader of snapshots as checkpoint records, which remembers names of channels."""
 
     def __init__(self, root: Root, deployment: Deployment) -> None:
         self._root = root
@@ -233,25 +237,31 @@ class _SnapshotReading:
         self._names: dict[str, str] = {}
 
     def checkpoints(self, unit: Unit) -> Iterator[dict[str, Any] | Damage]:
-        """The records of a unit in order.
+        """Read the records of a unit in order.
 
-        What a snapshot has received is the highest number since the one before it, and messages may overtake each
-        other: so the maximum over all snapshots so far. A channel without a receipt since is not mentioned.
+        What a snapshot says to have received of a channel is the highest number since the snapshot before, and nothing
+        if nothing came. Messages may overtake each other: so what counts is the maximum over all snapshots so far.
         """
         highest: dict[str, int] = {}
         for number, snapshot in unit.snapshots:
             try:
-                row = self._checkpoint(number, snapshot)
+                row = self._read_checkpoint(number, snapshot)
             except (_Unusable, Refused, OSError, pa.ArrowException) as why:
                 offset = why.offset if isinstance(why, Refused) else None
-                told = why.why if isinstance(why, Refused) else str(why).splitlines()[0]
-                yield Damage(snapshot.path, "corrupt-file", offset, told)
+                reason = why.why if isinstance(why, Refused) else str(why).splitlines()[0]
+                yield Damage(snapshot.path, "corrupt-file", offset, reason)
                 continue
             for channel, n in row.get("received", {}).items():
                 highest[channel] = row["received"][channel] = max(n, highest.get(channel, 0))
             yield row
 
-    def _checkpoint(self, number: int, snapshot: Snapshot) -> dict[str, Any]:
+    def _read_checkpoint(self, number: int, snapshot: Snapshot) -> dict[str, Any]:
+        """Read one snapshot as a row of `cklog.model.schemas.CHECKPOINTS`.
+
+        Raises
+        ------
+        _Unusable, Refused : it cannot be used
+        """
         if snapshot.size > _SNAPSHOT_BYTES:
             raise _Unusable(f"{snapshot.size} bytes are too many for a snapshot")
         body = load(self._root.read(snapshot.path, None), _KEYS)
@@ -261,7 +271,7 @@ class _SnapshotReading:
             "operator": snapshot.operator,
             "subtask": snapshot.worker,
             "checkpoint": number,
-            "sources": self._next(body, _TAKEN, lambda name: f"{snapshot.operator}-{name}"),
+            "sources": self._next_numbers(body, _TAKEN, lambda name: f"{snapshot.operator}-{name}"),
             "bytes": snapshot.size,
             "uri": snapshot.path,
             "_path": snapshot.path,
@@ -271,15 +281,15 @@ class _SnapshotReading:
             timed = {"time": snapshot.stamp} if snapshot.stamp >= ROUND_BELOW else {}
             return row | {"kind": "coordinated", "round": snapshot.stamp} | timed
         marks = {
-            "sent": self._next(body, _SENT, self._channel),
-            "received": self._next(body, _PROCESSED, self._channel),
+            "sent": self._next_numbers(body, _SENT, self._channel_name),
+            "received": self._next_numbers(body, _PROCESSED, self._channel_name),
         }
         clock = body.get(_CLOCK)
         indexed = {"index": clock} if checkmate_log.is_count(clock) else {}
         return row | marks | indexed | {"kind": "local", "time": snapshot.stamp}
 
-    def _next(self, body: dict[str, Any], key: str, name: Callable[[str], str]) -> dict[str, int]:
-        """{name: next number} of {name: last number}.
+    def _next_numbers(self, body: dict[str, Any], key: str, name: Callable[[str], str]) -> dict[str, int]:
+        """Turn {name: last number}, which `body` has under `key`, into {name: next number}, named by `name`.
 
         Raises
         ------
@@ -289,22 +299,24 @@ class _SnapshotReading:
         if not isinstance(found, dict):
             raise _Unusable(f"{key} is no dict")
         for channel, last in found.items():
-            if not isinstance(channel, str) or not _is_last(last):
+            if not isinstance(channel, str) or not _is_last_number(last):
                 raise _Unusable(f"{key} does not map names to the number of a last message")
         return {name(channel): last + 1 for channel, last in sorted(found.items())}
 
-    def _channel(self, name: str) -> str:
+    def _channel_name(self, name: str) -> str:
+        """Name a channel as cklog does."""
         if name not in self._names:
             channel = self._deployment.channel(name)
             if channel is None:
-                raise _Unusable(_why_not(self._deployment, name))
+                raise _Unusable(_why_no_channel(self._deployment, name))
             self._names[name] = channel
         return self._names[name]
 
 
-def _is_last(value: Any) -> bool:
+def _is_last_number(value: Any) -> bool:
+    """Return whether a value can be the number of a last message: -1 for none."""
     return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < BIGGEST - 1
 
 
 class _Unusable(Exception):
-    """Why a snapshot is left out."""
+    """Raised for a snapshot that is left out, and says why."""

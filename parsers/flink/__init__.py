@@ -1,1 +1,16 @@
-"""Flink checkpoints and savepoints."""
+"""Flink's checkpoints and savepoints: what their `_metadata` says, and where the files that it names are now.
+
+Nothing here decides whether a snapshot can be restored: that is `cklog.runs.snapshots`. Formats are read off Flink
+1.3 to 2.3; what does not decode becomes damage with its place, what is merely unknown a row `unread`.
+
+- `parser`: a folder of snapshots, listed once, and the places of stored files
+- `metadata`: a whole `_metadata` file as rows of the table of snapshots
+- `handles`: handles of state in it: which file, or which bytes of the metadata, hold a piece of state
+- `rows`: rows of that table in the making
+- `sources`: what sources and sinks keep in operator state
+- `elements`: the layouts of single splits, enumerators and transactions
+- `contents`: where the bytes of a piece of state are, and reading them
+- `java`: numbers, strings and objects as Java writes them
+- `uid`: the operator id that Flink makes of a uid
+- `job_log`: what a job manager's log says of checkpoints
+"""

@@ -38,14 +38,14 @@ class ByteStretch(NamedTuple):
 
 
 class SnapshotContents:
-    """Reads pieces of state for one snapshot."""
+    """A reader of pieces of state for one snapshot, `split` being its metadata; `BYTES_IN_ALL` at the most."""
 
     def __init__(self, split: Split) -> None:
         self._split = split
         self._left = BYTES_IN_ALL
 
     def of(self, data: bytes, piece: ByteStretch) -> Cursor | str:
-        """The bytes of a piece, `data` being the metadata; or why they are not there."""
+        """Return the bytes of a piece, `data` being the metadata; or a sentence why they are not there."""
         if piece.at is not None:
             return Cursor(data, piece.at, piece.at + (piece.bytes or 0))
         if piece.file is None:
@@ -67,7 +67,7 @@ class SnapshotContents:
 
 
 def candidates(split: Split, stored: str) -> list[str]:
-    """URIs at which a stored file may be found, the likeliest first.
+    """List the URIs at which a stored file may be found, the likeliest first.
 
     >>> split = Split("s3://b/copy/ab/chk-1/_metadata?region=x", "chk-1/_metadata", "", 0, 9, 9)
     >>> candidates(split, "77-88")
@@ -81,17 +81,19 @@ def candidates(split: Split, stored: str) -> list[str]:
         found += [] if inner.startswith("..") else [posixpath.join(folder, inner)]
     else:
         found.append(posixpath.join(folder, posixpath.basename(stored)))
-        found += _below_job(split.path, bare, stored)
+        found += _places_below_job(split.path, bare, stored)
     safe = [one for one in found if "://" not in one or not _BEYOND_A_PATH.search(one.removeprefix(folder))]
     return [one + mark + query for one in safe]
 
 
-def _below_job(path: str, bare: str, stored: str) -> list[str]:
-    """The place of an absolute file in the job's folder above the metadata, if that folder lies below PATH.
+def _places_below_job(path: str, bare: str, stored: str) -> list[str]:
+    """Return the place of an absolute file in the job's folder above the metadata, if that folder lies below PATH.
+
+    `bare` is the metadata's URI without a query, and ends in its `path`.
 
     >>> job = "0123456789abcdef0123456789abcdef"
     >>> path = f"jobs/{job}/chk-1/_metadata"
-    >>> _below_job(path, f"/copy/{path}", f"file:/mnt/{job}/taskowned/7") == [f"/copy/jobs/{job}/taskowned/7"]
+    >>> _places_below_job(path, f"/copy/{path}", f"file:/mnt/{job}/taskowned/7") == [f"/copy/jobs/{job}/taskowned/7"]
     True
     """
     above = posixpath.dirname(path).split("/")

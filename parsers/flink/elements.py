@@ -16,8 +16,8 @@
     committable (1)        epoch:i16 producer:i64 utf id
     LIST(x)     version:i32 n:i32 (length:i32 x)*n
 
-A function for each yields (byte, entry, cells) for rows of the table of snapshots, and raises `Malformed` or `Unknown`
-unless all of the bytes are laid out so, topics have names that Kafka allows, and numbers are possible. Offsets are the
+A function for each yields what it finds as `FoundElement`s, and raises `Malformed` or `Unknown` unless all of the bytes
+are laid out so, topics have names that Kafka allows, and numbers are possible. Offsets are the
 next ones to read, ends are exclusive; Kafka's markers (-1 latest, -2 earliest, -3 committed, the smallest number: none
 yet) stay as they are.
 """
@@ -26,15 +26,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import NamedTuple
 
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 
-FoundElement = tuple[int, str, dict[str, Any]]
-ElementLayout = Callable[[int, Cursor], Iterator[FoundElement]]
-Cells = dict[str, Any]
+Cells = dict[str, str | int | None]
 
-_NONE = -(1 << 63)
+
+class FoundElement(NamedTuple):
+    """A row of the table of snapshots in the making: what stands at byte `at`, by its columns."""
+
+    at: int
+    entry: str
+    cells: Cells
+
+
+ElementLayout = Callable[[int, Cursor], Iterator[FoundElement]]
+
+_NO_STOP = -(1 << 63)
 _BIGGEST = (1 << 63) - 1
 _LOWEST_MARKER = -3
 _TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -45,41 +54,41 @@ _FATES = {0: "pending", 1: "pending", 2: "failed", 3: "committed"}
 
 
 def kafka_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """A partition and its offsets, by KafkaPartitionSplitSerializer."""
-    _known(version, 0)
+    """Read a partition and its offsets, as KafkaPartitionSplitSerializer writes them."""
+    _expect_version(version, 0)
     at = cursor.at
-    cells = _kafka(cursor)
+    cells = _read_partition_offsets(cursor)
     cursor.done("a split")
-    yield at, "source", cells
+    yield FoundElement(at, "source", cells)
 
 
 def dynamic_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """The same with its cluster, by DynamicKafkaSourceSplitSerializer."""
-    _known(version, 1, 2)
+    """Read a partition with its cluster, as DynamicKafkaSourceSplitSerializer writes it."""
+    _expect_version(version, 1, 2)
     at = cursor.at
     cluster = cursor.utf("a cluster")
     if version == 2 and cursor.flag("whether the split is kept"):
         cursor.i64("until when")
-    _known(cursor.i32("a version"), 0)
-    cells = _kafka(cursor) | {"kind": "dynamic-kafka", "detail": cluster}
+    _expect_version(cursor.i32("a version"), 0)
+    cells = _read_partition_offsets(cursor) | {"kind": "dynamic-kafka", "detail": cluster}
     cursor.done("a split")
-    yield at, "source", cells
+    yield FoundElement(at, "source", cells)
 
 
 def number_split(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """A range of numbers, of the sources that generate data."""
-    _known(version, 1)
-    yield from _numbers(cursor)
+    """Read a range of numbers, which sources that generate data have for a split."""
+    _expect_version(version, 1)
+    yield from _read_number_range(cursor)
     cursor.done("a split")
 
 
-def _kafka(cursor: Cursor) -> Cells:
-    name = _partition(cursor)
-    start, stop = _position(cursor), _position(cursor)
-    return {"name": name, "kind": "kafka", "offset": start, "stop": None if stop == _NONE else stop}
+def _read_partition_offsets(cursor: Cursor) -> Cells:
+    name = _read_partition(cursor)
+    start, stop = _read_offset(cursor), _read_offset(cursor)
+    return {"name": name, "kind": "kafka", "offset": start, "stop": None if stop == _NO_STOP else stop}
 
 
-def _partition(cursor: Cursor) -> str:
+def _read_partition(cursor: Cursor) -> str:
     at = cursor.at
     topic, partition = cursor.utf("a topic"), cursor.i32("a partition")
     if not _TOPIC.fullmatch(topic) or partition < 0:
@@ -87,73 +96,73 @@ def _partition(cursor: Cursor) -> str:
     return f"{topic}-{partition}"
 
 
-def _position(cursor: Cursor) -> int:
-    """An offset or a marker."""
+def _read_offset(cursor: Cursor) -> int:
+    """Read an offset or a marker."""
     found = cursor.i64("an offset")
-    if found < _LOWEST_MARKER and found != _NONE:
+    if found < _LOWEST_MARKER and found != _NO_STOP:
         raise Malformed(cursor.at - 8, f"an offset of {found}")
     return found
 
 
-def _numbers(cursor: Cursor) -> Iterator[FoundElement]:
+def _read_number_range(cursor: Cursor) -> Iterator[FoundElement]:
     at = cursor.at
     name, start, last = cursor.utf("a split"), cursor.i64("a number"), cursor.i64("a number")
     if not name or start > last:
         raise Malformed(at, "no range of numbers")
     stop = None if last == _BIGGEST else last + 1
-    yield at, "source", {"name": name, "kind": "number-sequence", "offset": start, "stop": stop}
+    yield FoundElement(at, "source", {"name": name, "kind": "number-sequence", "offset": start, "stop": stop})
 
 
 def kafka_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Which partitions readers have, by KafkaSourceEnumStateSerializer."""
-    _known(version, 1, 2, 3)
+    """Read which partitions readers have, as KafkaSourceEnumStateSerializer writes it."""
+    _expect_version(version, 1, 2, 3)
     start = cursor.at
     count = cursor.count(6, "partitions")
     if version == 3:
-        _known(cursor.i32("a version"), 0)
+        _expect_version(cursor.i32("a version"), 0)
     for _ in range(count):
         at = cursor.at
-        cells = _enumerated(cursor) if version == 3 else {"name": _partition(cursor)}
+        cells: Cells = _read_enumerated_split(cursor) if version == 3 else {"name": _read_partition(cursor)}
         status = cursor.i32("a status") if version > 1 else 0
         if status not in _STATUS:
             raise Unknown(f"a status {status}")
-        yield at, "enumerator", cells | {"kind": _STATUS[status]}
+        yield FoundElement(at, "enumerator", cells | {"kind": _STATUS[status]})
     if version > 1 and not cursor.flag("whether partitions were looked for"):
-        yield start, "enumerator", {"kind": "discovering"}
+        yield FoundElement(start, "enumerator", {"kind": "discovering"})
     cursor.done("an enumerator")
 
 
-def _enumerated(cursor: Cursor) -> Cells:
-    """A split of an enumerator, version 3."""
+def _read_enumerated_split(cursor: Cursor) -> Cells:
+    """Read a split of an enumerator, version 3."""
     inner = Cursor(cursor.data, cursor.blob("a split"), cursor.at)
-    cells = _kafka(inner)
+    cells = _read_partition_offsets(inner)
     inner.done("a split")
     return {"name": cells["name"], "offset": cells["offset"]}
 
 
 def number_enumerator(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Ranges that no reader has yet."""
-    _known(version, 1)
+    """Read the ranges of numbers that no reader has yet."""
+    _expect_version(version, 1)
     for _ in range(cursor.count(18, "splits")):
-        yield from _numbers(cursor)
+        yield from _read_number_range(cursor)
     cursor.done("an enumerator")
 
 
 def kafka_writer(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Transactions of a writer that are to be committed, by KafkaWriterStateSerializer."""
-    _known(version, 1, 2)
+    """Read transactions of a writer that are to be committed, as KafkaWriterStateSerializer writes them."""
+    _expect_version(version, 1, 2)
     at = cursor.at
-    yield at, "transaction", {"name": _transaction(cursor), "kind": "prefix"}
+    yield FoundElement(at, "transaction", {"name": _read_transaction_id(cursor), "kind": "prefix"})
     if version == 2:
         cursor.skip(12, "whose transactions they are")
         for _ in range(cursor.count(10, "transactions")):
             at = cursor.at
-            name = _transaction(cursor)
-            yield at, "transaction", {"name": name, "kind": "open", "checkpoint": cursor.i64("a checkpoint")}
+            cells: Cells = {"name": _read_transaction_id(cursor), "kind": "open"}
+            yield FoundElement(at, "transaction", cells | {"checkpoint": cursor.i64("a checkpoint")})
     cursor.done("a writer")
 
 
-def _transaction(cursor: Cursor) -> str:
+def _read_transaction_id(cursor: Cursor) -> str:
     name = cursor.utf("a transactional id")
     if not name:
         raise Malformed(cursor.at, "an empty transactional id")
@@ -161,64 +170,65 @@ def _transaction(cursor: Cursor) -> str:
 
 
 def kafka_committer(version: int, cursor: Cursor) -> Iterator[FoundElement]:
-    """Transactions that were to be committed when the checkpoint was complete."""
-    _known(version, 1, 2)
+    """Read transactions that were to be committed when the checkpoint was complete."""
+    _expect_version(version, 1, 2)
     at = cursor.skip(4, "the start of a collector")
     if cursor.data[at : cursor.at] != _COLLECTOR:
         raise Unknown("no collector of committables")
-    for inner, number in _listed(cursor, (1,) if version == 1 else (0, 1)):
+    for inner, number in _read_list(cursor, (1,) if version == 1 else (0, 1)):
         if version == 1:
-            yield inner.at, "transaction", _committable(inner) | {"kind": "pending"}
+            at = inner.at
+            yield FoundElement(at, "transaction", _read_committable(inner) | {"kind": "pending"})
             inner.done("a committable")
         else:
-            yield from _of_checkpoint(inner, number)
+            yield from _read_checkpoint_committables(inner, number)
     cursor.done("a collector")
 
 
-def _of_checkpoint(cursor: Cursor, version: int) -> Iterator[FoundElement]:
+def _read_checkpoint_committables(cursor: Cursor, version: int) -> Iterator[FoundElement]:
     checkpoint = cursor.i64("a checkpoint")
     if version == 1:
         cursor.i32("the number of subtasks")
-    for inner, number in _listed(cursor, (0, 1, 2)):
+    for inner, number in _read_list(cursor, (0, 1, 2)):
         if number:
             inner.i32("a subtask")
-        for request, _ in _listed(inner, (0,)):
-            yield _request(request, checkpoint)
+        for request, _ in _read_list(inner, (0,)):
+            yield _read_request(request, checkpoint)
         inner.skip(8 if number == 2 else 12, "counts of committables")
         inner.done("a subtask's committables")
     cursor.done("a checkpoint's committables")
 
 
-def _request(cursor: Cursor, checkpoint: int) -> FoundElement:
-    _known(cursor.i32("a version"), 1)
+def _read_request(cursor: Cursor, checkpoint: int) -> FoundElement:
+    _expect_version(cursor.i32("a version"), 1)
     inner = Cursor(cursor.data, cursor.blob("a committable"), cursor.at)
     at = inner.at
-    cells = _committable(inner) | {"checkpoint": checkpoint}
+    cells = _read_committable(inner) | {"checkpoint": checkpoint}
     inner.done("a committable")
     cursor.i32("a number of retries")
     fate = cursor.i32("the state of a request")
     cursor.done("a request")
     if fate not in _FATES:
         raise Unknown(f"a request in state {fate}")
-    return at, "transaction", cells | {"kind": _FATES[fate]}
+    return FoundElement(at, "transaction", cells | {"kind": _FATES[fate]})
 
 
-def _committable(cursor: Cursor) -> Cells:
+def _read_committable(cursor: Cursor) -> Cells:
     at = cursor.skip(2, "an epoch")
     epoch = int.from_bytes(cursor.data[at : cursor.at], "big", signed=True)
     producer = cursor.i64("a producer")
-    return {"name": _transaction(cursor), "detail": f"producer {producer} epoch {epoch}"}
+    return {"name": _read_transaction_id(cursor), "detail": f"producer {producer} epoch {epoch}"}
 
 
-def _listed(cursor: Cursor, versions: tuple[int, ...]) -> Iterator[tuple[Cursor, int]]:
-    """Each of a LIST, and the version of its serializer."""
+def _read_list(cursor: Cursor, versions: tuple[int, ...]) -> Iterator[tuple[Cursor, int]]:
+    """Read a LIST: yield the bytes of each element, and the version of its serializer."""
     version = cursor.i32("a version")
-    _known(version, *versions)
+    _expect_version(version, *versions)
     for _ in range(cursor.count(4, "elements")):
         yield Cursor(cursor.data, cursor.blob("an element"), cursor.at), version
 
 
-def _known(version: int, *versions: int) -> None:
+def _expect_version(version: int, *versions: int) -> None:
     if version not in versions:
         raise Unknown(f"version {version}")
 

@@ -23,14 +23,13 @@ its handle says. Input channels are 01 and 03, output channels 02 and 04; before
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from cklog.engine import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.java import Cursor, Malformed
-from cklog.parsers.flink.rows import Row, row
+from cklog.parsers.flink.rows import Owner, Row, handle_row, row
 from cklog.parsers.flink.sources import STATES, StateList, listed_state
 
 _DEEPEST = 8
@@ -41,21 +40,12 @@ _MODES = 3  # split, union, broadcast
 _CHANNELS = {"input": {1: False, 3: True}, "output": {2: False, 4: True}}
 """Whether several subtasks share the file, by the type of the handle."""
 
-
 _AT_ONCE, _ONE_BY_ONE = 1024, 16
 """Entries that are tried as alike, and after them one by one, so that a vain try costs little."""
 
 
-class Owner(NamedTuple):
-    """Whose state it is: operator, subtask, and what part of it (`kind` of a row)."""
-
-    operator: str | None
-    subtask: int | None
-    kind: str
-
-
 class Handles:
-    """Reads the handles of one file; remembers the folders that they name."""
+    """A reader of the handles of one file, each at the place of the cursor; `folders` are those that handles name."""
 
     def __init__(self, cursor: Cursor, split: Split) -> None:
         self._cursor = cursor
@@ -63,31 +53,31 @@ class Handles:
         self.folders: set[str] = set()
 
     def stream(self) -> ByteStretch | None:
-        """A STREAM; None for null."""
+        """Read a STREAM; None for null."""
         cursor = self._cursor
         kind = cursor.u8("a handle")
         while kind == 3:
-            self._key_groups()
+            self._skip_key_groups()
             kind = cursor.u8("a handle")
         if kind == 2:
-            size = self._file_size()
+            size = self._read_file_size()
             file = cursor.utf("a file's URI")
             self.folders.add(file.rpartition("/")[0])
             return ByteStretch("absolute", file, 0, size)
         if kind == 6:
             file = cursor.utf("a relative path")
-            return ByteStretch("relative", file, 0, self._file_size(), "exclusive")
+            return ByteStretch("relative", file, 0, self._read_file_size(), scope="exclusive")
         if kind == 1:
             self.folders.add(cursor.utf("the name of inlined state").rpartition("/")[0])
             at = cursor.blob("inlined state")
-            return ByteStretch("inline", None, None, cursor.at - at, None, at)
+            return ByteStretch("inline", None, None, cursor.at - at, at=at)
         if kind == 15:
-            return self._segment()
+            return self._read_segment()
         if kind in (0, 16):
             return ByteStretch("empty", None, None, 0) if kind else None
         raise Malformed(cursor.at - 1, f"a stream handle of unknown type {kind}")
 
-    def _segment(self) -> ByteStretch:
+    def _read_segment(self) -> ByteStretch:
         cursor = self._cursor
         start, size = cursor.size("the start of a segment"), cursor.size("the size of a segment")
         scope = cursor.i32("the scope of a segment")
@@ -96,16 +86,16 @@ class Handles:
         file = cursor.utf("a file's URI")
         self.folders.add(file.rpartition("/")[0])
         cursor.utf("the id of a merged file")
-        return ByteStretch("segment", file, start, size, _SCOPES[scope])
+        return ByteStretch("segment", file, start, size, scope=_SCOPES[scope])
 
-    def _file_size(self) -> int | None:
+    def _read_file_size(self) -> int | None:
         size = self._cursor.i64("the size of a file")
         if size < -1:
             raise Malformed(self._cursor.at - 8, f"the size of a file is {size}")
         return None if size == -1 else size
 
     def coordinator(self) -> ByteStretch | None:
-        """The state of an operator's coordinator, which is always inlined; None if there is none."""
+        """Read the state of an operator's coordinator, which is always inlined; None if there is none."""
         at = self._cursor.at
         piece = self.stream()
         if piece is not None and piece.name != "inline":
@@ -113,7 +103,7 @@ class Handles:
         return piece
 
     def operator_state(self, operator: str, subtask: int, part: str) -> Iterator[Row]:
-        """STATES, behind a number that says whether there are any; with what sources and sinks keep in them."""
+        """Read STATES, behind a number that says whether there are any; with what sources and sinks keep in them."""
         cursor = self._cursor
         there = cursor.i32(f"whether there is {part} state")
         if there not in (0, 1):
@@ -124,7 +114,7 @@ class Handles:
             return
         if kind not in (4, 17):
             raise Malformed(at, f"a handle of operator state of unknown type {kind}")
-        lists = self._lists()
+        lists = self._read_lists()
         if kind == 17:
             self.folders.update((cursor.utf("the task-owned folder"), cursor.utf("the shared folder")))
             cursor.flag("whether the state is empty")
@@ -136,8 +126,8 @@ class Handles:
             whose = {"operator": operator, "subtask": subtask}
             yield from listed_state(self._contents, cursor.data, at, whose, piece, lists)
 
-    def _lists(self) -> list[StateList]:
-        """The lists that are understood: where the offsets of their elements are."""
+    def _read_lists(self) -> list[StateList]:
+        """Read LISTS; return where the offsets of elements are, of the lists that are understood."""
         cursor, found = self._cursor, []
         for _ in range(cursor.count(7, "states")):
             name = cursor.utf("the name of a state")
@@ -151,49 +141,49 @@ class Handles:
         return found
 
     def keyed_state(self, operator: str, subtask: int, part: str) -> Iterator[Row]:
-        """KEYED, and what is in it."""
-        return self._keyed(Owner(operator, subtask, part), 0)
+        """Read a KEYED and what is nested in it."""
+        return self._read_keyed(Owner(operator, subtask, part), 0)
 
-    def _keyed(self, owner: Owner, depth: int) -> Iterator[Row]:
+    def _read_keyed(self, owner: Owner, depth: int) -> Iterator[Row]:
         cursor, at = self._cursor, self._cursor.at
         if depth > _DEEPEST:
             raise Malformed(at, f"handles nested more than {_DEEPEST} deep")
         kind = cursor.u8("a handle of keyed state")
         if kind in (3, 7, 12):
-            self._key_groups()
+            self._skip_key_groups()
             piece = self.stream()
             if kind == 12:
                 cursor.utf("the id of a handle")
             if piece is not None:
                 yield handle_row(at, owner, piece)
         elif kind in (5, 11):
-            yield from self._incremental(owner, kind == 11)
+            yield from self._read_incremental(owner, kind == 11)
         elif kind in (8, 14):
-            yield from self._changelog(owner, depth, kind == 14)
+            yield from self._read_changelog(owner, depth, kind == 14)
         elif kind == 9:
-            yield self._changes_inlined(at, owner)
+            yield self._read_inlined_changes(at, owner)
         elif kind in (10, 13):
-            yield from self._changes(owner, kind == 13)
+            yield from self._read_changes(owner, kind == 13)
         elif kind:
             raise Malformed(at, f"a handle of keyed state of unknown type {kind}")
 
-    def _key_groups(self) -> None:
-        """The first key group, and an offset for each."""
+    def _skip_key_groups(self) -> None:
+        """Pass over the first key group, and an offset for each."""
         self._cursor.i32("a key group")
         self._cursor.skip(8 * self._cursor.count(8, "key groups"), "the offsets of key groups")
 
-    def _key_range(self) -> None:
+    def _check_key_range(self) -> None:
         cursor = self._cursor
         first, groups = cursor.i32("a key group"), cursor.i32("the number of key groups")
         if first < 0 or groups < 0:
             raise Malformed(cursor.at - 8, f"{groups} key groups from {first} on")
 
-    def _incremental(self, owner: Owner, second: bool) -> Iterator[Row]:
-        """The files of an LSM tree (RocksDB, ForSt): its own description, then shared ones, then private ones."""
+    def _read_incremental(self, owner: Owner, second: bool) -> Iterator[Row]:
+        """Read the files of an LSM tree (RocksDB, ForSt): its own description, then shared ones, then private ones."""
         cursor = self._cursor
         cursor.i64("the checkpoint of a handle")
         uid = cursor.utf("the id of a backend")
-        self._key_range()
+        self._check_key_range()
         if second:
             cursor.i64("a size")
         at = cursor.at
@@ -203,7 +193,7 @@ class Handles:
         for detail in ("shared", "private"):
             left = cursor.count(3, f"{detail} files")
             while left:
-                for at, piece in self._alike(min(left, _AT_ONCE)):
+                for at, piece in self._read_alike_files(min(left, _AT_ONCE)):
                     yield handle_row(at, owner, piece, detail, uid)
                     left -= 1
                 for _ in range(min(left, _ONE_BY_ONE)):
@@ -216,25 +206,27 @@ class Handles:
         if second:
             cursor.utf("the id of a handle")
 
-    def _alike(self, most: int) -> list[tuple[int, ByteStretch]]:
-        """The files at the cursor whose entries are as long as the first, in all their parts; read at once.
+    def _read_alike_files(self, most: int) -> list[tuple[int, ByteStretch]]:
+        """Read at once the files at the cursor whose entries are like the first; return each with its place.
 
-        Most handles of a large job are such files. Whatever else stands there, `stream` will read or refuse.
+        Most handles of a large job are such files, alike in the lengths of both names: of three entries whose third
+        has a longer URI, two are read. Whatever else stands there, `stream` will read or refuse.
         """
         cursor, at = self._cursor, self._cursor.at
+        # an entry: length:u16, `local` bytes of name, 02, size:i64, length:u16, `uri` bytes of URI
         local = int.from_bytes(cursor.data[at : at + 2], "big")
         uri = int.from_bytes(cursor.data[at + local + 11 : at + local + 13], "big")
         length = local + uri + 13
         count = min(most, (cursor.end - at) // length)
         if not (count and uri):
             return []
-        entries = np.frombuffer(cursor.data, np.uint8, count * length, at).reshape(count, length)
-        lengths, kinds = [0, 1, local + 11, local + 12], entries[:, local + 2]
-        names = np.r_[2 : local + 2, local + 13 : length]
-        sizes = entries[:, local + 3 : local + 11].copy().view(">i8")[:, 0]
+        entries = np.frombuffer(cursor.data, np.uint8, count * length, at).reshape(count, length)  # one a row
+        lengths, kinds = [0, 1, local + 11, local + 12], entries[:, local + 2]  # columns of both lengths; (count,)
+        names = np.r_[2 : local + 2, local + 13 : length]  # columns of both names
+        sizes = entries[:, local + 3 : local + 11].copy().view(">i8")[:, 0]  # (count,)
         good = (entries[:, lengths] == entries[0, lengths]).all(axis=1) & (kinds == 2) & (sizes >= 0)
         good &= ((entries[:, names] - 1) < 127).all(axis=1)  # what modified UTF-8 has in common with ASCII
-        count = len(good) if good.all() else int(good.argmin())
+        count = len(good) if good.all() else int(good.argmin())  # how many before the first that is not alike
         text = entries[:count, local + 13 :].tobytes().decode("ascii")
         files = [text[i : i + uri] for i in range(0, len(text), uri)]
         self.folders.update(file.rpartition("/")[0] for file in files)
@@ -244,20 +236,20 @@ class Handles:
         )
         return list(zip(range(at, cursor.at, length), pieces, strict=True))
 
-    def _changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
-        """State as of some time (materialized), and the changes since."""
+    def _read_changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
+        """Read the state as of some time (materialized), and the changes since."""
         cursor = self._cursor
-        self._key_range()
+        self._check_key_range()
         cursor.i64("a size")
         for part in ("materialized", "changing"):
             for _ in range(cursor.count(1, f"{part} handles")):
-                yield from self._keyed(owner, depth + 1)
+                yield from self._read_keyed(owner, depth + 1)
         cursor.skip(16 if second else 8, "the ids of a changelog")
         cursor.utf("the id of a handle")
 
-    def _changes_inlined(self, at: int, owner: Owner) -> Row:
+    def _read_inlined_changes(self, at: int, owner: Owner) -> Row:
         cursor, size = self._cursor, 0
-        self._key_range()
+        self._check_key_range()
         cursor.skip(16, "a range of changes")
         for _ in range(cursor.count(8, "changes")):
             cursor.i32("a key group")
@@ -266,9 +258,9 @@ class Handles:
         cursor.utf("the id of a handle")
         return handle_row(at, owner, ByteStretch("inline", None, None, size), "changelog")
 
-    def _changes(self, owner: Owner, second: bool) -> Iterator[Row]:
+    def _read_changes(self, owner: Owner, second: bool) -> Iterator[Row]:
         cursor = self._cursor
-        self._key_range()
+        self._check_key_range()
         for _ in range(cursor.count(9, "increments")):
             at = cursor.at
             cursor.i64("the offset of an increment")
@@ -281,7 +273,10 @@ class Handles:
             cursor.utf("the storage of a changelog")
 
     def channels(self, operator: str, subtask: int, side: str, typed: bool) -> Iterator[Row]:
-        """All CHANNELs of a subtask: one row per channel, and one per file that holds them."""
+        """Read all CHANNELs of a subtask: one row per channel, and one per file that holds them.
+
+        `typed`: each begins with the byte of its type, as from version 6 on.
+        """
         cursor, files = self._cursor, set()
         for _ in range(cursor.count(18, f"{side} channels")):
             at = cursor.at
@@ -290,7 +285,7 @@ class Handles:
                 raise Malformed(at, f"a handle of {side} channels of unknown type {kind}")
             cursor.i32("a subtask")
             merged = _CHANNELS[side][kind]
-            gate, channel = (0, 0) if merged else self._channel()
+            gate, channel = (0, 0) if merged else self._read_channel()
             size = cursor.size("the size of channel state")
             place = cursor.at
             piece = self.stream()
@@ -298,18 +293,20 @@ class Handles:
                 files.add(piece.file)
                 yield handle_row(place, Owner(operator, subtask, f"{side}-channel"), piece)
             if merged:
-                yield from self._merged(operator, subtask, side)
+                yield from self._read_merged_channels(operator, subtask, side)
             else:
-                yield _in_flight(at, operator, subtask, side, gate, channel, size)
+                yield row(
+                    at, "channel", operator=operator, subtask=subtask, kind=side, gate=gate, channel=channel, bytes=size
+                )
 
-    def _channel(self) -> tuple[int, int]:
+    def _read_channel(self) -> tuple[int, int]:
         cursor = self._cursor
         gate, channel = cursor.i32("a gate"), cursor.i32("a channel")
         cursor.skip(8 * cursor.count(8, "offsets of a channel"), "the offsets of a channel")
         return gate, channel
 
-    def _merged(self, operator: str, subtask: int, side: str) -> Iterator[Row]:
-        """The channels of one subtask in a file that several share."""
+    def _read_merged_channels(self, operator: str, subtask: int, side: str) -> Iterator[Row]:
+        """Read the channels of one subtask in a file that several share."""
         start = self._cursor.blob("merged channels")
         cursor = Cursor(self._cursor.data, start, self._cursor.at)
         for _ in range(cursor.count(20, "merged channels")):
@@ -317,31 +314,7 @@ class Handles:
             gate, channel = cursor.i32("a gate"), cursor.i32("a channel")
             size = cursor.size("the size of channel state")
             cursor.skip(8 * cursor.count(8, "offsets of a channel"), "the offsets of a channel")
-            yield _in_flight(at, operator, subtask, side, gate, channel, size)
+            yield row(
+                at, "channel", operator=operator, subtask=subtask, kind=side, gate=gate, channel=channel, bytes=size
+            )
         cursor.done("merged channels")
-
-
-def handle_row(
-    at: int,
-    owner: Owner,
-    piece: ByteStretch,
-    detail: str | None = None,
-    uid: str | None = None,
-    at_least: bool = False,
-) -> Row:
-    """The row of a piece of state, its cells in the order of `FIELDS`."""
-    name, file, start, size, scope, _ = piece
-    if file is None:
-        held = None
-    else:
-        held = at_least or name == "segment"
-        if detail != "changelog":
-            detail = "task-owned" if "/taskowned/" in file else detail or scope
-    operator, subtask, kind = owner
-    none = None
-    cells = ("handle", none, operator, subtask, name, uid, kind, file, start, size, held)
-    return (*cells, none, none, none, none, none, none, none, detail, at)
-
-
-def _in_flight(at: int, operator: str, subtask: int, side: str, gate: int, channel: int, size: int) -> Row:
-    return row(at, "channel", operator=operator, subtask=subtask, kind=side, gate=gate, channel=channel, bytes=size)

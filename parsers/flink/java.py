@@ -15,7 +15,7 @@ itself. What is cut short or impossible raises `Malformed`, with its place; what
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"
@@ -26,7 +26,7 @@ _SERIALIZABLE, _ENUM = 0x02, 0x10
 
 
 class Malformed(Exception):
-    """Why bytes cannot be what they should be, and where."""
+    """Raised where bytes cannot be what they should be: at byte `at`, and why."""
 
     def __init__(self, at: int, why: str) -> None:
         super().__init__(why)
@@ -34,13 +34,14 @@ class Malformed(Exception):
 
 
 class Unknown(Exception):
-    """Something that may well be right, but that is not decoded here."""
+    """Raised for something that may well be right, but that is not decoded here."""
 
 
 class Cursor:
     """A place in bytes, which moves behind what is read; nothing is read at or behind `end`.
 
-    The hottest methods check the bounds themselves, and leave it to `skip` to complain.
+    All methods raise `Malformed` where fewer bytes are left than they need; `what` is what to call them then. The
+    hottest methods check the bounds themselves, and leave it to `skip` to complain.
     """
 
     __slots__ = ("at", "data", "end")
@@ -49,7 +50,7 @@ class Cursor:
         self.data, self.at, self.end = data, at, len(data) if end is None else end
 
     def skip(self, length: int, what: str) -> int:
-        """Pass over bytes; where they begin."""
+        """Pass over bytes; return where they begin."""
         at = self.at
         if not 0 <= length <= self.end - at:
             raise Malformed(at, f"{what} of {length} bytes where {self.end - at} are left")
@@ -57,6 +58,7 @@ class Cursor:
         return at
 
     def u8(self, what: str = "a byte") -> int:
+        """Read an unsigned byte."""
         at = self.at
         if at >= self.end:
             self.skip(1, what)
@@ -64,30 +66,33 @@ class Cursor:
         return self.data[at]
 
     def u16(self, what: str = "a number") -> int:
+        """Read an unsigned number of 16 bits."""
         return int(_U16.unpack_from(self.data, self.skip(2, what))[0])
 
     def i32(self, what: str = "a number") -> int:
+        """Read a signed number of 32 bits."""
         return int(_I32.unpack_from(self.data, self.skip(4, what))[0])
 
     def i64(self, what: str = "a number") -> int:
+        """Read a signed number of 64 bits."""
         return int(_I64.unpack_from(self.data, self.skip(8, what))[0])
 
     def flag(self, what: str) -> bool:
-        """A boolean of one byte."""
+        """Read a boolean of one byte."""
         found = self.u8(what)
         if found > 1:
             raise Malformed(self.at - 1, f"{what} is {found}, neither 0 nor 1")
         return found == 1
 
     def size(self, what: str) -> int:
-        """A number of 64 bits that counts bytes."""
+        """Read a number of 64 bits that counts bytes: it is not negative."""
         found = self.i64(what)
         if found < 0:
             raise Malformed(self.at - 8, f"{what} is {found}")
         return found
 
     def count(self, smallest: int, what: str) -> int:
-        """How many things follow, each of at least `smallest` bytes."""
+        """Read how many things follow (i32), each of at least `smallest` bytes."""
         found = self.i32(f"the number of {what}")
         if not 0 <= found <= (self.end - self.at) // smallest:
             left = self.end - self.at
@@ -95,11 +100,11 @@ class Cursor:
         return found
 
     def blob(self, what: str) -> int:
-        """Bytes with their length (i32) before them: where they begin; the cursor is behind them."""
+        """Pass over bytes with their length (i32) before them; return where they begin."""
         return self.skip(self.i32(f"the length of {what}"), what)
 
     def utf(self, what: str) -> str:
-        """A string of modified UTF-8."""
+        """Read a string of modified UTF-8, its length (u16) before it."""
         start = self.at + 2
         if start > self.end:
             self.skip(2, what)
@@ -120,7 +125,7 @@ class Cursor:
 
 
 def _modified_utf8(raw: bytes, at: int, what: str) -> str:
-    """The text of modified UTF-8, to the letter of it.
+    """Decode modified UTF-8, to the letter of it; `at` is where `raw` begins in the file.
 
     >>> _modified_utf8(b"a\\xc0\\x80\\xed\\xa0\\xbd\\xed\\xb8\\x80", 0, "a name")
     'a\\x00😀'
@@ -136,10 +141,10 @@ def _modified_utf8(raw: bytes, at: int, what: str) -> str:
 
 
 class Instance(NamedTuple):
-    """An object of the class `name`; fields by name."""
+    """An object of the class `name`; fields by name. Of a number only that it is there: its value is None."""
 
     name: str
-    fields: dict[str, Any]
+    fields: dict[str, JavaValue]
 
 
 class Constant(NamedTuple):
@@ -149,6 +154,9 @@ class Constant(NamedTuple):
     name: str
 
 
+JavaValue = None | bool | str | Instance | Constant
+
+
 class _Class(NamedTuple):
     name: str
     flags: int
@@ -156,8 +164,8 @@ class _Class(NamedTuple):
     parent: _Class | None
 
 
-def serialized(cursor: Cursor) -> Any:
-    """The one value of an object stream that fills the rest of the cursor: None, str, Instance or Constant.
+def serialized(cursor: Cursor) -> JavaValue:
+    """Read the one value of an object stream that fills the rest of the cursor.
 
     Raises
     ------
@@ -175,13 +183,14 @@ def serialized(cursor: Cursor) -> Any:
 
 
 class _Objects:
-    """Reads contents and remembers what handles name."""
+    """A reader of contents that remembers what handles name: `_handles[n]` is what handle 7e0000 + n stands for."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
-        self._handles: list[Any] = []
+        self._handles: list[JavaValue | _Class] = []
 
-    def content(self, depth: int) -> Any:
+    def content(self, depth: int) -> JavaValue:
+        """Read one content, which is nested `depth` deep."""
         cursor = self._cursor
         if depth > _DEEPEST:
             raise Unknown(f"objects nested more than {_DEEPEST} deep")
@@ -189,10 +198,14 @@ class _Objects:
         if kind == 0x70:
             return None
         if kind == 0x71:
-            return self._handle((str, Instance, Constant))
+            number, known = self._read_handle()
+            if isinstance(known, str | Instance | Constant):
+                return known
+            raise _of_nothing(cursor, number)
         if kind == 0x74:
-            self._handles.append(cursor.utf("a string"))
-            return self._handles[-1]
+            text = cursor.utf("a string")
+            self._handles.append(text)
+            return text
         if kind == 0x7E:
             return self._constant(depth)
         if kind == 0x73:
@@ -212,7 +225,7 @@ class _Objects:
                 made.fields[name] = self._field(type_, depth)
         return made
 
-    def _field(self, type_: str, depth: int) -> Any:
+    def _field(self, type_: str, depth: int) -> JavaValue:
         if type_ in "L[":
             return self.content(depth + 1)
         if type_ == "Z":
@@ -229,11 +242,12 @@ class _Objects:
         name = self.content(depth + 1)
         if not isinstance(name, str):
             raise Malformed(self._cursor.at, "a constant whose name is no string")
-        self._handles[place] = Constant(described.name, name)
-        return Constant(described.name, name)
+        made = Constant(described.name, name)
+        self._handles[place] = made
+        return made
 
     def _class(self, depth: int) -> _Class | None:
-        """A class description; classes are written with their parents."""
+        """Read a class description; classes are written with their parents."""
         cursor = self._cursor
         if depth > _DEEPEST:
             raise Unknown(f"classes nested more than {_DEEPEST} deep")
@@ -241,8 +255,10 @@ class _Objects:
         if kind == 0x70:
             return None
         if kind == 0x71:
-            known: _Class = self._handle((_Class,))
-            return known
+            number, known = self._read_handle()
+            if isinstance(known, _Class):
+                return known
+            raise _of_nothing(cursor, number)
         if kind != 0x72:
             raise Unknown(f"a class of type {kind:#04x} at byte {cursor.at - 1}")
         name = cursor.utf("a class name")
@@ -250,15 +266,15 @@ class _Objects:
         place = len(self._handles)
         self._handles.append(None)
         flags = cursor.u8("a class's flags")
-        fields = tuple(self._declared(depth) for _ in range(cursor.u16("the number of fields")))
+        fields = tuple(self._declared_field(depth) for _ in range(cursor.u16("the number of fields")))
         if cursor.u8("the end of a class") != 0x78:
             raise Unknown(f"class {name} is annotated")
-        self._handles[place] = _Class(name, flags, fields, self._class(depth + 1))
-        described: _Class = self._handles[place]
+        described = _Class(name, flags, fields, self._class(depth + 1))
+        self._handles[place] = described
         return described
 
-    def _declared(self, depth: int) -> tuple[str, str]:
-        """(name, type) of a field; the class of an object field is read and dropped."""
+    def _declared_field(self, depth: int) -> tuple[str, str]:
+        """Read name and type of a field; the class of an object field is read and dropped."""
         type_ = chr(self._cursor.u8("the type of a field"))
         if type_ not in _PRIMITIVES and type_ not in "L[":
             raise Malformed(self._cursor.at - 1, f"a field of type {ord(type_):#04x}")
@@ -267,15 +283,19 @@ class _Objects:
             raise Malformed(self._cursor.at, "a field whose class is no string")
         return name, type_
 
-    def _handle(self, kinds: tuple[type, ...]) -> Any:
+    def _read_handle(self) -> tuple[int, JavaValue | _Class]:
+        """Read a handle: its number, and what was written before that it names; None if there is no such thing."""
         number = self._cursor.i32("a handle") - _FIRST_HANDLE
-        if not 0 <= number < len(self._handles) or not isinstance(self._handles[number], kinds):
-            raise Malformed(self._cursor.at - 4, f"a handle of nothing that was written before: {number}")
-        return self._handles[number]
+        return number, self._handles[number] if 0 <= number < len(self._handles) else None
+
+
+def _of_nothing(cursor: Cursor, number: int) -> Malformed:
+    """Return the damage of a handle, just read, that names nothing of the kind needed here."""
+    return Malformed(cursor.at - 4, f"a handle of nothing that was written before: {number}")
 
 
 def _lineage(described: _Class | None) -> list[_Class]:
-    """A class and its parents, the oldest first: the order of their fields."""
+    """List a class and its parents, the oldest first: the order of their fields."""
     found: list[_Class] = []
     while described is not None:
         found.insert(0, described)

@@ -41,33 +41,40 @@ _SENTENCES: dict[str, re.Pattern[bytes]] = {
     ),
 }
 _RANK = ("triggered", "failed", "declined", "expired", "completed")
+"""States from the weakest to the strongest: of several that a log names, the strongest is the final one."""
 _LINE_LIMIT = 1 << 12
 
 
-def job_log(path: str) -> list[dict[str, Any]]:
-    """A row per checkpoint: its final `state`, when it was triggered, and what else the log tells; sorted.
+_Row = dict[str, Any]
+"""job, checkpoint, state, trigger_time (ms since the epoch), duration_ms, bytes; late, restored: how often."""
+
+
+def job_log(path: str) -> list[_Row]:
+    """Read a log into a row per checkpoint, with its final `state`; sorted by job and checkpoint.
+
+    A checkpoint that no sentence names with its job has the job None, unless the log is of one job only.
 
     Raises
     ------
     OSError : there is no such file
     """
-    found: dict[tuple[str | None, int], dict[str, Any]] = {}
-    for line in _lines(path):
+    found: dict[tuple[str | None, int], _Row] = {}
+    for line in _read_lines(path):
         for state, sentence in _SENTENCES.items():
             match = sentence.search(line)
             if match is not None:
-                _note(found, state, match.groupdict())
+                _note_sentence(found, state, match.groupdict())
                 break
     rows = [row for _, row in sorted(found.items(), key=lambda pair: (pair[0][0] or "", pair[0][1]))]
     known = {row["job"] for row in rows if row["job"]}
     for row in rows:
         if row["job"] is None and len(known) == 1:
             row["job"] = next(iter(known))
-    return _merged(rows)
+    return _merge_rows(rows)
 
 
-def _lines(path: str) -> Iterable[bytes]:
-    """The lines of a log; of a very long one its beginning."""
+def _read_lines(path: str) -> Iterable[bytes]:
+    """Read the lines of a log; of a very long one its beginning."""
     with open_file(path) as file:
         rest = b""
         while block := file.read(1 << 20):
@@ -77,9 +84,10 @@ def _lines(path: str) -> Iterable[bytes]:
         yield rest
 
 
-def _note(found: dict[tuple[str | None, int], dict[str, Any]], state: str, told: dict[str, bytes | None]) -> None:
-    job = (told.get("job") or b"").decode() or None
-    number = int(told["id"] or 0)
+def _note_sentence(found: dict[tuple[str | None, int], _Row], state: str, groups: dict[str, bytes | None]) -> None:
+    """Add what one sentence says to the row of its checkpoint; `groups` are those of the sentence's pattern."""
+    job = (groups.get("job") or b"").decode() or None
+    number = int(groups["id"] or 0)
     empty = {
         "job": job,
         "checkpoint": number,
@@ -97,14 +105,14 @@ def _note(found: dict[tuple[str | None, int], dict[str, Any]], state: str, told:
     if _RANK.index(state) >= _RANK.index(row["state"]):
         row["state"] = state
     for name, key in (("trigger_time", "time"), ("duration_ms", "ms"), ("bytes", "bytes")):
-        value = told.get(key)
+        value = groups.get(key)
         if value is not None:
             row[name] = int(value)
 
 
-def _merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of one checkpoint that some sentences name with its job and others without, as one."""
-    found: dict[tuple[str | None, int], dict[str, Any]] = {}
+def _merge_rows(rows: list[_Row]) -> list[_Row]:
+    """Join rows of one checkpoint that some sentences name with its job and others without."""
+    found: dict[tuple[str | None, int], _Row] = {}
     for row in rows:
         key = (row["job"], row["checkpoint"])
         if key not in found:

@@ -12,7 +12,7 @@
 Integers are big-endian; STREAM, STATES, KEYED and CHANNEL are those of `cklog.parsers.flink.handles`. The job manager
 writes the file last. It has no checksum: a cut or a longer file does not decode, a flipped bit may well. Version 7 is
 not released; in it, an instance's state may be that of an older checkpoint. Of a file that does not decode to its last
-byte nothing is told but where and why.
+byte only its damage is returned: where decoding stopped, and why.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.parsers.flink.contents import ByteStretch
-from cklog.parsers.flink.handles import Handles, Owner, handle_row
+from cklog.parsers.flink.handles import Handles
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
-from cklog.parsers.flink.rows import Row, batch, row
+from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
 from cklog.parsers.flink.sources import coordinated
 from cklog.storage import open_file
 
@@ -53,11 +53,11 @@ _JOB = re.compile(r"(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
 
 
 class UnknownVersion(Exception):
-    """The file is of a version that this reader does not know."""
+    """Raised for a file of a version that this reader does not know."""
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The rows of one whole `_metadata`, or its damage; a `cklog.engine.Reader` for the table snapshots."""
+    """Read one whole `_metadata`: its rows, or its damage. A `cklog.engine.Reader` for the table snapshots."""
     if split.size > _FILE_LIMIT:
         yield Damage(split.path, "corrupt-metadata", 0, f"{split.size} bytes, more than metadata ever has")
         return
@@ -68,15 +68,15 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         yield Damage(split.path, "corrupt-file", None, f"cannot be read: {error}".splitlines()[0])
         return
     try:
-        yield from _batches(split, data, columns)
+        yield from _record_batches(split, data, columns)
     except Malformed as reason:
         yield Damage(split.path, "corrupt-metadata", reason.at, reason.why)
     except UnknownVersion as reason:
         yield Damage(split.path, "unknown-version", 4, str(reason))
 
 
-def _batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """All rows, once the whole file is known to decode."""
+def _record_batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """Yield all rows, once the whole file is known to decode."""
     most = _ROWS_AT_ONCE + len(data) // _BYTES_OF_ROW
     found = rows(split, data)
     held = list(islice(found, most))
@@ -92,7 +92,7 @@ def _batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa
 
 
 def rows(split: Split, data: bytes) -> Iterator[Row]:
-    """Rows of the table of snapshots in the order of the file, the snapshot itself as the last one.
+    """Yield rows of the table of snapshots in the order of the file, the snapshot itself as the last one.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def rows(split: Split, data: bytes) -> Iterator[Row]:
         before the first row.
     """
     cursor = Cursor(data)
-    _expect(cursor, _MAGIC, "a metadata file")
+    _expect_magic(cursor, _MAGIC, "a metadata file")
     version = cursor.i32("a version")
     if version not in VERSIONS:
         raise UnknownVersion(f"version {version}; known are {VERSIONS[0]} to {VERSIONS[-1]}")
@@ -111,9 +111,9 @@ def rows(split: Split, data: bytes) -> Iterator[Row]:
         raise Malformed(8, f"the checkpoint is {checkpoint}")
     handles = Handles(cursor, split)
     for _ in range(cursor.count(8, "master hooks")):
-        yield _master(cursor)
+        yield _read_master_hook(cursor)
     for _ in range(cursor.count(28, "operators")):
-        yield from _operator(cursor, handles, version)
+        yield from _read_operator(cursor, handles, version)
     if version == UNRELEASED:
         detail = "version 7 is of no release of Flink; it is read as it was proposed"
         yield row(4, "unread", kind="unreleased-version", detail=detail)
@@ -121,35 +121,35 @@ def rows(split: Split, data: bytes) -> Iterator[Row]:
     if version >= 4:
         at = cursor.at
         try:
-            properties = _properties(cursor)
+            properties = _read_properties(cursor)
         except Unknown as reason:
             yield row(at, "unread", kind="unknown-properties", detail=str(reason))
     else:
         cursor.done("the last operator")
-    folder = _folder(handles.folders, checkpoint, properties.get("name"))
+    folder = _written_folder(handles.folders, checkpoint, properties.get("name"))
     yield row(0, "snapshot", checkpoint=checkpoint, version=version, bytes=len(data), file=folder, **properties)
 
 
-def _expect(cursor: Cursor, magic: str, what: str) -> None:
+def _expect_magic(cursor: Cursor, magic: str, what: str) -> None:
     at = cursor.skip(4, f"the start of {what}")
     if cursor.data[at : cursor.at].hex() != magic:
         raise Malformed(at, f"{what} begins with {magic}, and here is {cursor.data[at : cursor.at].hex()}")
 
 
-def _master(cursor: Cursor) -> Row:
-    """The state of a hook in the job manager."""
+def _read_master_hook(cursor: Cursor) -> Row:
+    """Read the state of a hook in the job manager."""
     at = cursor.at
-    _expect(cursor, _MASTER_MAGIC, "the state of a master hook")
+    _expect_magic(cursor, _MASTER_MAGIC, "the state of a master hook")
     inner = Cursor(cursor.data, cursor.blob("the state of a master hook"), cursor.at)
     inner.i32("a version")
     name = inner.utf("the name of a master hook")
     start = inner.blob("the state of a master hook")
     inner.done("the state of a master hook")
-    piece = ByteStretch("inline", None, None, inner.at - start, None, start)
+    piece = ByteStretch("inline", None, None, inner.at - start, at=start)
     return handle_row(at, Owner(None, None, "master"), piece, name)
 
 
-def _operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[Row]:
+def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[Row]:
     at = cursor.at
     name, uid = (cursor.utf("an operator's name"), cursor.utf("an operator's uid")) if version >= 5 else ("", "")
     start = cursor.skip(16, "an operator's id")
@@ -179,10 +179,10 @@ def _operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[Row]:
         yield handle_row(place, Owner(operator, None, "coordinator"), piece)
         yield from coordinated(cursor.data, piece, operator)
     for _ in range(count):
-        yield from _subtask(cursor, handles, version, operator, parallelism)
+        yield from _read_subtask(cursor, handles, version, operator, parallelism)
 
 
-def _subtask(cursor: Cursor, handles: Handles, version: int, operator: str, parallelism: int) -> Iterator[Row]:
+def _read_subtask(cursor: Cursor, handles: Handles, version: int, operator: str, parallelism: int) -> Iterator[Row]:
     at = cursor.at
     index = cursor.i32("a subtask")
     finished = index < 0 and version >= 3
@@ -208,18 +208,18 @@ def _subtask(cursor: Cursor, handles: Handles, version: int, operator: str, para
         yield row(place, "reference", operator=operator, subtask=subtask, checkpoint=older)
 
 
-def _properties(cursor: Cursor) -> dict[str, str | None]:
-    """Name and kind (the way of writing) of the snapshot, and as its detail the settings that are on."""
+def _read_properties(cursor: Cursor) -> dict[str, str | None]:
+    """Read name and kind (the way of writing) of the snapshot, and as its detail the settings that are on."""
     length = cursor.end - cursor.at
     if length > _PROPERTIES_LIMIT:
         raise Unknown(f"{length} bytes of properties")
     found = serialized(cursor)
     if found is None:
         return {}
-    if not isinstance(found, Instance) or not isinstance(found.fields.get("checkpointType"), Instance):
+    kind = found.fields.get("checkpointType") if isinstance(found, Instance) else None
+    if not isinstance(found, Instance) or not isinstance(kind, Instance):
         raise Unknown("properties of an unknown class")
-    of_type = found.fields["checkpointType"].fields
-    name, written = of_type.get("name"), of_type.get("formatType", of_type.get("sharingFilesStrategy"))
+    name, written = kind.fields.get("name"), kind.fields.get("formatType", kind.fields.get("sharingFilesStrategy"))
     return {
         "name": name if isinstance(name, str) else None,
         "kind": written.name if isinstance(written, Constant) else None,
@@ -227,12 +227,12 @@ def _properties(cursor: Cursor) -> dict[str, str | None]:
     }
 
 
-def _folder(folders: set[str], checkpoint: int, name: str | None) -> str | None:
-    """Where the snapshot's own folder was when it was written; None if its handles do not tell, or disagree.
+def _written_folder(folders: set[str], checkpoint: int, name: str | None) -> str | None:
+    """Infer where the snapshot's own folder was when it was written; None if its handles do not tell, or disagree.
 
-    >>> _folder({"file:/a/chk-3", "file:/a/shared", "file:/a/chk-2"}, 3, "Checkpoint")
+    >>> _written_folder({"file:/a/chk-3", "file:/a/shared", "file:/a/chk-2"}, 3, "Checkpoint")
     'file:/a/chk-3'
-    >>> _folder({f"s3://b/{'0a' * 16}/taskowned/x"}, 3, "Checkpoint")
+    >>> _written_folder({f"s3://b/{'0a' * 16}/taskowned/x"}, 3, "Checkpoint")
     's3://b/0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/chk-3'
     """
     if name is not None and "Savepoint" in name:

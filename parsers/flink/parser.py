@@ -39,12 +39,15 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
 _IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_OF_A_NAME = 100
+_MOST_OF_A_NAME = 100
 """Files of one name that are looked at: the names are random, and two of one name are copies."""
 
 
 class _StoredFolder(NamedTuple):
-    """Where the files of a stored folder are: below PATH, or `elsewhere` by a map (then `sizes` are of that place)."""
+    """Where the files of a stored folder are now, with the sizes of the files there by path.
+
+    `outside`: nobody knows where. `moved`: it was found by its job's id.
+    """
 
     path: str
     sizes: dict[str, int]
@@ -53,7 +56,7 @@ class _StoredFolder(NamedTuple):
 
 
 class Flink:
-    """Snapshots below a folder, listed once; `snapshots` tells them, `place` finds what they name.
+    """The snapshots below a folder, listed once; `places` finds the files that they name.
 
     `only` is the name of the one checkpoint that PATH is; the folder of its job is what is listed then.
     """
@@ -67,12 +70,12 @@ class Flink:
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether there is a `_metadata` of Flink's, or a job's folder with a chk-<n>."""
+        """Return whether there is a `_metadata` of Flink's, or a job's folder with a chk-<n>."""
         entries, folders = root.tree()
         name = root.parent()[1]
-        if any(_CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_above(f, name)) for f in folders):
+        if any(_CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_name_above(f, name)) for f in folders):
             return True
-        if _is_checkpoint(root):
+        if _is_single_checkpoint(root):
             return True
         found = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
         return any(root.read(path, len(MAGIC)) == MAGIC for path in found[:8])
@@ -94,7 +97,7 @@ class Flink:
 
     def __init__(self, root: Root) -> None:
         self.only: str | None = None
-        if _is_checkpoint(root):
+        if _is_single_checkpoint(root):
             root, self.only = root.parent()  # one checkpoint of a job: its shared files lie beside it
         self._root = root
         self._name = root.parent()[1]
@@ -107,10 +110,10 @@ class Flink:
 
     @cached_property
     def snapshots(self) -> tuple[SnapshotFolder, ...]:
-        """Every snapshot folder, with its metadata or without, sorted by path."""
+        """Every snapshot folder, with its metadata or without, sorted by path; `only` alone if PATH is that one."""
         complete = {posixpath.dirname(path) for path in self._sizes if posixpath.basename(path) == _METADATA}
         begun = {f for f in self._folders if _CHECKPOINT.fullmatch(posixpath.basename(f))}
-        begun = {f for f in begun if _JOB.fullmatch(_above(f, self._name))}
+        begun = {f for f in begun if _JOB.fullmatch(_name_above(f, self._name))}
         held: dict[str, list[int]] = {}
         for path, size in self._sizes.items():
             held.setdefault(posixpath.dirname(path), []).append(size)
@@ -134,30 +137,33 @@ class Flink:
         )
 
     def job_id(self, job: str) -> str:
-        """The name of a job's folder, or of a savepoint's."""
+        """Return the name of a job's folder (its id), or of a savepoint's."""
         return posixpath.basename(job) or self._name
 
     def taken_from(self, folder: str) -> str | None:
-        """The first six digits of the id of the job that a savepoint was taken of, by its name; None: no savepoint."""
+        """Return the first six digits of the id of the job that a savepoint was taken of, by its name.
+
+        None if the folder's name is no savepoint's.
+        """
         found = _SAVEPOINT.fullmatch(self.job_id(folder))
         return found[1] if found else None
 
     def original(self, path: str) -> str:
-        """What a folder below PATH is called where the job runs: by the maps, else by PATH as it was given."""
+        """Return what a folder below PATH is called where the job runs: by the maps, else by PATH as it was given."""
         root = self._root.path.partition("?")[0] if "://" in self._root.path else self._root.path
         here = posixpath.join(root, path) if path else root
         return self._root.original(here) or here
 
     def id_of_uid(self, uid: str) -> str:
-        """The operator id that Flink makes of a uid."""
+        """Return the operator id that Flink makes of a uid."""
         return operator_id(uid)
 
     def job_log(self, path: str) -> list[dict[str, Any]]:
-        """What a job manager's log says of checkpoints."""
+        """Read what a job manager's log says of checkpoints, as rows of `cklog.parsers.flink.job_log`."""
         return job_log(path)
 
     def bytes_of(self, table: str) -> int:
-        """Size of all metadata files."""
+        """Return the size of all metadata files."""
         return sum(self._sizes[s.metadata] for s in self.snapshots if s.metadata is not None)
 
     def scan(
@@ -169,22 +175,25 @@ class Flink:
         reduce: Reduce | None,
         split_bytes: int = 0,
     ) -> Scan:
-        """A scan with one split per metadata file: they are small, and none can be read from its middle."""
-        paths = [s.metadata for s in self.snapshots if s.metadata is not None]
-        splits = (Split(self._root.uri(p), p, READER, 0, self._sizes[p], self._sizes[p]) for p in paths)
-        return Scan(tuple(splits), table, columns, kernel, partial, reduce)
+        """Build a scan with one split per metadata file: they are small, and none can be read from its middle."""
+        splits = tuple(self._split(s.metadata) for s in self.snapshots if s.metadata is not None)
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+
+    def _split(self, path: str) -> Split:
+        size = self._sizes[path]
+        return Split(uri=self._root.uri(path), path=path, reader=READER, start=0, end=size, size=size)
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
-        """The metadata files as one row of the answer's inputs."""
+        """Return the metadata files as one row of the answer's inputs; `rows` is what they held together."""
         count = sum(s.metadata is not None for s in self.snapshots)
         return (InputUsed(f"{count} _metadata", self.name, self.bytes_of("snapshots"), rows),)
 
     def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]:
-        """Where files are that a snapshot in folder `snapshot` names, and their sizes."""
+        """Find where the files are that the snapshot in folder `snapshot` names, in the order of `stored`."""
         known = self._placed.setdefault(posixpath.dirname(snapshot), {})  # checkpoints of one job name the same files
-        return [known.get(file) or self._find(snapshot, file, known) for file in stored]
+        return [known.get(file) or self._find_stored(snapshot, file, known) for file in stored]
 
-    def _find(self, snapshot: str, stored: str, known: dict[str, FilePlace]) -> FilePlace:
+    def _find_stored(self, snapshot: str, stored: str, known: dict[str, FilePlace]) -> FilePlace:
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
             if path == ".." or path.startswith("../"):
@@ -193,36 +202,41 @@ class Flink:
         above, _, name = stored.rpartition("/")
         key = (above, posixpath.dirname(snapshot))
         if key not in self._resolved:
-            self._resolved[key] = self._folder(*key)
+            self._resolved[key] = self._find_folder(*key)
         folder = self._resolved[key]
         path = posixpath.join(folder.path, name)
         place = FilePlace(path, folder.sizes.get(path), moved=folder.moved)
         known[stored] = FilePlace(stored, None, outside=True) if folder.outside else place
         return known[stored]
 
-    def _folder(self, stored: str, job: str) -> _StoredFolder:
-        """By the maps, then below PATH, then below the folder of the same job; `job` is the snapshot's own."""
+    def _find_folder(self, stored: str, job: str) -> _StoredFolder:
+        """Find a stored folder by the maps, then below PATH, then in the folder of the same job.
+
+        `job` is the folder of the snapshot's own job.
+        """
         found = self._root.resolve(stored)
         if found is not None:
             inside = self._root.inside(found)
             if inside is not None:
-                return _StoredFolder(inside, self._sizes, False, False)
-            return _StoredFolder(found, self._listed(found), False, False)
-        moved = self._by_job(stored, job)
-        return _StoredFolder(stored if moved is None else moved, self._sizes, moved is None, True)
+                return _StoredFolder(inside, self._sizes, outside=False, moved=False)
+            return _StoredFolder(found, self._list_outside(found), outside=False, moved=False)
+        moved = self._find_in_job(stored, job)
+        if moved is None:
+            return _StoredFolder(stored, self._sizes, outside=True, moved=True)
+        return _StoredFolder(moved, self._sizes, outside=False, moved=True)
 
-    def _listed(self, folder: str) -> dict[str, int]:
-        """Sizes of the files of a folder outside PATH that a map leads to."""
+    def _list_outside(self, folder: str) -> dict[str, int]:
+        """List the files of a folder outside PATH that a map leads to, with their sizes."""
         if folder not in self._mapped:
             entries = Root(folder).list()
             self._mapped[folder] = {posixpath.join(folder, entry.path): entry.size for entry in entries}
         return self._mapped[folder]
 
-    def _by_job(self, stored: str, own: str) -> str | None:
-        """The folder below PATH that stands for a stored one: same job id, same way on from there.
+    def _find_in_job(self, stored: str, own: str) -> str | None:
+        """Find the folder below PATH that stands for a stored one: same job id, same way on from there.
 
-        Of several copies of a job the snapshot's own. What is by layout in a job's folder is there or is missing;
-        anything else (the changelog has a root of its own) may as well be where nobody looked: None.
+        Of several copies of a job the snapshot's own (`own`) is taken. What is by layout in a job's folder is there or
+        is missing; anything else (the changelog has a root of its own) may as well be where nobody looked: None.
         """
         parts = stored.split("/")
         at = next((i for i in range(len(parts) - 1, -1, -1) if _JOB.fullmatch(parts[i])), None)
@@ -235,7 +249,7 @@ class Flink:
             there = jobs
         if not there:
             return None
-        best = max(there, key=lambda job: (job == own, _common_end(job.split("/")[:-1], parts[:at])))
+        best = max(there, key=lambda job: (job == own, _count_common_end(job.split("/")[:-1], parts[:at])))
         return posixpath.join(best, inner) if inner else best
 
     @cached_property
@@ -249,8 +263,8 @@ class Flink:
         return found
 
     def named(self, name: str) -> list[FilePlace]:
-        """Files below PATH with this name, sorted by path; the first hundred."""
-        return [FilePlace(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_OF_A_NAME]]
+        """List the files below PATH with this name, sorted by path; the first hundred."""
+        return [FilePlace(path, self._sizes[path]) for path in self._by_name.get(name, [])[:_MOST_OF_A_NAME]]
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
@@ -260,7 +274,7 @@ class Flink:
         return found
 
     def state_files(self) -> list[StateFile]:
-        """Every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's.
+        """List every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's.
 
         Nor are those with control characters in their paths, which no list of paths could name for sure.
         """
@@ -283,21 +297,21 @@ class Flink:
         return None
 
 
-def _is_checkpoint(root: Root) -> bool:
-    """Whether a folder is one checkpoint in the folder of its job, by their names."""
+def _is_single_checkpoint(root: Root) -> bool:
+    """Return whether a folder is one checkpoint in the folder of its job, by their names."""
     above, name = root.parent()
     return bool(_CHECKPOINT.fullmatch(name) and _JOB.fullmatch(above.parent()[1]))
 
 
-def _above(folder: str, root: str) -> str:
-    """The name of the folder that holds a folder; `root` is the name of PATH."""
+def _name_above(folder: str, root: str) -> str:
+    """Return the name of the folder that holds a folder; `root` is the name of PATH."""
     return posixpath.basename(posixpath.dirname(folder)) or root
 
 
-def _common_end(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many parts two paths have in common at their ends.
+def _count_common_end(one: Iterable[str], other: Iterable[str]) -> int:
+    """Count the parts that two paths have in common at their ends.
 
-    >>> _common_end(["a", "x", "y"], ["b", "x", "y"])
+    >>> _count_common_end(["a", "x", "y"], ["b", "x", "y"])
     2
     """
     count = 0

@@ -26,7 +26,7 @@ STATES = frozenset({*LAYOUTS, _LEGACY})
 
 _OFFSET = struct.Struct(">q")
 _COMPRESSIBLE = 6
-_VERSIONS_TOLD = 8
+_VERSIONS_NAMED = 8
 
 
 class StateList(NamedTuple):
@@ -45,7 +45,16 @@ def listed_state(
     piece: ByteStretch,
     lists: Iterable[StateList],
 ) -> Iterator[Row]:
-    """What the lists of one subtask say; `at`: its handle's place in the metadata; `whose`: cells of all rows."""
+    """Read the lists of one subtask as rows.
+
+    Parameters
+    ----------
+    data : the metadata
+    at : place in it of the handle of the subtask's state
+    whose : cells that all rows have: operator and subtask
+    piece : where the bytes of the state are
+    lists : which lists are in that state
+    """
     kept = [one for one in lists if one.elements]
     for one in [one for one in kept if one.name == _LEGACY]:
         detail = f"{one.elements} offsets of FlinkKafkaConsumer, which KafkaSource replaced"
@@ -55,48 +64,49 @@ def listed_state(
     if isinstance(state, str):
         if kept:
             yield row(at, "unread", kind="source-state-elsewhere", file=piece.file, detail=state, **whose)
-    elif _compressed(state):
+    elif _is_compressed(state):
         detail = f"{', '.join(one.name for one in kept)}: compressed"
         yield row(at, "unread", kind="compressed-operator-state", detail=detail, **whose)
     else:
         for one in kept:
-            yield from _elements(data, one, state, None if piece.file is None else at, whose)
+            yield from _read_elements(data, one, state, None if piece.file is None else at, whose)
 
 
-def _compressed(state: Cursor) -> bool:
+def _is_compressed(state: Cursor) -> bool:
+    """Return whether operator state begins with a version that may be compressed, and says that it is."""
     head = state.data[state.at : min(state.at + 5, state.end)]
     return len(head) == 5 and int.from_bytes(head[:4], "big", signed=True) >= _COMPRESSIBLE and head[4] != 0
 
 
-def _elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any]) -> Iterator[Row]:
-    """Rows of the elements of one list; `at` is their place if they are not in the metadata itself."""
+def _read_elements(data: bytes, one: StateList, state: Cursor, at: int | None, whose: dict[str, Any]) -> Iterator[Row]:
+    """Yield rows of the elements of one list; `at` is their place if they are not in the metadata itself."""
     layouts, unknown = LAYOUTS[one.name]
     odd: dict[int | None, int] = {}
     broken: list[str] = []
     lowest = state.at
     for (offset,) in _OFFSET.iter_unpack(memoryview(data)[one.at : one.at + 8 * one.elements]):
         try:
-            version, element, lowest = _element(state, offset, lowest)
+            version, element, lowest = _cut_element(state, offset, lowest)
         except Malformed as reason:
             broken = broken or [f"{one.name}: {reason.why}"]
             continue
         found = fitting(layouts, version, element)
         if found is None:
-            told = version if version in odd or len(odd) < _VERSIONS_TOLD else None
-            odd[told] = odd.get(told, 0) + 1
+            named = version if version in odd or len(odd) < _VERSIONS_NAMED else None
+            odd[named] = odd.get(named, 0) + 1
         else:
             for place, entry, cells in found:
                 yield row(place if at is None else at, entry, **(whose | cells))
     for detail in broken:
         yield row(one.at, "unread", kind="corrupt-source-state", detail=detail, **whose)
-    for told, count in odd.items():
-        of_version = "other serializer versions" if told is None else f"serializer version {told}"
+    for named, count in odd.items():
+        of_version = "other serializer versions" if named is None else f"serializer version {named}"
         detail = f"{count} elements of {one.name}, of {of_version}, are laid out in no known way"
         yield row(one.at, "unread", kind=unknown, detail=detail, **whose)
 
 
-def _element(state: Cursor, offset: int, lowest: int) -> tuple[int, Cursor, int]:
-    """Serializer version and bytes of the element at an offset of the state, and where it ends.
+def _cut_element(state: Cursor, offset: int, lowest: int) -> tuple[int, Cursor, int]:
+    """Return serializer version and bytes of the element at an offset of the state, and where it ends.
 
     Elements are written one behind the other: one that begins before byte `lowest`, where the last one ended, is none.
     """
@@ -111,7 +121,7 @@ def _element(state: Cursor, offset: int, lowest: int) -> tuple[int, Cursor, int]
 
 
 def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]:
-    """What the inlined state of an operator's coordinator says of its source."""
+    """Read the inlined state of an operator's coordinator as rows: what it says of its source."""
     at = piece.at or 0
     cursor = Cursor(data, at, at + (piece.bytes or 0))
     try:
@@ -134,7 +144,7 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
 
 
 def fitting(layouts: Iterable[ElementLayout], version: int, cursor: Cursor) -> Iterator[FoundElement] | None:
-    """What the first layout that fits the bytes to the end says, or None if none fits."""
+    """Decode bytes by the first layout that fits them to the end; None if none fits."""
     at = cursor.at
     for layout in layouts:
         try:

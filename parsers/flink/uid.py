@@ -12,7 +12,7 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
 def operator_id(uid: str) -> str:
-    """The operator id, as Flink prints it, of the operator with this uid.
+    """Return the id, as Flink prints it, of the operator with this uid.
 
     >>> operator_id("kafka-src")
     '2cfff4cfdc12cf3ce3a313acc56edab3'
@@ -21,32 +21,32 @@ def operator_id(uid: str) -> str:
     first = second = 0
     whole = len(data) & ~15
     for low, high in struct.iter_unpack("<QQ", data[:whole]):
-        first = (_rotated(first ^ _mixed_low(low), 27) + second) * 5 + 0x52DCE729 & _MASK
-        second = (_rotated(second ^ _mixed_high(high), 31) + first) * 5 + 0x38495AB5 & _MASK
+        first = (_rotate_left(first ^ _mix_low(low), 27) + second) * 5 + 0x52DCE729 & _MASK
+        second = (_rotate_left(second ^ _mix_high(high), 31) + first) * 5 + 0x38495AB5 & _MASK
     low, high = struct.unpack("<QQ", data[whole:].ljust(16, b"\0"))
-    first ^= _mixed_low(low) ^ len(data)
-    second ^= _mixed_high(high) ^ len(data)
+    first ^= _mix_low(low) ^ len(data)
+    second ^= _mix_high(high) ^ len(data)
     first = first + second & _MASK
     second = second + first & _MASK
-    first, second = _final(first), _final(second)
+    first, second = _finish_word(first), _finish_word(second)
     first = first + second & _MASK
     second = second + first & _MASK
     return struct.pack("<QQ", first, second).hex()
 
 
-def _mixed_low(word: int) -> int:
-    return _rotated(word * _C1 & _MASK, 31) * _C2 & _MASK
+def _mix_low(word: int) -> int:
+    return _rotate_left(word * _C1 & _MASK, 31) * _C2 & _MASK
 
 
-def _mixed_high(word: int) -> int:
-    return _rotated(word * _C2 & _MASK, 33) * _C1 & _MASK
+def _mix_high(word: int) -> int:
+    return _rotate_left(word * _C2 & _MASK, 33) * _C1 & _MASK
 
 
-def _rotated(word: int, by: int) -> int:
+def _rotate_left(word: int, by: int) -> int:
     return (word << by | word >> 64 - by) & _MASK
 
 
-def _final(word: int) -> int:
+def _finish_word(word: int) -> int:
     word = (word ^ word >> 33) * 0xFF51AFD7ED558CCD & _MASK
     word = (word ^ word >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return word ^ word >> 33

@@ -27,51 +27,53 @@ _MARK = b'"value_hex"'
 
 
 def suffix_of(path: str) -> str | None:
-    """The suffix of a file that may be an export, the longest that fits."""
+    """Return the suffix of a file that may be an export, the longest that fits; None if none does."""
     return next((s for s in sorted(COMPRESSION, key=len, reverse=True) if path.endswith(s) and path != s), None)
 
 
 def is_export(root: Root, entry: FileEntry) -> bool:
-    """Whether a file begins with a line of an export."""
+    """Return whether a file begins with a line of an export."""
     try:
-        with ByteStream(_split(root, entry)) as file:
+        with ByteStream(_split_of(root, entry)) as file:
             return _MARK in file.read(_HEAD_BYTES)
     except (OSError, pa.ArrowException):
         return False
 
 
 def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
-    """Every key with its value, and the lines that are none."""
-    split = _split(root, entry)
+    """Read every key with its value, and as damage the lines that are none."""
+    split = _split_of(root, entry)
     try:
         with ByteStream(split) as file:
             for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
                     continue
-                for at, line in _lines(start, block):
-                    yield _stored(entry.path, at, line, file.trusted)
+                for at, line in _lines_at(start, block):
+                    yield _decode_line(entry.path, at, line, file.trusted)
             if file.fault is not None:
                 yield file.fault
     except (OSError, pa.ArrowException) as error:
         yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
 
 
-def _split(root: Root, entry: FileEntry) -> Split:
-    return Split(root.uri(entry.path), entry.path, "", 0, entry.size, entry.size)
+def _split_of(root: Root, entry: FileEntry) -> Split:
+    return Split(uri=root.uri(entry.path), path=entry.path, reader="", start=0, end=entry.size, size=entry.size)
 
 
-def _lines(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+def _lines_at(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield lines that are not empty with their offsets; the block of whole lines begins at byte `start`."""
     for line in block.split(b"\n")[:-1]:
         if line.strip():
             yield start, line
         start += len(line) + 1
 
 
-def _stored(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Damage:
+def _decode_line(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Damage:
+    """Decode the line at byte `at`; unless `trusted`, it needs a crc32c of its own."""
     try:
         found = strict_json(line, required=not trusted)
-        key, value = _text(found, "key"), _bytes(_text(found, "value_hex"))
+        key, value = _text_member(found, "key"), _bytes_of_hex(_text_member(found, "value_hex"))
     except NotARecord as why:
         return Damage(path, "bad-record", at, str(why))
     known = key_of(key.encode("utf-8", "surrogatepass"))
@@ -81,19 +83,19 @@ def _stored(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Dam
 
 
 def stored(key: Key, value: bytes, place: str, where: Where) -> StoredValue:
-    """A key and its value, of which only what leads to other values is kept."""
+    """Return a key with its value, keeping the bytes only of what leads to other values."""
     kept = value if key.part == "INDEX" or key.chunk == HEAD else b""
-    return StoredValue(key, len(value), crc32c.crc32c(value), kept, place, where)
+    return StoredValue(key=key, size=len(value), crc=crc32c.crc32c(value), data=kept, place=place, where=where)
 
 
-def _text(found: dict[str, Any], name: str) -> str:
+def _text_member(found: dict[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str):
         raise NotARecord(f"no text {name}")
     return value
 
 
-def _bytes(digits: str) -> bytes:
+def _bytes_of_hex(digits: str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError as error:

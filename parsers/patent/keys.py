@@ -39,7 +39,7 @@ _KEY = re.compile(rb"(0|[1-9][0-9]{0,18}) (NON|INCR|INDEX)(?: (H|0|[1-9][0-9]{0,
 
 
 class Key(NamedTuple):
-    """A key taken apart. `chunk` None: the whole value; "H": the header of its chunks; else a chunk's index."""
+    """A key taken apart. `chunk` None: the whole value; `HEAD`: the header of its chunks; else a chunk's index."""
 
     checkpoint: int
     part: str
@@ -55,7 +55,7 @@ class Key(NamedTuple):
 
 
 def key_of(key: bytes) -> Key | None:
-    """A key of the layout, or None.
+    """Take a key of the layout apart; None if it is no such key.
 
     >>> key_of(b"12 INCR 3"), key_of(b"1 INDEX H"), key_of(b"01 NON")
     (Key(checkpoint=12, part='INCR', chunk=3), Key(checkpoint=1, part='INDEX', chunk='H'), None)
@@ -64,7 +64,10 @@ def key_of(key: bytes) -> Key | None:
     if found is None:
         return None
     checkpoint, part, chunk = int(found[1]), found[2].decode(), found[3]
-    number = None if chunk is None else HEAD if chunk == b"H" else int(chunk)
-    if checkpoint > LARGEST or (isinstance(number, int) and number > LARGEST):
+    if checkpoint > LARGEST:
         return None
-    return Key(checkpoint, part, number)
+    if chunk is None:
+        return Key(checkpoint, part)
+    if chunk == HEAD.encode():
+        return Key(checkpoint, part, HEAD)
+    return Key(checkpoint, part, int(chunk)) if int(chunk) <= LARGEST else None

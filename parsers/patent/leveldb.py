@@ -43,48 +43,49 @@ def all_folders(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
             foreign.add(folder)
         if _FILE.fullmatch(name):
             found.setdefault(folder, []).append(entry)
-    return {folder: files for folder, files in found.items() if folder not in foreign and any(_leads(files))}
+    return {folder: files for folder, files in found.items() if folder not in foreign and any(_has_beginning(files))}
 
 
 def is_whole(files: Sequence[FileEntry]) -> bool:
-    """Whether both files are there from which LevelDB begins to read."""
-    return all(_leads(files))
+    """Return whether both files are there from which LevelDB begins to read."""
+    return all(_has_beginning(files))
 
 
-def _leads(files: Sequence[FileEntry]) -> tuple[bool, bool]:
+def _has_beginning(files: Sequence[FileEntry]) -> tuple[bool, bool]:
+    """Return whether there is a CURRENT, and whether there is a manifest."""
     names = [entry.path.rpartition("/")[2] for entry in files]
     return "CURRENT" in names, any(name.startswith("MANIFEST") for name in names)
 
 
 def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[StoredValue | Damage]:
-    """Every key with its value, and what of the store cannot be read.
+    """Read every key with its value, and as damage what of the store cannot be read.
 
     Raises
     ------
     EngineError : plyvel is not installed
     UsageError : there is no room for a copy
     """
-    leveldb = _plyvel()
+    leveldb = _import_plyvel()
     with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
         try:
-            _copy(root, files, Path(copy))
+            _copy_files(root, files, Path(copy))
             if not _CURRENT.fullmatch((Path(copy) / "CURRENT").read_bytes()):
                 yield Damage(folder or ".", "corrupt-file", None, "CURRENT does not name a manifest")
                 return
-            database, fault = _opened(leveldb, copy)
+            database, fault = _open_copy(leveldb, copy)
         except (leveldb.Error, OSError) as error:
-            yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_told(error, copy)}")
+            yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_reason_of(error, copy)}")
             return
         if fault:
             yield Damage(folder or ".", "corrupt-file", None, f"what was written last is damaged: {fault}")
         try:
-            yield from _read(leveldb, database, folder, copy)
+            yield from _read_pairs(leveldb, database, folder, copy)
         finally:
             database.close()
 
 
-def _plyvel() -> Any:
-    """The library, which not everybody has."""
+def _import_plyvel() -> Any:
+    """Import the library, which not everybody has; it ships no types."""
     try:
         import plyvel
     except ImportError:
@@ -93,7 +94,8 @@ def _plyvel() -> Any:
     return plyvel
 
 
-def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
+def _copy_files(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
+    """Copy the files of a store into the folder `copy`, if there is room."""
     needed, free = sum(entry.size for entry in files), shutil.disk_usage(copy).free
     if needed > free:
         message = f"a LevelDB is read from a copy: that needs {needed} bytes of temporary space, and {free} are free"
@@ -107,46 +109,46 @@ def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
                 out.write(data)
 
 
-def _opened(leveldb: Any, copy: str) -> tuple[Any, str]:
-    """The database, and what is wrong with its log, of which the damaged part is left out."""
+def _open_copy(leveldb: Any, copy: str) -> tuple[Any, str]:
+    """Open the database; return it, and what is wrong with its log, of which the damaged part is then left out."""
     try:
         return leveldb.DB(copy, create_if_missing=False, paranoid_checks=True), ""
     except leveldb.Error as error:
-        return leveldb.DB(copy, create_if_missing=False), _told(error, copy)
+        return leveldb.DB(copy, create_if_missing=False), _reason_of(error, copy)
 
 
-def _read(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[StoredValue | Damage]:
-    """All pairs by key; where a block is damaged, those before the first and behind the last one of these."""
+def _read_pairs(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[StoredValue | Damage]:
+    """Read all pairs by key; where blocks are damaged, those before the first and behind the last of these blocks."""
     seen = b""
     try:
         for key, value in database.iterator(verify_checksums=True):
             seen = key
-            yield _stored(folder, key, value)
+            yield _decode_pair(folder, key, value)
         return
     except leveldb.Error as error:
-        detail = f"keys behind {_shown(seen)} cannot be read: {_told(error, copy)}"
+        detail = f"keys behind {_printable_key(seen)} cannot be read: {_reason_of(error, copy)}"
         yield Damage(folder or ".", "corrupt-file", None, detail)
     try:
         for key, value in database.iterator(start=seen, include_start=False, reverse=True, verify_checksums=True):
-            yield _stored(folder, key, value)
+            yield _decode_pair(folder, key, value)
     except leveldb.Error:
         return
 
 
-def _stored(folder: str, key: bytes, value: bytes) -> StoredValue | Damage:
+def _decode_pair(folder: str, key: bytes, value: bytes) -> StoredValue | Damage:
     known = key_of(key)
     if known is None:
-        return Damage(folder or ".", "unknown-key", None, f"{_shown(key)} is no key of a checkpoint")
+        return Damage(folder or ".", "unknown-key", None, f"{_printable_key(key)} is no key of a checkpoint")
     place = f"{folder or '.'}:{known}"
     return stored(known, value, place, Where(place))
 
 
-def _shown(key: bytes) -> str:
+def _printable_key(key: bytes) -> str:
     return ascii(key[:40].decode("utf-8", "backslashreplace"))
 
 
-def _told(error: Exception, copy: str) -> str:
-    """A message of LevelDB without the place of the copy."""
+def _reason_of(error: Exception, copy: str) -> str:
+    """Return a message of LevelDB without the place of the copy."""
     text = error.args[0] if error.args else ""
     plain = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(error)
     return plain.replace(f"{copy}/", "").replace(copy, "the store").splitlines()[0] if plain else "no reason given"

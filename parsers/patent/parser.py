@@ -12,10 +12,11 @@
     "K NON 0", …, "K NON H"   a large value instead in chunks of C bytes, and a header {C, last index, last size}
 
 A part without variables is an empty value, so all three belong to every checkpoint. The patent has K NON deleted at
-once when a checkpoint is to go, and the rest when no delta stands on it any longer: without its NON a checkpoint still
-serves those that stand on it. Which checkpoints are marked for deletion is kept in the memory of the writer and is not
-in the store. Nothing in it has a checksum (LevelDB's blocks have): a changed digit of an export may go unseen.
-Index data compressed or in columns, which the patent mentions, is not read. How numbers are encoded: `patent_keys`.
+once when a checkpoint is to go, and the rest when no delta builds on it any longer: without its NON a checkpoint still
+serves those that build on it. Which checkpoints are marked for deletion is kept in the memory of the writer and is not
+in the store. Nothing in it has a checksum (LevelDB's blocks have): a changed digit of an export may go unseen. Index
+data compressed or in columns, which the patent mentions, is not read. How numbers are encoded is in
+`cklog.parsers.patent.keys`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Store:
     leveldb: bool
 
     def stored(self, root: Root) -> Iterator[StoredValue | Damage]:
-        """All keys with their values, and what is damaged."""
+        """Read all keys with their values, and what is damaged."""
         if self.leveldb:
             return patent_leveldb.stored_in(root, self.path, self.files)
         return patent_export.stored_in(root, self.files[0])
@@ -79,7 +80,7 @@ class PatentStore:
 
     @staticmethod
     def recognises(root: Root) -> bool:
-        """Whether there is a LevelDB, or a file that begins as an export does."""
+        """Return whether there is a LevelDB, or a file that begins as an export does."""
         entries = root.list()
         return any(map(patent_leveldb.is_whole, patent_leveldb.folders_of(entries).values())) or any(
             "/" not in entry.path and patent_export.suffix_of(entry.path) and patent_export.is_export(root, entry)
@@ -98,17 +99,17 @@ class PatentStore:
         self._root = root
 
     def pieces(self) -> PiecesRead:
-        """Every variable of every checkpoint, and each checkpoint's NON and INDEX as the piece "".
+        """Read every variable of every checkpoint, and each checkpoint's NON and INDEX as the piece "".
 
         Raises
         ------
         CorruptInput : nothing of any store can be read
         """
-        return self._read
+        return self._stores_read
 
     def findings(self, table: str) -> tuple[Finding, ...]:
-        """What is wrong with the stores."""
-        return self._read[1]
+        """Return what is wrong with the stores."""
+        return self._stores_read.findings
 
     def scan(
         self,
@@ -119,17 +120,18 @@ class PatentStore:
         reduce: Reduce | None,
         split_bytes: int,
     ) -> Scan:
-        """A scan of all pieces, in one split."""
-        return Scan(whole_folder(self._root, READER), table, columns, kernel, partial, reduce)
+        """Build a scan of all pieces, in one split."""
+        splits = whole_folder(self._root, READER)
+        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
 
     @cached_property
-    def _read(self) -> PiecesRead:
-        stores = _stores(self._root)
-        names, findings = self._names()
+    def _stores_read(self) -> PiecesRead:
+        stores = _list_stores(self._root)
+        names, findings = self._read_variable_names()
         rows: list[dict[str, Any]] = []
         used = []
         for store in stores:
-            checkpoints, found, count = self._gathered(store)
+            checkpoints, found, count = self._gather_values(store)
             findings += found
             more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator))
             rows += more
@@ -143,8 +145,8 @@ class PatentStore:
             )
         return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used))
 
-    def _gathered(self, store: _Store) -> tuple[GatheredValues, list[Finding], int]:
-        """The values of a store by checkpoint, what is damaged in it, and how many pairs were read."""
+    def _gather_values(self, store: _Store) -> tuple[GatheredValues, list[Finding], int]:
+        """Read the values of a store by checkpoint, what is damaged in it, and how many pairs there were."""
         checkpoints, tally, count = GatheredValues(), DamageTally(DAMAGE_LISTED), 0
         unknown: list[Damage] = []
         for item in store.stored(self._root):
@@ -157,32 +159,33 @@ class PatentStore:
                 tally.add(item)
         findings = damage_findings(tally.damage())
         if not any(entry.size for entry in store.files):
-            told = f"{store.path} holds nothing: written but never filled, or cut to 0"
-            findings.append(Finding("empty-file", "warning", store.path, told, (Where(store.path),)))
+            message = f"{store.path} holds nothing: written but never filled, or cut to 0"
+            findings.append(Finding("empty-file", "warning", store.path, message, where=(Where(store.path),)))
         for first in unknown:
-            told = f"{first.path} holds keys that are none of a checkpoint's, {first.detail}; they are left out"
-            findings.append(Finding("unknown-key", "warning", first.path, told, (Where(first.path, first.offset),)))
+            message = f"{first.path} holds keys that are none of a checkpoint's, {first.detail}; they are left out"
+            places = (Where(first.path, first.offset),)
+            findings.append(Finding("unknown-key", "warning", first.path, message, where=places))
         return checkpoints, findings, count
 
-    def _names(self) -> tuple[Mapping[str, Sequence[str]], list[Finding]]:
-        """Names of variables by operator, if the folder gives any."""
+    def _read_variable_names(self) -> tuple[Mapping[str, Sequence[str]], list[Finding]]:
+        """Read the names of variables by operator, if the folder gives any, and what is wrong with them."""
         if not any(entry.path == NAMES for entry in self._root.list()):
             return {}, []
         try:
-            return _variables(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
+            return _check_variable_names(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
         except (NotARecord, OSError) as error:
-            told = f"{NAMES}: {error}; it is ignored, and variables are named by their numbers"
-            return {}, [Finding("bad-manifest", "error", NAMES, told, (Where(NAMES),))]
+            message = f"{NAMES}: {error}; it is ignored, and variables are named by their numbers"
+            return {}, [Finding("bad-manifest", "error", NAMES, message, where=(Where(NAMES),))]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """All pieces; a `cklog.engine.Reader`. What is wrong is among the findings."""
-    pieces = PatentStore(Root(split.uri)).pieces()[0]
+    """Read all pieces; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    pieces = PatentStore(Root(split.uri)).pieces().table
     yield batch_of_rows(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
 
 
-def _stores(root: Root) -> list[_Store]:
-    """The stores below a root, by operator.
+def _list_stores(root: Root) -> list[_Store]:
+    """List the stores below a root, by operator.
 
     An export is told by its suffix alone once the folder is known: damage at its beginning must not hide it.
 
@@ -192,13 +195,13 @@ def _stores(root: Root) -> list[_Store]:
     """
     entries = root.list()
     stores = [
-        _Store(folder or root.parent()[1], folder, tuple(files), True)
+        _Store(folder or root.parent()[1], folder, tuple(files), leveldb=True)
         for folder, files in patent_leveldb.folders_of(entries).items()
     ]
     for entry in entries:
         suffix = patent_export.suffix_of(entry.path)
         if suffix and "/" not in entry.path:
-            stores.append(_Store(entry.path.removesuffix(suffix), entry.path, (entry,), False))
+            stores.append(_Store(entry.path.removesuffix(suffix), entry.path, (entry,), leveldb=False))
     stores.sort(key=lambda store: (store.operator, store.path))
     for store, after in pairwise(stores):
         if store.operator == after.operator:
@@ -207,7 +210,13 @@ def _stores(root: Root) -> list[_Store]:
     return stores
 
 
-def _variables(found: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+def _check_variable_names(found: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """Return the names of variables by operator, from the JSON of `NAMES`.
+
+    Raises
+    ------
+    NotARecord : they are not lists of different names
+    """
     for operator, names in found.items():
         if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             raise NotARecord(f"{json.dumps(operator)[:40]} is not a list of names")

@@ -1,1 +1,8 @@
-"""Pickles read without building objects."""
+"""Pickles read without building objects: plain data comes out, anything else is refused by name.
+
+A pickle is a program that can call anything. Nothing here imports or calls what a pickle names, and memory and time
+stay within a small multiple of its bytes.
+
+- `restricted`: `load` and `load_from`, and the opcodes that are done
+- `machine`: the stack, marks and memo that opcodes work on, and their limits
+"""

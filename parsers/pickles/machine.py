@@ -22,11 +22,11 @@ _BYTES_A_CONTAINER = 8
 
 
 class Stop(Exception):
-    """Why the machine stops; the offset is known to its caller."""
+    """Raised where the machine stops, and says why; the offset is known to its caller."""
 
 
 class Skipped:
-    """Stands for a container that the caller did not ask for; it was read and not kept."""
+    """What stands for a container that the caller did not ask for; it was read and not kept."""
 
     __slots__ = ()
 
@@ -38,8 +38,10 @@ class Machine:
     """What a pickle has made so far.
 
     `data` is the buffer, `limit` its size, and `here` where the opcode in hand begins. `stack` holds values, `marks`
-    the heights of it at which a mark stands, `memo` what may be fetched again, `tall` how deep tuples nest, by
-    identity (`held` keeps those alive).
+    the heights of it at which a mark stands, `memo` what may be fetched again. `_depth` is how deep tuples and
+    frozensets nest, by identity; `_alive` keeps those alive. `_left` counts how many containers may still be made.
+
+    All methods raise `Stop` where a limit is reached or what is on the stack does not fit.
     """
 
     def __init__(self, data: bytes, at: int, keys: frozenset[str] | None) -> None:
@@ -50,45 +52,45 @@ class Machine:
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self._keys = keys
-        self._tall: dict[int, int] = {}
-        self._held: list[Any] = []
+        self._depth: dict[int, int] = {}
+        self._alive: list[Any] = []
         self._left = _FEW_CONTAINERS + (len(data) - at) // _BYTES_A_CONTAINER
 
     def result(self) -> Any:
-        """The one value that is left."""
+        """Return the one value that is left."""
         if len(self.stack) != 1 or self.marks:
             raise Stop(f"STOP with {len(self.stack)} values")
         return self.stack[0]
 
     def push(self, value: Any) -> None:
-        """A leaf, as it is."""
+        """Push a value that is no container, as it is."""
         self.stack.append(value)
 
     def number(self, value: int) -> None:
-        """A whole number of a length that can be printed."""
+        """Push a whole number, if it is short enough to be printed."""
         if value.bit_length() > 8 * _NUMBER_BYTES:
             raise Stop("a number of more than 4096 bytes is refused")
         self.stack.append(value)
 
     def mark(self) -> None:
-        """Where the items of the next container begin."""
+        """Note that the items of the next container begin here."""
         if len(self.marks) >= _NESTED:
             raise Stop("nested more than 1000 deep")
         self.marks.append(len(self.stack))
 
     def popped(self) -> list[Any]:
-        """The values behind the last mark, taken off the stack."""
+        """Take the values behind the last mark off the stack."""
         at, stack = self.marks.pop(), self.stack
         items = stack[at:]
         del stack[at:]
         return items
 
     def begin(self, make: type[list[Any]] | type[dict[Any, Any]] | type[set[Any]]) -> None:
-        """An empty container, which waits for items; `SKIPPED` if nobody asked for it."""
-        self.stack.append(SKIPPED if self._unwanted() else self._counted(make()))
+        """Push an empty container, which waits for items; `SKIPPED` if nobody asked for it."""
+        self.stack.append(SKIPPED if self._is_unwanted() else self._counted(make()))
 
-    def _unwanted(self) -> bool:
-        """Whether the next container is under a key that nobody asked for, or in something skipped.
+    def _is_unwanted(self) -> bool:
+        """Return whether the next container is under a key that nobody asked for, or in something skipped.
 
         Items wait on the stack behind their container and a mark; a single one, without a mark.
         """
@@ -102,34 +104,34 @@ class Machine:
         return not (isinstance(below, str) and below in self._keys)
 
     def _holder(self) -> Any:
-        """What the items behind the last mark are for; None for a tuple's."""
+        """Return the container that the items behind the last mark are for; None for a tuple's."""
         at = self.marks[-1] - 1 if self.marks else 0
         return self.stack[at] if 0 <= at < len(self.stack) else None
 
     def _counted(self, container: Any) -> Any:
-        """A container, if there are bytes enough for one more."""
+        """Return a container again, if there are bytes enough for one more."""
         self._left -= 3 if isinstance(container, dict | set | frozenset) else 1
         if self._left < 0:
             raise Stop("more containers than its bytes can mean")
         return container
 
     def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
-        """A tuple or a frozenset, which never changes."""
+        """Push a tuple or a frozenset, which never changes."""
         if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
             self.stack.append(SKIPPED)
             return
-        height = 1 + max((self._tall.get(id(item), 0) for item in items), default=0)
-        if height > _TUPLES_NESTED:
+        depth = 1 + max((self._depth.get(id(item), 0) for item in items), default=0)
+        if depth > _TUPLES_NESTED:
             raise Stop("tuples nested more than 100 deep")
         if any(type(item) is int and item.bit_length() > 64 for item in items):
             raise Stop("a number beyond 64 bits in a tuple")
-        made = self._counted(make(_keyed(items) if make is frozenset else items))
-        self._tall[id(made)] = height
-        self._held.append(made)
+        made = self._counted(make(_checked_keys(items) if make is frozenset else items))
+        self._depth[id(made)] = depth
+        self._alive.append(made)
         self.stack.append(made)
 
     def listed(self, items: list[Any]) -> None:
-        """Items for the list on top."""
+        """Add items to the list on top."""
         top = self.stack[-1]
         if isinstance(top, list):
             top += items
@@ -137,25 +139,25 @@ class Machine:
             raise Stop("items for what is no list")
 
     def paired(self, items: list[Any]) -> None:
-        """Keys and values, in turn, for the dict on top."""
+        """Add keys and values, which come in turn, to the dict on top."""
         top = self.stack[-1]
         if len(items) % 2:
             raise Stop("a key without a value")
         if isinstance(top, dict):
-            top.update(zip(_keyed(items[::2]), items[1::2], strict=True))
+            top.update(zip(_checked_keys(items[::2]), items[1::2], strict=True))
         elif top is not SKIPPED:
             raise Stop("pairs for what is no dict")
 
     def added(self, items: list[Any]) -> None:
-        """Members for the set on top."""
+        """Add members to the set on top."""
         top = self.stack[-1]
         if isinstance(top, set):
-            top.update(_keyed(items))
+            top.update(_checked_keys(items))
         elif top is not SKIPPED:
             raise Stop("members for what is no set")
 
     def whole(self, make: type[list[Any]] | type[dict[Any, Any]], add: Callable[[Machine, list[Any]], None]) -> None:
-        """A container with what stands behind the mark, which still waits for more (protocol 0)."""
+        """Push a container of what stands behind the mark, which still waits for more (protocol 0)."""
         items = self.popped()
         self.begin(make)
         add(self, items)
@@ -173,8 +175,11 @@ class Machine:
         self.stack.append(self.memo[index])
 
 
-def _keyed(items: list[Any]) -> list[Any]:
-    """Values as keys. Long numbers with one hash are easily found, and make a dict as slow as a list."""
+def _checked_keys(items: list[Any]) -> list[Any]:
+    """Return values again that may be keys: numbers of more than 64 bits may not.
+
+    Long numbers with one hash are easily found, and make a dict as slow as a list.
+    """
     for item in items:
         if type(item) is int and item.bit_length() > 64:
             raise Stop("a number beyond 64 bits as a key")

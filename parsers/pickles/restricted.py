@@ -26,7 +26,7 @@ _STOP, _SHORT_TEXT, _MEMOIZE = 0x2E, 0x8C, 0x94
 
 
 class Refused(ValueError):
-    """A pickle that is not plain data, or no pickle; `offset` in bytes of the buffer."""
+    """Raised for a pickle that is not plain data, or for no pickle; `offset` in bytes of the buffer."""
 
     def __init__(self, why: str, offset: int) -> None:
         super().__init__(f"{why} at byte {offset}")
@@ -35,15 +35,15 @@ class Refused(ValueError):
 
 
 class CutShort(Refused):
-    """The buffer ends inside the pickle."""
+    """Raised where the buffer ends inside the pickle."""
 
 
 def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
-    """The value of `data`, which is one pickle and nothing else.
+    """Return the value of `data`, which is one pickle and nothing else.
 
     Parameters
     ----------
-    keys : containers under other keys of dicts are `SKIPPED`, and some in tuples; None keeps everything
+    keys : containers under other keys of dicts become `SKIPPED`, and so may tuples with one in them; None keeps all
 
     Raises
     ------
@@ -63,23 +63,23 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
 
 def load_from(data: bytes, at: int, keys: frozenset[str] | None = None) -> tuple[Any, int]:
-    """The value of the pickle that begins at byte `at`, and where it ends; the rest as `load`."""
+    """Return the value of the pickle that begins at byte `at`, and where it ends; else like `load`."""
     machine = Machine(data, at, keys)
     try:
-        at = _run(machine, at)
+        at = _run_opcodes(machine, at)
         return machine.result(), at
     except Stop as stop:
         raise Refused(str(stop), machine.here) from None
     except (_Cut, struct.error):
         raise CutShort("the pickle is cut short", machine.here) from None
     except (ValueError, OverflowError) as error:
-        raise Refused(_unreadable(error), machine.here) from None
+        raise Refused(_why_no_pickle(error), machine.here) from None
     except (IndexError, TypeError, KeyError, AttributeError):
         raise Refused("an opcode does not fit what is there", machine.here) from None
 
 
-def _run(machine: Machine, at: int) -> int:
-    """Do opcodes up to the one that ends the pickle, and give the byte behind it.
+def _run_opcodes(machine: Machine, at: int) -> int:
+    """Do opcodes up to the one that ends the pickle; return the byte behind it.
 
     Most of a pickle are short strings, each with an opcode that puts it into the memo. They are read here: a call for
     each would take as long again.
@@ -101,7 +101,7 @@ def _run(machine: Machine, at: int) -> int:
         try:
             value = data[start:at].decode()
         except UnicodeDecodeError:
-            value = _text(data[start:at])
+            value = _decode_text(data[start:at])
         push(value)
         if at < limit and data[at] == _MEMOIZE:
             remember(value)
@@ -111,10 +111,11 @@ def _run(machine: Machine, at: int) -> int:
 
 
 class _Cut(Exception):
-    """The buffer ends inside an opcode."""
+    """Raised where the buffer ends inside an opcode."""
 
 
-def _unreadable(error: Exception) -> str:
+def _why_no_pickle(error: Exception) -> str:
+    """Say that bytes are no pickle, in the words of an error."""
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     return f"no pickle ({why[:80]})"
 
@@ -125,31 +126,35 @@ _U2, _I4, _U4, _U8 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I
 _F8 = struct.Struct(">d")
 _LENGTHS = {1: struct.Struct("<B"), 4: _U4, 8: _U8}
 _Step = Callable[[Machine, int], int]
-"""Does what an opcode says; given the byte behind the opcode, gives the one behind its argument."""
+"""A function that does what an opcode says: it gets the byte behind the opcode, and returns that behind its argument.
+
+Functions below that return a `_Step` describe it: "push a number" is what the step does.
+"""
 
 
-def _piece(machine: Machine, at: int, size: int) -> tuple[bytes, int]:
-    """`size` bytes, and where they end."""
+def _read_bytes(machine: Machine, at: int, size: int) -> tuple[bytes, int]:
+    """Return `size` bytes, and where they end."""
     end = at + size
     if end > machine.limit:
         raise Stop("no pickle (a length beyond any memory)") if size > sys.maxsize else _Cut
     return machine.data[at:end], end
 
 
-def _line(machine: Machine, at: int) -> tuple[bytes, int]:
-    """The bytes up to the next newline, and where the next line begins."""
+def _read_line(machine: Machine, at: int) -> tuple[bytes, int]:
+    """Return the bytes up to the next newline, and where the next line begins."""
     end = machine.data.find(b"\n", at)
     if end < 0:
         raise _Cut
     return machine.data[at:end], end + 1
 
 
-def _text(data: bytes) -> str:
-    """Python writes halves of surrogate pairs, too."""
+def _decode_text(data: bytes) -> str:
+    """Decode text; Python writes halves of surrogate pairs, too."""
     return data.decode("utf-8", "surrogatepass")
 
 
-def _decimal(line: bytes) -> int | bool:
+def _parse_decimal(line: bytes) -> int | bool:
+    """Parse a number in digits; 00 and 01 are how old protocols write False and True."""
     return line == b"01" if line in (b"00", b"01") else int(line)
 
 
@@ -159,8 +164,8 @@ _RAN_OUT = ("not enough data", "no newline", "expected")
 """How `pickletools` begins to say that bytes ran out."""
 
 
-def _refused(machine: Machine, at: int) -> int:
-    """An opcode that is none, or that makes something else than a plain value: named with its argument."""
+def _refuse_opcode(machine: Machine, at: int) -> int:
+    """Refuse an opcode that is none, or that makes something else than a plain value, by name and argument."""
     known = next((op for op in pickletools.opcodes if ord(op.code) == machine.data[at - 1]), None)
     if known is None:
         raise Stop(f"no pickle (opcode {machine.data[at - 1]:#04x} is not known)")
@@ -172,20 +177,21 @@ def _refused(machine: Machine, at: int) -> int:
             argument = known.arg.reader(file)
         except ValueError as error:
             cut = file.tell() == machine.limit and str(error).startswith(_RAN_OUT)
-            raise _Cut if cut else Stop(_unreadable(error)) from None
-    raise Stop(f"{_named(known.name, argument, machine.stack)} is refused")
+            raise _Cut if cut else Stop(_why_no_pickle(error)) from None
+    raise Stop(f"{_opcode_with_argument(known.name, argument, machine.stack)} is refused")
 
 
-def _named(opcode: str, argument: Any, stack: list[Any]) -> str:
-    """An opcode with what it names, in printable letters."""
-    told = argument
+def _opcode_with_argument(opcode: str, argument: Any, stack: list[Any]) -> str:
+    """Name an opcode with its argument, in printable letters; STACK_GLOBAL has its argument on the stack."""
     if opcode == "STACK_GLOBAL" and len(stack) > 1:
-        told = f"{stack[-2]} {stack[-1]}" if isinstance(stack[-1], str) and isinstance(stack[-2], str) else None
-    shown = "".join(c for c in str(told) if c.isprintable())[:80] if isinstance(told, str | int) else ""
+        module, name = stack[-2:]
+        argument = f"{module} {name}" if isinstance(module, str) and isinstance(name, str) else None
+    shown = "".join(c for c in str(argument) if c.isprintable())[:80] if isinstance(argument, str | int) else ""
     return f"{opcode} {shown}".rstrip()
 
 
-def _byte(machine: Machine, at: int) -> int:
+def _push_byte(machine: Machine, at: int) -> int:
+    """Push a byte as a number."""
     try:
         machine.stack.append(machine.data[at])
     except IndexError:
@@ -193,12 +199,15 @@ def _byte(machine: Machine, at: int) -> int:
     return at + 1
 
 
-def _memoize(machine: Machine, at: int) -> int:
+def _memoize_top(machine: Machine, at: int) -> int:
+    """Put the top of the stack into the memo, at its end."""
     machine.memo.append(machine.stack[-1])
     return at
 
 
-def _constant(value: Any) -> _Step:
+def _push_constant(value: Any) -> _Step:
+    """Push a value that the opcode itself means."""
+
     def step(machine: Machine, at: int) -> int:
         machine.stack.append(value)
         return at
@@ -206,8 +215,8 @@ def _constant(value: Any) -> _Step:
     return step
 
 
-def _fixed(kind: struct.Struct) -> _Step:
-    """A number of a fixed size."""
+def _push_fixed(kind: struct.Struct) -> _Step:
+    """Push a number of a fixed size."""
 
     def step(machine: Machine, at: int) -> int:
         machine.stack.append(kind.unpack_from(machine.data, at)[0])
@@ -216,45 +225,45 @@ def _fixed(kind: struct.Struct) -> _Step:
     return step
 
 
-def _sized(width: int, make: Callable[[bytes], Any]) -> _Step:
-    """A length of `width` bytes, and so many bytes that a value is made of."""
+def _push_sized(width: int, make: Callable[[bytes], Any]) -> _Step:
+    """Push what `make` makes of bytes, whose length stands before them in `width` bytes."""
     length = _LENGTHS[width]
 
     def step(machine: Machine, at: int) -> int:
-        held, end = _piece(machine, at + width, length.unpack_from(machine.data, at)[0])
+        held, end = _read_bytes(machine, at + width, length.unpack_from(machine.data, at)[0])
         machine.stack.append(make(held))
         return end
 
     return step
 
 
-def _number(length: struct.Struct) -> _Step:
-    """A whole number of any length, little-endian."""
+def _push_number(length: struct.Struct) -> _Step:
+    """Push a whole number of any length, little-endian."""
 
     def step(machine: Machine, at: int) -> int:
         size = length.unpack_from(machine.data, at)[0]
         if size < 0:
             raise Stop(f"no pickle (a number of {size} bytes)")
-        held, end = _piece(machine, at + length.size, size)
+        held, end = _read_bytes(machine, at + length.size, size)
         machine.number(int.from_bytes(held, "little", signed=True))
         return end
 
     return step
 
 
-def _lined(make: Callable[[bytes], Any], take: Callable[[Machine, Any], None]) -> _Step:
-    """A value written as a line."""
+def _take_line(make: Callable[[bytes], Any], take: Callable[[Machine, Any], None]) -> _Step:
+    """Let `take` have a value written as a line, which `make` parses."""
 
     def step(machine: Machine, at: int) -> int:
-        line, end = _line(machine, at)
+        line, end = _read_line(machine, at)
         take(machine, make(line))
         return end
 
     return step
 
 
-def _indexed(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _Step:
-    """A place of the memo."""
+def _do_at_place(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _Step:
+    """Do something with a place of the memo."""
 
     def step(machine: Machine, at: int) -> int:
         do(machine, kind.unpack_from(machine.data, at)[0])
@@ -263,17 +272,17 @@ def _indexed(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _Step:
     return step
 
 
-def _passed(width: int) -> _Step:
-    """Says how the pickle was written, not what is in it."""
+def _skip_argument(width: int) -> _Step:
+    """Pass over an argument of `width` bytes, which says how the pickle was written, not what is in it."""
 
     def step(machine: Machine, at: int) -> int:
-        return _piece(machine, at, width)[1]
+        return _read_bytes(machine, at, width)[1]
 
     return step
 
 
-def _plain(do: Callable[[Machine], None]) -> _Step:
-    """An opcode without an argument."""
+def _do_alone(do: Callable[[Machine], None]) -> _Step:
+    """Do something that needs no argument."""
 
     def step(machine: Machine, at: int) -> int:
         do(machine)
@@ -282,8 +291,8 @@ def _plain(do: Callable[[Machine], None]) -> _Step:
     return step
 
 
-def _last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
-    """The last `count` values as items of what is below them."""
+def _take_last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
+    """Take the last `count` values off the stack and add them to what is below them."""
 
     def step(machine: Machine, at: int) -> int:
         items = machine.stack[-count:]
@@ -294,8 +303,8 @@ def _last(add: Callable[[Machine, list[Any]], None], count: int) -> _Step:
     return step
 
 
-def _marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
-    """The values behind the mark as items of what is below it."""
+def _take_marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
+    """Take the values behind the last mark off the stack and add them to what is below it."""
 
     def step(machine: Machine, at: int) -> int:
         add(machine, machine.popped())
@@ -304,56 +313,57 @@ def _marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
     return step
 
 
-def _tuple(machine: Machine, items: list[Any]) -> None:
+def _push_tuple(machine: Machine, items: list[Any]) -> None:
+    """Push a tuple of items."""
     machine.fixed(tuple, items)
 
 
 _U1 = _LENGTHS[1]
 _BY_CODE: dict[bytes, _Step] = {
-    b"N": _constant(None),
-    b"\x88": _constant(True),
-    b"\x89": _constant(False),
-    b")": _constant(()),
-    b"K": _byte,
-    b"M": _fixed(_U2),
-    b"J": _fixed(_I4),
-    b"G": _fixed(_F8),
-    b"\x8a": _number(_U1),
-    b"\x8b": _number(_I4),
-    b"I": _lined(_decimal, Machine.number),
-    b"L": _lined(lambda line: int(line.removesuffix(b"L")), Machine.number),
-    b"F": _lined(float, Machine.push),
-    b"V": _lined(lambda line: str(line, "raw-unicode-escape"), Machine.push),
-    b"X": _sized(4, _text),
-    b"\x8d": _sized(8, _text),
-    b"C": _sized(1, bytes),
-    b"B": _sized(4, bytes),
-    b"\x8e": _sized(8, bytes),
-    b"\x96": _sized(8, bytearray),
-    b"(": _plain(Machine.mark),
-    b"]": _plain(lambda machine: machine.begin(list)),
-    b"}": _plain(lambda machine: machine.begin(dict)),
-    b"\x8f": _plain(lambda machine: machine.begin(set)),
-    b"t": _marked(_tuple),
-    b"\x85": _last(_tuple, 1),
-    b"\x86": _last(_tuple, 2),
-    b"\x87": _last(_tuple, 3),
-    b"\x91": _marked(lambda machine, items: machine.fixed(frozenset, items)),
-    b"l": _plain(lambda machine: machine.whole(list, Machine.listed)),
-    b"d": _plain(lambda machine: machine.whole(dict, Machine.paired)),
-    b"a": _last(Machine.listed, 1),
-    b"e": _marked(Machine.listed),
-    b"s": _last(Machine.paired, 2),
-    b"u": _marked(Machine.paired),
-    b"\x90": _marked(Machine.added),
-    b"p": _lined(_decimal, Machine.remember),
-    b"q": _indexed(_U1, Machine.remember),
-    b"r": _indexed(_U4, Machine.remember),
-    b"\x94": _memoize,
-    b"g": _lined(_decimal, Machine.fetch),
-    b"h": _indexed(_U1, Machine.fetch),
-    b"j": _indexed(_U4, Machine.fetch),
-    b"\x80": _passed(1),
-    b"\x95": _passed(8),
+    b"N": _push_constant(None),
+    b"\x88": _push_constant(True),
+    b"\x89": _push_constant(False),
+    b")": _push_constant(()),
+    b"K": _push_byte,
+    b"M": _push_fixed(_U2),
+    b"J": _push_fixed(_I4),
+    b"G": _push_fixed(_F8),
+    b"\x8a": _push_number(_U1),
+    b"\x8b": _push_number(_I4),
+    b"I": _take_line(_parse_decimal, Machine.number),
+    b"L": _take_line(lambda line: int(line.removesuffix(b"L")), Machine.number),
+    b"F": _take_line(float, Machine.push),
+    b"V": _take_line(lambda line: str(line, "raw-unicode-escape"), Machine.push),
+    b"X": _push_sized(4, _decode_text),
+    b"\x8d": _push_sized(8, _decode_text),
+    b"C": _push_sized(1, bytes),
+    b"B": _push_sized(4, bytes),
+    b"\x8e": _push_sized(8, bytes),
+    b"\x96": _push_sized(8, bytearray),
+    b"(": _do_alone(Machine.mark),
+    b"]": _do_alone(lambda machine: machine.begin(list)),
+    b"}": _do_alone(lambda machine: machine.begin(dict)),
+    b"\x8f": _do_alone(lambda machine: machine.begin(set)),
+    b"t": _take_marked(_push_tuple),
+    b"\x85": _take_last(_push_tuple, 1),
+    b"\x86": _take_last(_push_tuple, 2),
+    b"\x87": _take_last(_push_tuple, 3),
+    b"\x91": _take_marked(lambda machine, items: machine.fixed(frozenset, items)),
+    b"l": _do_alone(lambda machine: machine.whole(list, Machine.listed)),
+    b"d": _do_alone(lambda machine: machine.whole(dict, Machine.paired)),
+    b"a": _take_last(Machine.listed, 1),
+    b"e": _take_marked(Machine.listed),
+    b"s": _take_last(Machine.paired, 2),
+    b"u": _take_marked(Machine.paired),
+    b"\x90": _take_marked(Machine.added),
+    b"p": _take_line(_parse_decimal, Machine.remember),
+    b"q": _do_at_place(_U1, Machine.remember),
+    b"r": _do_at_place(_U4, Machine.remember),
+    b"\x94": _memoize_top,
+    b"g": _take_line(_parse_decimal, Machine.fetch),
+    b"h": _do_at_place(_U1, Machine.fetch),
+    b"j": _do_at_place(_U4, Machine.fetch),
+    b"\x80": _skip_argument(1),
+    b"\x95": _skip_argument(8),
 }
-_STEPS: list[_Step] = [_BY_CODE.get(bytes([code]), _refused) for code in range(256)]
+_STEPS: list[_Step] = [_BY_CODE.get(bytes([code]), _refuse_opcode) for code in range(256)]

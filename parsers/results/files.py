@@ -5,7 +5,7 @@
             lines in, lines out: every byte of a line as it is, and the member "trust" at its end
             else: the columns of Parquet as members, or members as the columns that the first line has
 
-A line may end with a crc32c of its own, which is verified and made anew. What is no record is left out and told.
+A line may end with a crc32c of its own, which is verified and made anew. What is no record is left out and reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEAD_BYTES = 1 << 20
 
 
 class ResultFiles:
-    """Files of results of one form."""
+    """The files of results at a path, all of one form: "parquet" or "jsonl"."""
 
     def __init__(self, path: str) -> None:
         """List the files.
@@ -44,7 +44,7 @@ class ResultFiles:
         NotFound : there is no such file or folder, or nothing in it
         UsageError : files of both forms
         """
-        self._root, self._files = _listed(path)
+        self._root, self._files = _list_files(path)
         forms = {"parquet" if entry.path.endswith(".parquet") else "jsonl" for entry in self._files}
         if len(forms) != 1:
             known = ".parquet, .jsonl, .jsonl.gz, .jsonl.zst"
@@ -55,49 +55,48 @@ class ResultFiles:
         self.bytes = sum(entry.size for entry in self._files)
 
     def splits(self, step: int) -> list[Split]:
-        """Splits of about `step` bytes, in the order of the log."""
+        """Cut the files into splits of about `step` bytes, in the order of their names; compressed ones stay whole."""
         found: list[Split] = []
         for entry in self._files:
             uri = self._root.uri(entry.path)
             if entry.path.endswith(".parquet"):
-                found += _groups(uri, entry, step)
+                found += _split_row_groups(uri, entry, step)
                 continue
-            size = step if entry.path.endswith(".jsonl") else max(entry.size, 1)
-            found += [
-                Split(uri, entry.path, "", start, min(start + size, entry.size), entry.size)
-                for start in range(0, entry.size, size)
-            ]
+            length = step if entry.path.endswith(".jsonl") else max(entry.size, 1)
+            for start in range(0, entry.size, length):
+                end = min(start + length, entry.size)
+                found.append(Split(uri=uri, path=entry.path, reader="", start=start, end=end, size=entry.size))
         return found
 
     def time_column(self) -> str:
-        """`time` or `ts`, whichever the results have.
+        """Return `time` or `ts`, whichever the results have.
 
         Raises
         ------
         UsageError : they have neither, or both
         """
-        names = self._names()
+        names = self._member_names()
         found = [name for name in ("time", "ts") if name in names]
         if len(found) != 1:
             raise UsageError(f"{'several columns' if found else 'no column'} of times", "say which with --time COLUMN")
         return found[0]
 
-    def _names(self) -> list[str]:
-        """The columns, or the members of the first line, of the first file that can be read."""
+    def _member_names(self) -> list[str]:
+        """Read the columns, or the members of the first line, of the first file that can be read."""
         for split in self.splits(_HEAD_BYTES):
             if self.form == "parquet":
                 try:
                     with open_file(split.uri) as file:
                         return list(pq.read_schema(file).names)
                 except (OSError, pa.ArrowException):
-                    continue  # told when its part is written
+                    continue  # reported when its part is written
             for line in lines(whole(split)):
                 return list(line)
         return []
 
 
-def _listed(path: str) -> tuple[Root, list[FileEntry]]:
-    """The folder, and the files of results in it or the one that PATH is."""
+def _list_files(path: str) -> tuple[Root, list[FileEntry]]:
+    """List the files of results in the folder that a path is, or the one file that it is; return the folder, too."""
     if suffix_of(path):
         root, name = Root(path).parent()
         found = [entry for entry in root.list() if entry.path == name]
@@ -110,49 +109,62 @@ def _listed(path: str) -> tuple[Root, list[FileEntry]]:
     return root, sorted(files, key=lambda entry: natural(entry.path))
 
 
-def _groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
+def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
+    """Cut a Parquet file into splits of row groups; one that cannot be read gets a split without any."""
     try:
         return list(row_groups(uri, entry.path, step, None))
     except (OSError, pa.ArrowException):
-        return [Split(uri, entry.path, "", 0, 0, entry.size)]  # its task tells why it cannot be read
+        empty = Split(uri=uri, path=entry.path, reader="", start=0, end=0, size=entry.size)
+        return [empty]  # its task reports why it cannot be read
 
 
 def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
-    """The times of a place's results in ms, batch by batch; of lines that are no records none."""
-    split = Split(place["uri"], place["path"], "", place["start"], place["end"], place["end"])
+    """Read the times of a place's results in ms, batch by batch; of lines that are no records none.
+
+    `place` is a row of `cklog.inputs.annotate.PLACES`. What cannot be read ends the times.
+    """
+    split = _split_of(place)
     try:
-        if place["path"].endswith(".parquet"):
-            yield from (milliseconds(batch.column(0)) for batch in _batches(split, [job.column]))
+        if split.path.endswith(".parquet"):
+            yield from (milliseconds(batch.column(0)) for batch in _read_batches(split, [job.column]))
         else:
             for block, _ in blocks(whole(split)):
                 if isinstance(block, bytes):
                     yield times_of(block, job.column)[0]
     except (Unreadable, pa.ArrowException):
-        return  # told when the part is written
+        return  # reported when the part is written
 
 
 def write_part(job: Job, place: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write a place's results with their trust; rows of `cklog.inputs.annotate.COUNTS`.
+    """Write a place's results with their trust; return rows of `cklog.inputs.annotate.COUNTS`.
+
+    `place` is a row of `cklog.inputs.annotate.PLACES`.
 
     Raises
     ------
     OutputError : the part cannot be written
     """
-    split = Split(place["uri"], place["path"], "", place["start"], place["end"], place["end"])
+    split = _split_of(place)
     key = (split.path, split.start)
     tally = TrustTally(split.path)
     before = job.before.get(key, 0)
-    before = np.iinfo(np.int64).max if before < 0 else before
+    before = np.iinfo(np.int64).max if before < 0 else before  # -1: all of it came before the restart
     with part(job.target, job.parts[key]) as file:
         if split.path.endswith(".parquet"):
-            _from_parquet(job, split, before, file, tally)
+            _write_from_parquet(job, split, before, file, tally)
         else:
             from_lines(job, whole(split), before, file, tally)
     return tally.rows()
 
 
-def _batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The columns (None: all) of a split's row groups.
+def _split_of(place: dict[str, Any]) -> Split:
+    """Return the split that a place stands for, but for its size."""
+    start, end = place["start"], place["end"]
+    return Split(uri=place["uri"], path=place["path"], reader="", start=start, end=end, size=end)
+
+
+def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """Read the columns (None: all) of a split's row groups.
 
     Raises
     ------
@@ -167,12 +179,15 @@ def _batches(split: Split, columns: list[str] | None) -> Iterator[pa.RecordBatch
         raise Unreadable(str(error).splitlines()[0]) from None
 
 
-def _from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
-    """Write the rows of a split's row groups; one without any is a file whose footer cannot be read."""
+def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
+    """Write the rows of a split's row groups with their trust; the first `before` came before the restart.
+
+    A split without row groups is a file whose footer cannot be read.
+    """
     writer: Any = None
     at = 0
     try:
-        for batch in _batches(split, None):
+        for batch in _read_batches(split, None):
             if job.column not in batch.schema.names:
                 raise Unreadable(f"no column {job.column}")
             made = annotate(batch, job.column, job.steps, max(before - at, 0))

@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cklog.arrays.types import Ints
 from cklog.engine import Damage, Split
-from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Job, codes_of, milliseconds
+from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
 from cklog.parsers.jsonl.columns import decode
 from cklog.parsers.jsonl.reader import ByteStream, whole_lines
@@ -26,15 +28,15 @@ from cklog.storage import open_file
 _BLOCK_BYTES = 1 << 20
 _END = b"}\n"
 _ESCAPED = r'["\\\x00-\x1f]'
-"""What a JSON string holds in another form only."""
+"""Characters that a JSON string holds in another form only."""
 
 
 class Unreadable(Exception):
-    """Results cannot be read, or not on; says why."""
+    """Raised where results cannot be read, or not on; says why."""
 
 
 class TrustTally:
-    """Rows by trust, and damage."""
+    """Counts of the rows of one part by their trust, and its damage."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -42,31 +44,31 @@ class TrustTally:
         self._untimed = 0
         self._damage: list[dict[str, Any]] = []
 
-    def add(self, codes: Any, untimed: int) -> None:
-        """Results that were written, by their trust; of `untimed` ones no time is known."""
+    def add(self, codes: Codes, untimed: int) -> None:
+        """Count results that were written: the trust of each, shape (n,); of `untimed` ones no time is known."""
         self._trust += np.bincount(codes, minlength=len(TRUSTS))
         self._untimed += untimed
 
     def harm(self, damage: Damage) -> None:
-        """What cannot be read is left out."""
+        """Note what cannot be read and is left out."""
         row = {"path": self._path, "what": damage.id, "offset": damage.offset, "detail": damage.detail}
         self._damage.append(row | {"rows": damage.count})
 
     def rows(self) -> list[dict[str, Any]]:
-        """As `cklog.inputs.annotate.COUNTS` has them."""
+        """Return the counts as rows of `cklog.inputs.annotate.COUNTS`."""
         counted = zip((*TRUSTS, UNTIMED), [*self._trust.tolist(), self._untimed], strict=True)
         none = {"path": self._path, "offset": None, "detail": ""}
         return [none | {"what": name, "rows": count} for name, count in counted] + self._damage
 
 
 def whole(split: Split) -> Split:
-    """A split with its file's own size, which tells where the last line ends."""
+    """Return a split with its file's own size, which tells where the last line ends."""
     with open_file(split.uri) as file:
-        return Split(split.uri, split.path, "", split.start, split.end, file.size())
+        return replace(split, size=file.size())
 
 
 def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
-    """Blocks of whole lines that begin in the split, of about a megabyte, and their offsets; damage in between."""
+    """Read blocks of whole lines that begin in the split, of about a megabyte, and their offsets; damage in between."""
     try:
         with ByteStream(split) as file:
             for start, block in whole_lines(file, split):
@@ -85,7 +87,7 @@ def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
 
 
 def lines(split: Split) -> Iterator[dict[str, Any]]:
-    """The records of a split, one by one."""
+    """Read the records of a split, one by one; what is no record is passed over."""
     for block, _ in blocks(split):
         for line in block.split(b"\n")[:-1] if isinstance(block, bytes) else ():
             if line.strip():
@@ -95,8 +97,11 @@ def lines(split: Split) -> Iterator[dict[str, Any]]:
                     continue
 
 
-def times_of(block: bytes, column: str) -> tuple[pa.Array, Any]:
-    """The times of a block's records, and where each begins; (…, None) unless all lines have one shape."""
+def times_of(block: bytes, column: str) -> tuple[pa.Array, Ints | None]:
+    """Read the times (ms, null if unknown) of a block's records, and the byte at which each begins, both of shape (n,).
+
+    The bytes are None unless all lines have one shape: no blank ones, no checksums, no trust yet.
+    """
     found = decode(block, ((column, "int64"), ("_offset", "int64"))) if b'"' + COLUMN.encode() not in block else None
     if found is not None and block.count(_END) == found.num_rows and b'"crc32c"' not in block:
         return milliseconds(found.column(0)), found.column(1).to_numpy()
@@ -121,7 +126,10 @@ def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally
         values, offsets = times_of(block, job.column)
         codes = codes_of(values, job.steps, max(before - at, 0))
         at += len(codes)
-        made = _extended(block, offsets, codes) if offsets is not None else _rewritten(block, start, codes, tally)
+        if offsets is not None:
+            made = _append_trust(block, offsets, codes)
+        else:
+            made = _rewrite_lines(block, start, codes, tally)
         if job.form == "jsonl":
             file.write(made)
         else:
@@ -139,10 +147,13 @@ def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally
         (writer or pq.ParquetWriter(file, NOTHING)).close()
 
 
-def _extended(block: bytes, offsets: Any, codes: Any) -> bytes:
-    """Every line with its trust: runs of equal trust are long, and the end of a line is found at its newline alone."""
+def _append_trust(block: bytes, offsets: Ints, codes: Codes) -> bytes:
+    """Append to each line its trust; line i begins at byte `offsets[i]` and has the trust `codes[i]`.
+
+    Runs of equal trust are long, and each is rewritten at once, e.g. codes [0, 0, 1] → lines [0, 2) and [2, 3).
+    """
     made = []
-    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    starts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]  # where runs begin; the end
     ends = [*offsets.tolist(), len(block)]
     for first, last in pairwise(starts):
         if first < last:
@@ -151,13 +162,16 @@ def _extended(block: bytes, offsets: Any, codes: Any) -> bytes:
     return b"".join(made)
 
 
-def _rewritten(block: bytes, start: int, codes: Any, tally: TrustTally) -> bytes:
-    """The same line by line, of lines of any shape; a checksum at the end of a line is made anew."""
+def _rewrite_lines(block: bytes, start: int, codes: Codes, tally: TrustTally) -> bytes:
+    """Append to each record its trust, in lines of any shape; a checksum at the end of a line is made anew.
+
+    `start` is the block's offset in its file, `codes` the trust of each record in it, shape (n,).
+    """
     made, row, at = [], 0, start
     for line in block.split(b"\n")[:-1]:
         if line.strip():
             try:
-                made.append(_with_trust(line, strict_json(line), TRUSTS[codes[row]]))
+                made.append(_line_with_trust(line, strict_json(line), TRUSTS[codes[row]]))
                 row += 1
             except NotARecord as reason:
                 tally.harm(Damage("", "bad-record", at, str(reason)))
@@ -165,7 +179,8 @@ def _rewritten(block: bytes, start: int, codes: Any, tally: TrustTally) -> bytes
     return b"".join(made)
 
 
-def _with_trust(line: bytes, found: dict[str, Any], trust: str) -> bytes:
+def _line_with_trust(line: bytes, found: dict[str, Any], trust: str) -> bytes:
+    """Return the line of a record with its trust, and a checksum if it has one; `found` is the record."""
     member = f'"{COLUMN}":"{trust}"'.encode()
     summed = b',"crc32c":"' in line[-24:]
     if COLUMN in found:
@@ -180,7 +195,7 @@ def _with_trust(line: bytes, found: dict[str, Any], trust: str) -> bytes:
 
 
 def _as_table(lines: bytes, schema: pa.Schema | None) -> pa.Table:
-    """Lines as columns: those of the first block, which all others must have."""
+    """Turn lines into columns; `schema` is that of the first block, which all others must have."""
     from pyarrow import json as pajson
 
     options = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if schema else "infer")
@@ -189,31 +204,33 @@ def _as_table(lines: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def as_lines(batch: pa.RecordBatch) -> bytes:
-    """A JSON object for each row: the texts of columns, joined."""
+    """Write a JSON object for each row, a line each: the texts of columns, joined."""
     names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
     parts: list[Any] = []
     for lead, name, column in zip(["{", *"," * (len(names) - 1)], names, batch.columns, strict=True):
-        parts += [f"{lead}{name}:", _texts(column)]
+        parts += [f"{lead}{name}:", _json_texts(column)]
     lines = pc.binary_join_element_wise(*parts, "}\n", "")
     return "".join(lines.to_pylist()).encode("utf-8", "replace")
 
 
-def _texts(column: pa.Array) -> pa.Array:
-    """The JSON text of each value, shape (n,)."""
+def _json_texts(column: pa.Array) -> pa.Array:
+    """Write each value as JSON, shape (n,)."""
     if pa.types.is_dictionary(column.type):
-        return pc.fill_null(_texts(column.dictionary).take(column.indices), "null")
+        return pc.fill_null(_json_texts(column.dictionary).take(column.indices), "null")
     if pa.types.is_timestamp(column.type):
         column = milliseconds(column)
     if pa.types.is_integer(column.type):
         return pc.fill_null(column.cast(pa.string()), "null")
     if pa.types.is_string(column.type) and not pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
         return pc.fill_null(pc.binary_join_element_wise('"', column, '"', ""), "null")
-    texts = (json.dumps(v, ensure_ascii=False, separators=(",", ":"), default=_plain) for v in column.to_pylist())
+    texts = (
+        json.dumps(v, ensure_ascii=False, separators=(",", ":"), default=_json_default) for v in column.to_pylist()
+    )
     return pa.array(texts, pa.string())
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has no form of: times in ms since the epoch, bytes as hexadecimal, the rest as text."""
+def _json_default(value: Any) -> Any:
+    """Turn what JSON has no form of: times into ms since the epoch, bytes into hexadecimal, the rest into text."""
     if isinstance(value, datetime.datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
         return round(aware.timestamp() * 1000)
