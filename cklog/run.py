@@ -15,7 +15,7 @@ from cklog.errors import UsageError
 from cklog.inputs.offers import Parser
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
-from cklog.kinds.opening import PARSERS, Choice, choose, parser_class, runs_of
+from cklog.kinds.opening import PARSERS, ChosenRun, choose, parser_class, runs_of
 from cklog.kinds.table import kind_of
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
@@ -87,7 +87,7 @@ class Run(AbstractContextManager["Run"]):
         self.spoken: list[str] = []
 
     @cached_property
-    def _choice(self) -> Choice:
+    def _choice(self) -> ChosenRun:
         choice = choose(self._root, self._options.source, self._options.run)
         self.spoken += [choice.note] if choice.note else []
         return choice

@@ -9,7 +9,7 @@ import typer
 from cklog.commands.common import Common, command
 from cklog.model.question import InspectQuestion
 
-Metrics = Annotated[
+MetricsOption = Annotated[
     bool,
     typer.Option("--metrics", help="Of the checkpointing protocol too: invalid checkpoints, overhead, restart work."),
 ]
@@ -22,6 +22,6 @@ JobLogOption = Annotated[
 
 
 @command
-def inspect(common: Common, metrics: Metrics = False, uid: Uid = "", job_log: JobLogOption = "") -> None:
+def inspect(common: Common, metrics: MetricsOption = False, uid: Uid = "", job_log: JobLogOption = "") -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
     common.answer(lambda run: run.inspect(InspectQuestion(metrics, uid, job_log)))

@@ -7,7 +7,7 @@ partitions of one broker) is one run from the folder above them all, unless a ru
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from cklog.inputs.offers import ParserClass
@@ -27,13 +27,16 @@ class RunFolder(NamedTuple):
         return self.folder or "."
 
 
-def runs_below(root: Root, parsers: Mapping[str, ParserClass]) -> list[RunFolder]:
+def runs_below(root: Root, names: Iterable[str], load: Callable[[str], ParserClass]) -> list[RunFolder]:
     """Find every run below PATH, sorted by folder.
 
-    `parsers` by name, those first that own what lies below their folder: such a run hides what is in it.
+    `names` of formats, those first that own what lies below their folder: where such a run is PATH, no other parser is
+    even loaded.
     """
     places: dict[str, list[str]] = {}
-    for name, parser in parsers.items():
+    parsers: dict[str, ParserClass] = {}
+    for name in names:
+        parser = parsers[name] = load(name)
         found = parser.runs_below(root)
         if parser.owns_below and "" in found:
             return [RunFolder("", name)]

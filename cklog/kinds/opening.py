@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -24,7 +25,19 @@ PARSERS: Mapping[str, str] = {
 entry-point group `cklog.parsers`."""
 
 
-class Choice(NamedTuple):
+MARKS: Mapping[str, str] = {
+    "native": r"^job\.json$|(^|/)(checkpoints|channels|events|outputs|state|system)/",
+    "spark-checkpoint": r"(^|/)(offsets|commits)/",
+    "flink": r"(^|/)(_metadata$|chk-[0-9])",
+    "kafka-streams": r"(^|/)(kafka-streams-process-metadata|\.checkpoint|rocksdb)(/|$)",
+    "checkmate": r"(^|/)(snapshot_[0-9]+_|worker-[0-9]+-logs/)",
+    "kafka": r"(^|/)[0-9]{20}\.log$",
+    "patent-store": r"(^|/)CURRENT$|\.jsonl?(\.[a-z0-9]+)?$",
+}
+"""What some file or folder is called wherever a run of a format lies: only then is its parser loaded, and asked."""
+
+
+class ChosenRun(NamedTuple):
     """The parser of a run, the root that it reads below, and what to say of the choice on stderr."""
 
     parser: Parser
@@ -40,11 +53,13 @@ def runs_of(root: Root, source: str = "") -> list[RunFolder]:
     NotFound : there is no such folder
     """
     root.require()
-    names = [name for name in PARSERS if source in ("", name)]
-    return runs_below(root, {name: parser_class(PARSERS[name]) for name in names})
+    files, folders = root.tree()
+    paths = "\n".join([*(entry.path for entry in files), *folders])
+    names = [name for name in PARSERS if source in ("", name) and re.search(MARKS[name], paths, re.MULTILINE)]
+    return runs_below(root, names, lambda name: parser_class(PARSERS[name]))
 
 
-def choose(root: Root, source: str = "", run: str = "") -> Choice:
+def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
     """Open the one run below PATH, or the one that `--run` (a folder below PATH) and `--from` (a format) name.
 
     Raises
@@ -54,7 +69,7 @@ def choose(root: Root, source: str = "", run: str = "") -> Choice:
     """
     root.require()
     if source and source not in PARSERS:
-        return Choice(_registered(source)(root), root)
+        return ChosenRun(_registered(source)(root), root)
     found = runs_of(root, source)
     asked = [one for one in found if run in ("", one.name, f"{one.name}/")]
     if run and not asked:
@@ -74,28 +89,28 @@ def parser_class(value: str) -> ParserClass:
     return found
 
 
-def _opened(root: Root, run: RunFolder, named: bool) -> Choice:
+def _opened(root: Root, run: RunFolder, named: bool) -> ChosenRun:
     """The parser of a run: at PATH, as long as its format is recognised there, else at the run's own folder."""
     parser = parser_class(PARSERS[run.format])
     if not named and parser.recognises(root):
-        return Choice(parser(root), root)
+        return ChosenRun(parser(root), root)
     own = root.below(run.folder)
     note = f"the one run below PATH is {run.name} ({run.format})" if run.folder and not named else ""
-    return Choice(parser(own), own, note)
+    return ChosenRun(parser(own), own, note)
 
 
-def _by_recognition(root: Root, source: str) -> Choice:
+def _by_recognition(root: Root, source: str) -> ChosenRun:
     """The format that `--from` names, else the first that recognises the folder, if only by the names in it."""
     if source:
-        return Choice(parser_class(PARSERS[source])(root), root)
+        return ChosenRun(parser_class(PARSERS[source])(root), root)
     for value in PARSERS.values():
         parser = parser_class(value)
         if parser.recognises(root):
-            return Choice(parser(root), root)
+            return ChosenRun(parser(root), root)
     for name, value in sorted(_entry_points().items()):
         parser = parser_class(value)
         if name not in PARSERS and parser.recognises(root):
-            return Choice(parser(root), root)
+            return ChosenRun(parser(root), root)
     raise NotFound(
         f"{root.path}: nothing here that cklog knows",
         "a run folder holds checkpoints/, a Spark checkpoint offsets/ and commits/, a Flink one chk-<n>/_metadata, "

@@ -28,8 +28,7 @@ from cklog.parsers.checkmate import log as checkmate_log
 from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_dump
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
-from cklog.parsers.tables.records import BIGGEST
-from cklog.parsers.tables.small_tables import batch_of
+from cklog.parsers.tables.records import BIGGEST, batch_of_rows
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
@@ -222,10 +221,10 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 continue
             rows.append(item)
             if len(rows) == _BATCH_ROWS:
-                yield batch_of(rows, CHECKPOINTS, columns)
+                yield batch_of_rows(rows, CHECKPOINTS, columns)
                 rows = []
     if rows:
-        yield batch_of(rows, CHECKPOINTS, columns)
+        yield batch_of_rows(rows, CHECKPOINTS, columns)
 
 
 class _SnapshotReading:

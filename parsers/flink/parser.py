@@ -83,11 +83,13 @@ class Flink:
     @staticmethod
     def runs_below(root: Root) -> list[str]:
         """Return the folders that hold folders of jobs, or savepoints; where PATH is one of those, PATH itself."""
-        if _is_checkpoint(root):
+        if _is_single_checkpoint(root):
             return [""]
         entries, folders = root.tree()
         name = root.parent()[1]
-        begun = [f for f in folders if _CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_above(f, name))]
+        begun = [
+            f for f in folders if _CHECKPOINT.fullmatch(posixpath.basename(f)) and _JOB.fullmatch(_name_above(f, name))
+        ]
         jobs = {posixpath.dirname(posixpath.dirname(f)) for f in begun}
         known = set(begun)
         whole = [e.path for e in entries if posixpath.basename(e.path) == _METADATA]
