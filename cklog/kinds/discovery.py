@@ -60,8 +60,8 @@ def _take_in(places: dict[str, list[str]], name: str, beside: Sequence[str]) -> 
     """Make folders of the formats `beside` part of `name`'s runs, where no other format lies between."""
     others = [f for other, folders in places.items() if other not in (name, *beside) for f in folders]
     own = list(places[name])
-    for other in beside:
-        folders = places.get(other, [])
+    for other in (one for one in beside if one in places):
+        folders = places[other]
         near = [f for f in folders if any(not any(_below(o, _common([f, mine])) for o in others) for mine in own)]
         places[name] += near
         places[other] = [f for f in folders if f not in near]

@@ -56,7 +56,7 @@ def error_object(error: CklogError) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as dicts; a field `from_` is called `from`; those of `_IF_ANY` are left out if empty.
+    """Dataclasses as dicts; a field `from_` is called `from`; those of `LEFT_OUT_IF_EMPTY` are left out if empty.
 
     >>> from cklog.model.findings import Where
     >>> plain((Where("a.jsonl", 7),))
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
         return {
             name.rstrip("_"): found if type(found) in _SCALARS else plain(found)
             for name, found in pairs
-            if found or name not in _IF_ANY
+            if found or name not in LEFT_OUT_IF_EMPTY
         }
     if isinstance(value, dict):
         return {key: plain(found) for key, found in value.items()}
@@ -79,7 +79,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-_IF_ANY = ("details", "notes", "rollback")
+LEFT_OUT_IF_EMPTY = ("details", "notes", "rollback")
+"""Members of results that JSON has only where they hold anything."""
 _SCALARS = frozenset({type(None), bool, int, float, str})
 
 

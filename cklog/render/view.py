@@ -67,12 +67,12 @@ def cut_section(
 
 def view(answer: Answer[object]) -> View:
     """Make the view of any command's answer; its module is loaded when it is needed."""
-    module, _, name = _VIEWS[answer.command].partition(":")
+    module, _, name = VIEWS[answer.command].partition(":")
     found: View = getattr(importlib.import_module(module), name)(answer)
     return found
 
 
-_VIEWS = {
+VIEWS = {
     "recovery-line": "cklog.lines.view:recovery_line_view",
     "replay": "cklog.lines.view:recovery_line_view",
     "verify": "cklog.lines.view:verify_view",

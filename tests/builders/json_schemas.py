@@ -1,0 +1,110 @@
+"""JSON Schemas of all answers, made of the types that the façade promises for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from cklog.advise.delta.answer import DeltaAdvice
+from cklog.advise.extent.answer import ExtentAdvice
+from cklog.advise.timing.answer import TimingAdvice
+from cklog.chains.answer import ChainAnswer
+from cklog.graphs.graph import CheckpointGraph
+from cklog.impact.model import Impact
+from cklog.impact.sinks.guarantees import Guarantees
+from cklog.impact.sinks.model import SinkImpact
+from cklog.model.checks import Verification
+from cklog.model.eventual import EventualCheckpoint, Extent
+from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Verdict
+from cklog.model.zigzag import AuditResult, ZCycles
+from cklog.protocols.failures_over_time import FailuresOverTime
+from cklog.queues.over_time.timeline import ExtentOverTime
+from cklog.render.formats import LEFT_OUT_IF_EMPTY
+from cklog.retention.plan import RetentionPlan
+from cklog.rounds.answer import RoundsAnswer
+
+RESULTS: Mapping[str, Any] = {
+    "recovery-line": RecoveryLine,
+    "replay": RecoveryLine,
+    "verify": Verification,
+    "inspect": {"summary": str, "formats": list[str]},
+    "chain": ChainAnswer,
+    "retention": RetentionPlan,
+    "impact": Impact | None,
+    "impact-sinks": SinkImpact,
+    "impact-guarantee": Guarantees,
+    "graph": CheckpointGraph,
+    "audit-cic": AuditResult,
+    "compare": {"runs": list[dict[str, Any]]},
+    "failures-over-time": FailuresOverTime,
+    "z-cycles": ZCycles,
+    "extent": Extent,
+    "eventual-checkpoint": EventualCheckpoint,
+    "extent-over-time": ExtentOverTime,
+    "advise-extent": ExtentAdvice,
+    "advise-delta": DeltaAdvice,
+    "advise-timing": TimingAdvice,
+    "rounds": RoundsAnswer,
+    "simulate": {"folder": str},
+    "simulate-sweep": {},
+    "simulate-odysseus": {},
+    "simulate-dataflow": {},
+}
+"""The type of each answer's result by the command of its schema; of an open object the members that are always there."""
+
+
+def schema_of(command: str) -> dict[str, Any]:
+    """The JSON Schema of a whole answer: the envelope with this command's result in it."""
+    definitions: dict[str, Any] = {}
+    result = RESULTS[command]
+    properties = {
+        "schema": {"const": f"cklog.{command}/1"},
+        "tool": {
+            "type": "object",
+            "properties": {"name": {"const": "cklog"}, "version": {"type": "string"}},
+            "required": ["name", "version"],
+        },
+        "inputs": _schema(tuple[InputUsed, ...], definitions),
+        "verdict": _schema(Verdict, definitions),
+        "findings": _schema(tuple[Finding, ...], definitions),
+        "result": _open_object(result, definitions) if isinstance(result, dict) else _schema(result, definitions),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"cklog.{command}/1",
+        "title": f"An answer of cklog with the schema cklog.{command}/1",
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _open_object(members: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    properties = {name: _schema(kind, definitions) for name, kind in members.items()}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type; what it refers to goes into `definitions`."""
+    made = TypeAdapter(kind).json_schema(mode="serialization")
+    definitions.update({name: _as_printed(value) for name, value in made.pop("$defs", {}).items()})
+    return _as_printed(made)
+
+
+def _as_printed(value: Any) -> Any:
+    """The schema of what is printed: `from_` is called `from`, some members are left out if they are empty."""
+    if isinstance(value, list):
+        return [_as_printed(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _as_printed(one) for name, one in value.items() if name not in ("title", "default")}
+    if isinstance(made.get("properties"), dict):
+        names = [name.rstrip("_") for name in value["properties"]]
+        made["properties"] = dict(zip(names, made["properties"].values(), strict=True))
+        made["required"] = [name for name in names if name not in LEFT_OUT_IF_EMPTY]
+    return made
