@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from cklog.advise.delta.answer import DeltaAdvice
 from cklog.advise.extent.answer import ExtentAdvice
 from cklog.advise.timing.answer import TimingAdvice
-from cklog.chains.answer import ChainAnswer
+from cklog.chains.model import ChainAnswer
 from cklog.graphs.graph import CheckpointGraph
 from cklog.impact.model import Impact
 from cklog.impact.sinks.guarantees import Guarantees
@@ -54,7 +54,7 @@ RESULTS: Mapping[str, Any] = {
     "simulate-odysseus": {},
     "simulate-dataflow": {},
 }
-"""The type of each answer's result by the command of its schema; of an open object the members that are always there."""
+"""The type of each answer's result by its command; of an open object the members that are always there."""
 
 
 def schema_of(command: str) -> dict[str, Any]:
@@ -93,7 +93,8 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type; what it refers to goes into `definitions`."""
     made = TypeAdapter(kind).json_schema(mode="serialization")
     definitions.update({name: _as_printed(value) for name, value in made.pop("$defs", {}).items()})
-    return _as_printed(made)
+    printed: dict[str, Any] = _as_printed(made)
+    return printed
 
 
 def _as_printed(value: Any) -> Any:
