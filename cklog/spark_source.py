@@ -29,6 +29,7 @@ import pyarrow as pa
 from cklog.engine import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.kinds.opening import PARSERS
+from cklog.model.findings import Finding
 from cklog.run import SPLIT_BYTES
 from cklog.storage import Root, parse_map
 
@@ -79,7 +80,7 @@ class SourceTable:
         if not self._parser.recognises(self._root):
             raise NotFound(f"{self._root.path}: nothing here that {self._parser.name} reads")
         parser = self._parser(self._root)
-        for finding in parser.findings(self.name) if hasattr(parser, "findings") else ():
+        for finding in _table_findings(parser, self.name):
             if finding.severity == "error" and self.fails:
                 raise CorruptInput(finding.message)
             _LOG.warning("%s: [%s] %s", finding.severity, finding.id, finding.message)
@@ -134,6 +135,16 @@ def _data_source(name: str, parser: Any) -> Any:
             return Reader(SourceTable(parser, self.options))
 
     return Source
+
+
+def _table_findings(parser: Any, table: str) -> tuple[Finding, ...]:
+    """Return what is wrong with a table's files as a whole: logs of micro-batches are judged, others say it."""
+    if getattr(parser, "kind", "") == "batches":
+        from cklog.runs.batches.judge import table_findings
+
+        return table_findings(parser)
+    found: tuple[Finding, ...] = parser.findings(table) if hasattr(parser, "findings") else ()
+    return found
 
 
 def _as_it_is(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,19 +1,123 @@
-"""Micro-batches as values: what a parser of a batch log says, and `cklog.runs.batches.analyses` answers from."""
+"""Micro-batches: what a parser hands over of a query's logs and state, each file with its value or its flaw.
+
+A query keeps folders of small files, one for each batch: `offsets` say what a batch reads, `commits` that it is done,
+and the logs of file sources and file sinks list files. What follows from a flaw is not said here, but judged in
+`cklog.runs.batches`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from cklog.model.findings import Finding, InputUsed, Where
+import pyarrow as pa
 
-SourceKind = Literal["file", "rate", "kafka", "other"]
+from cklog.inputs.pieces import ChainName
+from cklog.model.findings import InputUsed
+from cklog.storage import FileEntry
+
+T = TypeVar("T")
 FoundSize = int | Literal["outside"] | None
+"""The size of a stored file in bytes; None: it is missing; "outside": it lies outside PATH, so nobody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFlaw:
+    """Why a file cannot be used; `id` is the finding's, `offset` the byte where it shows, if at one."""
+
+    id: str
+    offset: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead(Generic[T]):
+    """A file that was read: its value, or the flaw that it has instead; `size` in bytes.
+
+    `sidecar` is the path of its checksum file, there or not; `unchecked`: that is there, but cannot be read.
+    """
+
+    path: str
+    size: int
+    sidecar: str
+    value: T | None = None
+    flaw: FileFlaw | None = None
+    unchecked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogListing:
+    """The files of one log by their batch; `orphans` are batches of which only a checksum file is left.
+
+    `compacts` are batches whose file lists everything before, too; `sidecars` are checksum files by path.
+    """
+
+    folder: str
+    files: Mapping[int, FileEntry] = field(default_factory=dict)
+    compacts: frozenset[int] = frozenset()
+    orphans: tuple[int, ...] = ()
+    sidecars: Mapping[str, FileEntry] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int:
+        """The newest batch with a file, -1 if there is none."""
+        return max(self.files, default=-1)
+
+    @property
+    def base(self) -> int:
+        """The first file that a reader of the whole log needs: the newest compact one, else 0."""
+        return max(self.compacts, default=0)
+
+    def bytes(self) -> int:
+        """Return the size of all files."""
+        return sum(entry.size for entry in self.files.values())
+
+
+class LoggedFile(NamedTuple):
+    """A file that a source's or sink's log names, its batch if the line says one, and the offset of the line."""
+
+    path: str
+    batch: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileLog:
+    """The log of a source or sink, read from its newest compact file on."""
+
+    listing: LogListing
+    reads: Mapping[int, FileRead[tuple[LoggedFile, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOffsets:
+    """The plan of a batch: where each source ends, by its place in the query or its id; None: it has no data yet.
+
+    `watermark` and `time` in ms since the epoch. `conf` holds the settings that a restart takes from here, such as the
+    class of the state stores' provider.
+    """
+
+    watermark: int | None
+    time: int | None
+    ends: dict[str, Any]
+    conf: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommit:
+    """The end of a batch. `ids`: of each operator, per partition, the ids of the state that the batch left, if any."""
+
+    watermark: int | None
+    ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that left an offsets or commits file. `offsets`: end per source, None if they cannot be read."""
+    """A batch that left an offsets or commits file; `time` and `watermark` in ms, None if they are not known.
+
+    `offsets`: the end of each source, None if they cannot be read.
+    """
 
     batch: int
     committed: bool
@@ -24,63 +128,123 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class InputFile:
-    """A file that the batch in flight reads; `size` in bytes, None if missing, "outside" if not looked at."""
+class MetadataLogs:
+    """Everything in `metadata`, `offsets/` and `commits/`, which lie below the folder `prefix` ("" or "name/").
 
-    path: str
-    size: FoundSize
-    where: Where
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRange:
-    """From where to where a source is read by the batch in flight; with none in flight, `end` is None.
-
-    `start` is the end of the last committed batch. A None is the source's beginning (start) or no data yet (end) if
-    `start_known` / `end_known`, and otherwise unknown: the file that holds it is missing or damaged. Where commits are
-    missing between the line and the batch in flight, this is more than a restart reads.
+    `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch.
     """
 
-    source: str
-    kind: SourceKind
-    start: Any
-    end: Any
-    start_known: bool = True
-    end_known: bool = True
-    files: tuple[InputFile, ...] = ()
+    prefix: str
+    metadata: FileRead[str] | None
+    offset_log: LogListing
+    commit_log: LogListing
+    offsets: Mapping[int, FileRead[BatchOffsets]]
+    commits: Mapping[int, FileRead[BatchCommit]]
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """Stored paths of input files that are no longer there."""
-        return tuple(file.path for file in self.files if file.size is None)
+    def planned(self) -> int:
+        """The newest planned batch, -1 for none; its file may be damaged."""
+        return max(self.offsets, default=-1)
+
+    @property
+    def committed(self) -> int:
+        """The newest batch whose commit can be read, -1 for none."""
+        return max((n for n, read in self.commits.items() if read.flaw is None), default=-1)
+
+    @property
+    def newest_plan(self) -> BatchOffsets | None:
+        """The newest plan that can be read, None if there is none."""
+        return next((read.value for _, read in sorted(self.offsets.items(), reverse=True) if read.value), None)
+
+    def ends(self, batch: int) -> dict[str, Any] | None:
+        """Return the end offset of each source in a batch, None if unknown."""
+        read = self.offsets.get(batch)
+        return read.value.ends if read is not None and read.value is not None else None
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return every batch that left a plan or a commit, in order."""
+        return tuple(map(self._batch, sorted(self.offsets.keys() | self.commits.keys())))
+
+    def _batch(self, number: int) -> Batch:
+        planned, commit = self.offsets.get(number), self.commits.get(number)
+        plan = planned.value if planned is not None else None
+        return Batch(
+            batch=number,
+            committed=commit is not None and commit.flaw is None,
+            planned=planned is not None,
+            offsets=plan.ends if plan is not None else None,
+            time=plan.time if plan is not None else None,
+            watermark=plan.watermark if plan is not None else None,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
-    """The recovery plan. `committed` is the line: the last batch that is done, -1 for none.
+class StateOperator(NamedTuple):
+    """An operator with state: its number, its folder, and its name as its metadata calls it, if it does.
 
-    `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
-    file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
-    `fails`: a restart of the query stops with an error, as the files are now.
-
-    `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
-    state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
-    that going back to `committed` removes, on a copy.
+    `metadata` is how reading that went, None if there is none; `schemas` are stored paths in it. `has_schema`: the
+    schema of its state is there; `needs_metadata`: by what is there, a restart needs its metadata.
     """
 
-    query_id: str | None
-    committed: int
-    planned: int | None
-    batches: tuple[Batch, ...]
-    sources: tuple[SourceRange, ...]
-    sink: str | None
-    sink_has_planned: bool | None
-    fails: bool
-    restart: str
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    inputs: tuple[InputUsed, ...]
-    rolled_back: tuple[int, ...] = ()
-    stores: tuple[dict[str, Any], ...] = ()
-    unjudged: str = ""
-    remove: tuple[str, ...] = ()
+    operator: str
+    folder: str
+    name: str | None
+    metadata: FileRead[Any] | None
+    schemas: tuple[str, ...]
+    has_schema: bool
+    needs_metadata: bool
+
+
+class StoredState(Protocol):
+    """The state stores of a query as of one line of batches; a restart there loads version `needed` of each.
+
+    Files are read when somebody asks for them, and each once.
+    """
+
+    needed: int
+
+    @property
+    def folder(self) -> str:
+        """The folder of all state, below PATH."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether there is any file of state."""
+
+    @property
+    def unknown(self) -> str:
+        """Why the stores cannot be told apart from their files, "" if they can."""
+
+    @property
+    def operators(self) -> tuple[StateOperator, ...]:
+        """The operators with state, in order."""
+
+    @property
+    def stores(self) -> int:
+        """How many stores there are, or should be."""
+
+    def table(self) -> pa.Table:
+        """Return rows of `cklog.inputs.pieces.PIECES`, with the flaws of files that were read so far."""
+
+    def read(self, paths: Collection[str]) -> bool:
+        """Read files that were not read before; return whether `table` may look different now."""
+
+    def read_all(self) -> None:
+        """Read every file that counts."""
+
+    def flaws(self) -> list[tuple[str, FileFlaw]]:
+        """Return the files read so far that cannot be used, by path."""
+
+    def unproved(self) -> list[str]:
+        """Return the files read so far whose bytes nothing proves."""
+
+    def missing(self, chain: ChainName, version: int) -> str:
+        """Return the path at which a version that is missing should be."""
+
+    def rows(self, batch: int) -> Iterator[dict[str, Any]]:
+        """Yield a row for each operator and store, of a restart after `batch`."""
+
+    def later_files(self, batch: int) -> list[str]:
+        """Return the files of versions that a query which goes back to `batch` writes anew."""
+
+    def inputs(self) -> tuple[InputUsed, ...]:
+        """Return the files that the table is made of."""

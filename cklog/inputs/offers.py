@@ -15,7 +15,7 @@ Its `kind` says which of the protocols below it keeps, and with that which quest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.storage import Root
 
 if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of another need not load
-    from cklog.inputs.batches import BatchPlan
+    from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs, StoredState
     from cklog.inputs.partitions import BrokerLayout, SegmentFile
     from cklog.inputs.pieces import PiecesRead, Together
     from cklog.inputs.queues import Queue
@@ -121,14 +121,51 @@ class OffersPieces(Parser, Protocol):
         """Return the stored parts of all chains (`cklog.inputs.pieces.PIECES`)."""
 
 
-class OffersBatches(OffersPieces, Protocol):
-    """Kind `batches`: the log of a query's micro-batches; its state stores are chains, too."""
+class OffersBatches(Parser, Protocol):
+    """Kind `batches`: the logs of a query's micro-batches, its state stores, and the folders that its sink wrote to.
 
-    def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
-        """Return what a restart does; `as_of` leaves out later batches (ms), `at` goes back to that batch."""
+    Nothing is judged here; `cklog.runs.batches` says where a restart goes on. Sources are named as in the logs.
+    """
+
+    @property
+    def has_state(self) -> bool:
+        """Whether there is any file of state."""
+
+    def logs(self) -> MetadataLogs:
+        """Read the query's metadata, and every plan and commit."""
+
+    def state(self, logs: MetadataLogs) -> StoredState:
+        """Return the state stores as of the batches in `logs`, which may be fewer than there are."""
+
+    def source_listing(self, source: str) -> LogListing:
+        """List the log of a source, which may have none."""
+
+    def source_log(self, source: str) -> FileLog:
+        """Read the log of a file source."""
+
+    def first_offset(self, source: str, verify: bool) -> FileRead[Any] | None:
+        """Read where a source began, None if no file says so; `verify` it against its checksum file."""
+
+    def size_of(self, stored: str) -> FoundSize:
+        """Return the size of an input file, given by its stored path."""
+
+    def sinks(self) -> tuple[str, ...]:
+        """Return the folders with the log of a file sink that lie beside the checkpoint, sorted."""
+
+    def sink_log(self, folder: str) -> FileLog:
+        """Read the log of a file sink."""
+
+    def bare_sinks(self) -> tuple[str, ...]:
+        """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""
 
     def sink_files(self, folder: str) -> SinkFiles:
         """Return what lies in the folder of a file sink, held against its log."""
+
+    def with_checksums(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return paths, and those of their checksum files that are there, sorted."""
+
+    def inputs(self, logs: MetadataLogs, sink: str | None) -> tuple[InputUsed, ...]:
+        """Return the logs of the query, and that of its sink, as inputs of an answer."""
 
 
 class OffersSnapshots(Parser, Protocol):

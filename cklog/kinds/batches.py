@@ -55,9 +55,11 @@ class BatchesKind(Kind):
         return batch_retention(self._parser, self._opened.root, policy)
 
     def chain_source(self) -> ChainSource:
-        from cklog.chains.source import source_of_pieces
+        from cklog.chains.source import ChainSource
+        from cklog.runs.batches.plan import pieces_of
 
-        return source_of_pieces(self._parser)
+        read = pieces_of(self._parser)
+        return ChainSource(read.table, read.findings, read.inputs, together="run", notes=read.notes)
 
     def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[SinkImpact]:
         from cklog.runs.batches.impact import batch_impact

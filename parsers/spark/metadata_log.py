@@ -10,7 +10,7 @@
 
 Lines end in a newline, the last one does not. Spark writes a temporary file and renames it, so a file that is there
 should be whole; object stores, full disks and copies made in haste leave others. Beside each file may lie its Hadoop
-checksum. Damage is returned as a `FileFlaw`, never raised.
+checksum. Damage is returned as a `cklog.inputs.batches.FileFlaw`, never raised.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ import math
 import posixpath
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from cklog.inputs.batches import BatchCommit, BatchOffsets, FileFlaw, FileRead, LoggedFile, LogListing
 from cklog.parsers.codecs import hadoop_crc
 from cklog.storage import READ_LIMIT, FileEntry, Root
 
 T = TypeVar("T")
 
-_BATCH = re.compile(r"(0|[1-9][0-9]{0,17})(\.compact)?")
+_BATCH_FILE = re.compile(r"(0|[1-9][0-9]{0,17})(\.compact)?")
 _VERSION = re.compile(r"v([0-9]{1,9})")
 KNOWN_VERSIONS = (1, 2)
 VOID = "-"
@@ -41,90 +42,16 @@ class Line(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileFlaw:
-    """Why a file cannot be used. `id` is the finding's."""
-
-    id: str
-    offset: int | None
-    why: str
-
-
 class Damaged(Exception):
-    """Raised by a decoder, caught by `read`: the file cannot be used."""
+    """Raised by a decoder, and caught by `read`, where a file cannot be used."""
 
     def __init__(self, id: str, offset: int | None, why: str) -> None:
         super().__init__(why)
         self.flaw = FileFlaw(id, offset, why)
 
 
-@dataclass(frozen=True, slots=True)
-class FileRead(Generic[T]):
-    """A file that was read: its value, or the flaw that it has instead."""
-
-    path: str
-    size: int
-    value: T | None
-    flaw: FileFlaw | None = None
-    unchecked: bool = False  # a checksum file is there, but its header cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The batch files of one folder by number; `orphans` have a checksum file and nothing else."""
-
-    folder: str
-    files: dict[int, FileEntry] = field(default_factory=dict)
-    compacts: frozenset[int] = frozenset()
-    orphans: tuple[int, ...] = ()
-    sidecars: dict[str, FileEntry] = field(default_factory=dict)
-
-    @property
-    def newest(self) -> int:
-        """Number of the newest file, -1 if there is none."""
-        return max(self.files, default=-1)
-
-    @property
-    def base(self) -> int:
-        """First file that a reader of the whole log needs: the newest compact one, else 0."""
-        return max(self.compacts, default=0)
-
-    def bytes(self) -> int:
-        """Size of all batch files."""
-        return sum(entry.size for entry in self.files.values())
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOffsets:
-    """The plan of a batch: where each source ends, by its place in the query (v1) or its id (v2).
-
-    `conf` holds the settings that a restart takes from here, such as the class of the state store's provider.
-    """
-
-    watermark: int | None
-    time: int | None
-    ends: dict[str, Any]
-    conf: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchCommit:
-    """The end of a batch. `ids` (v2): of each operator, per partition, the ids of the state that the batch left."""
-
-    watermark: int | None
-    ids: dict[str, list[frozenset[str]]] = field(default_factory=dict)
-
-
-class LoggedFile(NamedTuple):
-    """A file that a source or sink log names, and the offset of its line."""
-
-    path: str
-    batch: int | None
-    offset: int
-
-
-def list_log(entries: Iterable[FileEntry], folder: str) -> Listing:
-    """The batch files directly in `folder`; names that are no batch number are left out, as Spark does."""
+def list_log(entries: Iterable[FileEntry], folder: str) -> LogListing:
+    """List the batch files directly in `folder`; names that are no batch number are left out, as Spark does."""
     files: dict[int, FileEntry] = {}
     compacts: set[int] = set()
     sidecars: dict[str, FileEntry] = {}
@@ -135,7 +62,7 @@ def list_log(entries: Iterable[FileEntry], folder: str) -> Listing:
         owner = hadoop_crc.file_of(entry.path)
         if owner is not None:
             sidecars[entry.path] = entry
-        match = _BATCH.fullmatch(posixpath.basename(owner or entry.path))
+        match = _BATCH_FILE.fullmatch(posixpath.basename(owner or entry.path))
         if match is None:
             continue
         number = int(match[1])
@@ -144,12 +71,16 @@ def list_log(entries: Iterable[FileEntry], folder: str) -> Listing:
         elif match[2] or number not in compacts:
             files[number] = entry
             compacts.update({number} if match[2] else ())
-    return Listing(folder, files, frozenset(compacts), tuple(sorted(summed - files.keys())), sidecars)
+    orphans = tuple(sorted(summed - files.keys()))
+    return LogListing(folder=folder, files=files, compacts=frozenset(compacts), orphans=orphans, sidecars=sidecars)
 
 
 def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: FileEntry | None) -> FileRead[T]:
-    """Read, verify and decode one file; whatever is wrong with it becomes its flaw."""
-    done: FileRead[T] = FileRead(entry.path, entry.size, None)
+    """Read, verify and decode one file; whatever is wrong with it becomes its flaw.
+
+    `sidecar` is its checksum file; None: there is none, or the file is not to be verified.
+    """
+    done: FileRead[T] = FileRead(entry.path, entry.size, hadoop_crc.sidecar_of(entry.path))
     if entry.size > READ_LIMIT:
         return replace(done, flaw=FileFlaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
     try:
@@ -159,85 +90,92 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         return replace(done, flaw=FileFlaw("unreadable-file", None, type(error).__name__))
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
-        _not_empty(data)
-        _verify(data, sums)
+        _check_not_empty(data)
+        _check_sums(data, sums)
         return replace(done, value=decode(data))
     except Damaged as damaged:
         return replace(done, flaw=damaged.flaw)
 
 
-def _not_empty(data: bytes) -> None:
+def _check_not_empty(data: bytes) -> None:
     if not data.strip():
         raise Damaged("empty-batch-file", 0, "the file is empty")
 
 
-def _verify(data: bytes, sums: bytes | None) -> None:
+def _check_sums(data: bytes, sums: bytes | None) -> None:
     mismatch = hadoop_crc.check(data, sums) if sums is not None else None
     if mismatch is not None:
         raise Damaged("checksum-mismatch", mismatch.offset, mismatch.why)
 
 
 def decode_metadata(data: bytes) -> str:
-    """The id of the query."""
-    value = _json(Line(0, _text(data)))
+    """Decode `metadata`: the id of the query."""
+    value = _parse_json(Line(0, _decode_text(data)))
     if not (isinstance(value, dict) and isinstance(value.get("id"), str) and value["id"]):
         raise Damaged("torn-batch-file", 0, "no query id in it")
     return str(value["id"])
 
 
 def decode_offsets(data: bytes) -> BatchOffsets:
-    """A file of `offsets/`."""
-    version, lines = _versioned(data)
+    """Decode a file of `offsets/`."""
+    version, lines = _lines_after_version(data)
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends before the offsets of the sources")
-    head = _json(lines[0]) if lines[0].text.strip() else {}
-    if not isinstance(head, dict) or (head and _integer(head, "batchWatermarkMs") is None):
+    head = _parse_json(lines[0]) if lines[0].text.strip() else {}
+    if not isinstance(head, dict) or (head and _integer_member(head, "batchWatermarkMs") is None):
         raise Damaged("torn-batch-file", lines[0].offset, "line 2 is no JSON object with a watermark")
-    pairs = [_keyed(line) if version == 2 else (str(i), line) for i, line in enumerate(lines[1:])]
-    ends = {key: None if line.text == VOID else _json(line) for key, line in pairs}
+    pairs = [_split_source_id(line) if version == 2 else (str(i), line) for i, line in enumerate(lines[1:])]
+    ends = {key: None if line.text == VOID else _parse_json(line) for key, line in pairs}
     if len(ends) < len(pairs):
         raise Damaged("torn-batch-file", lines[1].offset, "a source is named twice")
     conf = head.get("conf")
-    settings = conf if isinstance(conf, dict) else {}
-    return BatchOffsets(_integer(head, "batchWatermarkMs"), _integer(head, "batchTimestampMs"), ends, settings)
+    return BatchOffsets(
+        watermark=_integer_member(head, "batchWatermarkMs"),
+        time=_integer_member(head, "batchTimestampMs"),
+        ends=ends,
+        conf=conf if isinstance(conf, dict) else {},
+    )
 
 
 def decode_commit(data: bytes) -> BatchCommit:
-    """A file of `commits/`."""
-    _, lines = _versioned(data)
-    value = _json(lines[0]) if lines else None
+    """Decode a file of `commits/`."""
+    _, lines = _lines_after_version(data)
+    value = _parse_json(lines[0]) if lines else None
     if not isinstance(value, dict):
         raise Damaged("torn-batch-file", len(data), "it ends before its JSON object")
-    watermark = _integer(value, "nextBatchWatermarkMs")
+    watermark = _integer_member(value, "nextBatchWatermarkMs")
     if value and watermark is None:
         raise Damaged("torn-batch-file", lines[0].offset, "no watermark in it")
     return BatchCommit(watermark, _state_ids(value.get("stateUniqueIds"), lines[0].offset))
 
 
 def _state_ids(value: Any, offset: int) -> dict[str, list[frozenset[str]]]:
-    """{operator: [[id per store] per partition]}; absent before version 2 of state checkpoints."""
+    """Decode {operator: [[id per store] per partition]}; absent before version 2 of state checkpoints."""
     if value is None:
         return {}
+    found: dict[str, list[frozenset[str]]] = {}
     try:
-        found = {str(op): [frozenset(map(_id, stores)) for stores in parts] for op, parts in value.items()}
+        for operator, partitions in value.items():
+            found[str(operator)] = [frozenset(map(_checked_id, stores)) for stores in partitions]
     except (AttributeError, TypeError):
         raise Damaged("torn-batch-file", offset, "its ids of states are no lists of ids") from None
     return found
 
 
-def _id(value: Any) -> str:
+def _checked_id(value: Any) -> str:
+    """Return a value that is text, or raise TypeError."""
     if not isinstance(value, str):
         raise TypeError(value)
     return value
 
 
 def decode_files(data: bytes) -> tuple[LoggedFile, ...]:
-    """A file of a file source's or file sink's log."""
-    return tuple(_logged(line) for line in _versioned(data)[1])
+    """Decode a file of a file source's or file sink's log."""
+    return tuple(_logged_file(line) for line in _lines_after_version(data)[1])
 
 
 def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:
-    """A file of a file source's log, which is only written for a batch with files."""
+    """Decode a file of a file source's log, which is only written for a batch with files."""
     files = decode_files(data)
     if not files:
         raise Damaged("torn-batch-file", len(data), "it ends before its first file")
@@ -245,18 +183,18 @@ def decode_source_files(data: bytes) -> tuple[LoggedFile, ...]:
 
 
 def decode_initial(data: bytes) -> Any:
-    """What a source without a file log stores in `sources/I/0`; None if that is its own affair."""
-    lines = _lines(data.removeprefix(b"\0"))
+    """Decode what a source without a file log stores in `sources/I/0`; None if only the source knows its form."""
+    lines = _cut_lines(data.removeprefix(b"\0"))
     if _VERSION.fullmatch(lines[0].text.strip()) is None:
         return None
     if len(lines) < 2:
         raise Damaged("torn-batch-file", len(data), "it ends after its version")
-    return _json(lines[1])
+    return _parse_json(lines[1])
 
 
-def _versioned(data: bytes) -> tuple[int, list[Line]]:
-    """The version on line 1 and the lines after it."""
-    lines = _lines(data)
+def _lines_after_version(data: bytes) -> tuple[int, list[Line]]:
+    """Return the version on line 1 and the lines after it."""
+    lines = _cut_lines(data)
     match = _VERSION.fullmatch(lines[0].text.strip())
     if match is None:
         raise Damaged("torn-batch-file", 0, "line 1 is no version")
@@ -265,29 +203,33 @@ def _versioned(data: bytes) -> tuple[int, list[Line]]:
     return int(match[1]), lines[1:]
 
 
-def _lines(data: bytes) -> list[Line]:
+def _cut_lines(data: bytes) -> list[Line]:
+    """Cut a file into its lines, each with its offset."""
     lines, offset = [], 0
     for raw in data.removesuffix(b"\n").split(b"\n"):
-        lines.append(Line(offset, _text(raw, offset)))
+        lines.append(Line(offset, _decode_text(raw, offset)))
         offset += len(raw) + 1
     return lines
 
 
-def _text(raw: bytes, offset: int = 0) -> str:
+def _decode_text(raw: bytes, offset: int = 0) -> str:
+    """Decode text that begins at byte `offset` of its file."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Damaged("torn-batch-file", offset + error.start, "not UTF-8") from None
 
 
-def _keyed(line: Line) -> tuple[str, Line]:
+def _split_source_id(line: Line) -> tuple[str, Line]:
+    """Split "<source id>:<offset>"; the offset becomes a line of its own, with its place in the file."""
     key, colon, text = line.text.partition(":")
     if not colon:
         raise Damaged("torn-batch-file", line.offset, "no source id on the line")
     return key, Line(line.offset + len(key.encode()) + 1, text)
 
 
-def _json(line: Line) -> Any:
+def _parse_json(line: Line) -> Any:
+    """Parse a line as JSON, without the constants and floats that JSON does not have."""
     try:
         return json.loads(line.text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -303,13 +245,15 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _no_constant(text)
 
 
-def _integer(value: dict[str, Any], key: str) -> int | None:
+def _integer_member(value: dict[str, Any], key: str) -> int | None:
+    """Return a member that is a whole number, else None."""
     found = value.get(key)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def _logged(line: Line) -> LoggedFile:
-    value = _json(line)
+def _logged_file(line: Line) -> LoggedFile:
+    """Decode a line of a file log."""
+    value = _parse_json(line)
     if not (isinstance(value, dict) and isinstance(value.get("path"), str)):
         raise Damaged("torn-batch-file", line.offset, "no path on the line")
-    return LoggedFile(value["path"], _integer(value, "batchId"), line.offset)
+    return LoggedFile(value["path"], _integer_member(value, "batchId"), line.offset)

@@ -1,1 +1,17 @@
-"""A run given as micro-batches: Spark Structured Streaming."""
+"""Runs given as micro-batches (Spark Structured Streaming): where a restart goes on, and what is in its way.
+
+A parser hands over logs and state as values (`cklog.inputs.batches`); all that follows from them is judged here. What
+was read off Spark by damaging copies and restarting them stands in the modules that use it.
+
+- `plan`: what a restart does, put together of all the others
+- `line`: the answers of recovery-line, replay, verify and inspect
+- `judge`: offsets and commits against each other, and what stops a restart
+- `offsets`: offsets as Spark writes them, and the ranges that a batch reads
+- `sources`: logs of sources, and the input files of the batch in flight
+- `sinks`: the log of the file sink
+- `state_line`: to which batch all state stores can go back
+- `state_findings`: what is wrong with state stores
+- `restart`: what a restart does, in sentences
+- `impact`: what a restart does to the results of the sink
+- `retention`: which files of a checkpoint no batch needs
+"""

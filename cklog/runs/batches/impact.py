@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
 from cklog.impact.sinks.model import Again, GuaranteeEvidence, OutputInterval, ResultFate, SinkGuarantee, SinkImpact
 from cklog.impact.sinks.sources import BoundLogs, offset_of
-from cklog.inputs.batches import BatchPlan, SourceRange
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.runs.batches.offsets import SourceRange
+from cklog.runs.batches.plan import BatchPlan
 
 UNNAMED = "query/0"
 """The sink of a query whose checkpoint does not tell what it writes to."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.batches import BatchPlan
 from cklog.inputs.offers import OffersBatches
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding
@@ -19,6 +18,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.runs.batches.plan import BatchPlan, plan_of
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""
@@ -42,7 +42,7 @@ class BatchLog:
         """Prove or refute that the query can restart after a given batch."""
         batch = _batch_of(line)
         newest = self.plan(question)
-        target = self._parser.plan(question.as_of, None if batch < 0 else batch)
+        target = plan_of(self._parser, question.as_of, None if batch < 0 else batch)
         checks = _checks(batch, newest, target, maximal)
         findings = [*target.findings, *_refutations(batch, checks)]
         result = verification(checks)
@@ -50,7 +50,7 @@ class BatchLog:
 
     def inspect(self) -> Draft[dict[str, Any]]:
         """Batches, sources, sink."""
-        plan = self._parser.plan()
+        plan = plan_of(self._parser)
         unjudged = bool(plan.unjudged)
         return Draft("inspect", _inspection(plan), plan.findings, plan.inputs, indeterminate=unjudged)
 
@@ -61,7 +61,7 @@ class BatchLog:
         batches = {_batch_of({name: number}) for name, number in question.at}
         if len(batches) > 1:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
-        return self._parser.plan(question.as_of, batches.pop() if batches else None)
+        return plan_of(self._parser, question.as_of, batches.pop() if batches else None)
 
     def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         plan = self.plan(question)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.batches import Batch, BatchPlan
+from cklog.inputs.batches import Batch
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Draft
@@ -23,6 +23,7 @@ from cklog.retention.links import without_flaws
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.batches.line import QUERY as OPERATOR
+from cklog.runs.batches.plan import BatchPlan, pieces_of, plan_of
 from cklog.storage import Root
 
 RULES: Mapping[str, str] = {
@@ -70,13 +71,13 @@ def batch_retention(parser: OffersBatches, root: Root, policy: RetentionPolicy) 
     """
     if policy.marked:
         raise UsageError("--marked: Spark marks nothing as deleted", "leave it out")
-    plan = parser.plan()
+    plan = plan_of(parser)
     findings: tuple[Finding, ...] = plan.findings
     inputs: tuple[InputUsed, ...] = plan.inputs
     chains: Chains | None = None
     prefix = next(used.path for used in plan.inputs if used.path.endswith("offsets")).removesuffix("offsets")
     if plan.stores and not plan.unjudged:
-        table, more, used, _ = parser.pieces()
+        table, more, used, _ = pieces_of(parser)
         chains = chains_of(table)
         findings, inputs = (*findings, *more, *chains.findings), tuple(dict.fromkeys([*inputs, *used]))
     targets = _targets(plan, chains, policy)

@@ -1,1 +1,11 @@
-"""State stores of a Spark checkpoint."""
+"""State stores of a Spark checkpoint: which version each file is, and whether it can be read.
+
+Both of Spark's providers are known, HDFS-backed and RocksDB; neither is needed to read their files. To which batch all
+stores can go back is judged in `cklog.runs.batches.state_line`.
+
+- `versions`: the versions of all stores as of one line of batches, with the flaws of what was read
+- `listing`: which file is what, and which stores must be there
+- `files`: whether a file can be read, from cheap to dear
+- `zip_snapshots`: the snapshots of RocksDB, and the files that they name
+- `lz4_blocks`: the compressed streams that Spark writes
+"""

@@ -22,8 +22,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.inputs.batches import FileFlaw
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, FileFlaw
+from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
 from cklog.parsers.spark.state.zip_snapshots import parts_of
@@ -41,7 +42,7 @@ _SUM_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What reading a state file told. `size`: with the files that it names; `lineage`: version → id."""
+    """What reading a state file showed. `size`: with the files that it names; `lineage`: the id of each version."""
 
     flaw: FileFlaw | None
     size: int
@@ -51,45 +52,49 @@ class Content:
 
 
 class StateContents:
-    """State files, each read once."""
+    """A reader of state files, each read once.
+
+    `by_path` are all files of state, `codec` the one that the query's settings name, "" for none.
+    """
 
     def __init__(self, root: Root, by_path: Mapping[str, FileEntry], codec: str) -> None:
         self._root, self._by_path, self._codec = root, by_path, codec
         self._known: dict[str, Content] = {}
-        self._parts: dict[str, FileFlaw | None] = {}
+        self._shared_files: dict[str, FileFlaw | None] = {}
 
     def of(self, file: StoredVersion) -> Content:
-        """What is known of a file, read now unless it was before."""
+        """Return what is known of a file, read now unless it was before."""
         path = file.entry.path
         if path not in self._known:
-            self._known[path] = self._read(file.entry)
+            self._known[path] = self._read_content(file.entry)
         return self._known[path]
 
     def known(self, file: StoredVersion) -> Content | None:
-        """What reading it told, if it was read."""
+        """Return what is known of a file that was read before, else None."""
         return self._known.get(file.entry.path)
 
     def flaws(self) -> list[tuple[str, FileFlaw]]:
-        """Files read so far that cannot be used, by path."""
+        """Return the files read so far that cannot be used, by path."""
         return [(path, content.flaw) for path, content in sorted(self._known.items()) if content.flaw is not None]
 
     def unproved(self) -> list[str]:
-        """Files read so far whose bytes nothing proves."""
+        """Return the files read so far whose bytes nothing proves, sorted."""
         return sorted(path for path, content in self._known.items() if not content.proved)
 
-    def _read(self, entry: FileEntry) -> Content:
+    def _read_content(self, entry: FileEntry) -> Content:
+        """Read a file as far as it takes to prove it; what is wrong becomes its flaw."""
         try:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             summed = self._verify(entry)
-            return self._snapshot(entry) if entry.path.endswith(".zip") else self._stream(entry, summed)
+            return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
             return Content(FileFlaw("unreadable-file", None, type(error).__name__), entry.size)
 
     def _verify(self, entry: FileEntry) -> bool:
-        """Whether a checksum file proves it; raises `Damaged` if that refutes it."""
+        """Return whether a checksum file proves a file; raise `Damaged` if that refutes it."""
         side = self._by_path.get(hadoop_crc.sidecar_of(entry.path))
         if side is None:
             return False
@@ -101,7 +106,7 @@ class StateContents:
             return False
         at = 0
         for chunk in self._chunks(entry):
-            mismatch = hadoop_crc.check(chunk, _sums_of(sums, step, at, len(chunk), entry.size))
+            mismatch = hadoop_crc.check(chunk, _sums_of_chunk(sums, step, at, len(chunk), entry.size))
             if mismatch is not None:
                 raise Damaged("checksum-mismatch", at + mismatch.offset, mismatch.why)
             at += len(chunk)
@@ -110,6 +115,7 @@ class StateContents:
         return True
 
     def _chunks(self, entry: FileEntry) -> Iterator[bytes]:
+        """Read a file at once, or piece by piece if it is large."""
         if entry.size <= READ_LIMIT:
             yield self._root.read(entry.path)
             return
@@ -117,7 +123,8 @@ class StateContents:
             while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
 
-    def _snapshot(self, entry: FileEntry) -> Content:
+    def _read_snapshot(self, entry: FileEntry) -> Content:
+        """Read a RocksDB snapshot, and look at the files that it names."""
         if entry.size > READ_LIMIT:
             raise Damaged("oversized-file", None, f"{entry.size} bytes, more than is read")
         parts = parts_of(self._root.read(entry.path))
@@ -125,51 +132,59 @@ class StateContents:
         for part in parts:
             path = f"{folder}/{part.path}"
             size += part.size
-            flaw = self._part(path, part.size)
+            flaw = self._snapshot_file_flaw(path, part.size)
             if flaw is not None:
                 return Content(flaw, size)
         return Content(None, size)
 
-    def _part(self, path: str, size: int) -> FileFlaw | None:
-        """What is wrong with a file that a snapshot needs; several snapshots share it."""
+    def _snapshot_file_flaw(self, path: str, size: int) -> FileFlaw | None:
+        """Return what is wrong with a file that a snapshot needs, None if nothing; several snapshots may share it."""
         there = self._by_path.get(path)
         if there is None:
             return FileFlaw("missing-state-file", None, f"{path}, which it names, is missing")
         if there.size != size:
             return FileFlaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
-        if path not in self._parts:
-            self._parts[path] = None
+        if path not in self._shared_files:
+            self._shared_files[path] = None
             try:
                 self._verify(there)
             except Damaged as damaged:
-                self._parts[path] = FileFlaw("checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}")
-        return self._parts[path]
+                self._shared_files[path] = FileFlaw(
+                    "checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}"
+                )
+        return self._shared_files[path]
 
-    def _stream(self, entry: FileEntry, summed: bool) -> Content:
-        plain = self._plain(entry, prove=not summed)
+    def _read_stream(self, entry: FileEntry, summed: bool) -> Content:
+        """Read a compressed file; to its end mark, unless a checksum file proves it already (`summed`)."""
+        plain = self._decompress(entry, prove=not summed)
         if plain is None:
             return Content(None, entry.size, proved=summed)
         head = next(plain, b"")
-        version, lineage = _head(head, plain) if entry.path.endswith(".changelog") else (1, {})
+        version, lineage = _read_head(head, plain) if entry.path.endswith(".changelog") else (1, {})
         if not summed:
-            _ends(head, plain, b"\0" if version in _OF_FAMILIES else _END)
+            _expect_end(head, plain, b"\0" if version in _OF_FAMILIES else _END)
         return Content(None, entry.size, lineage, version in _OF_FAMILIES)
 
-    def _plain(self, entry: FileEntry, prove: bool) -> Iterator[bytes] | None:
-        """The decompressed stream, by its first bytes; None: of a codec that cannot be read here."""
+    def _decompress(self, entry: FileEntry, prove: bool) -> Iterator[bytes] | None:
+        """Decompress a stream by the codec that its first bytes show; None: by one that cannot be read here."""
         magic = self._root.read(entry.path, len(MAGIC))
         if magic == MAGIC:
             return decoded(self._chunks(entry), prove)
         if magic.startswith(_ZSTD):
             whole = entry.size <= READ_LIMIT
-            return _unzstd(pa.BufferReader(self._root.read(entry.path)) if whole else self._root.uri(entry.path))
+            return _decompress_zstd(
+                pa.BufferReader(self._root.read(entry.path)) if whole else self._root.uri(entry.path)
+            )
         if self._codec in ("", "lz4", "zstd"):
             raise Damaged("corrupt-file", 0, "it does not begin as a compressed stream of Spark")
         return None
 
 
-def _sums_of(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
-    """The checksum file of `count` bytes from `at` on, cut out of that of the whole file of `size` bytes."""
+def _sums_of_chunk(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
+    """Cut the checksum file of `count` bytes from `at` on out of `sums`, that of the whole file of `size` bytes.
+
+    `step` is the number of bytes that one sum is of.
+    """
     if count == size or step <= 0:
         return sums
     first = hadoop_crc.HEADER.size + at // step * _SUM_BYTES
@@ -177,8 +192,8 @@ def _sums_of(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
     return sums[: hadoop_crc.HEADER.size] + sums[first:last]
 
 
-def _unzstd(source: Any) -> Iterator[bytes]:
-    """The plain bytes of a zstd stream, given as a buffer or where it lies."""
+def _decompress_zstd(source: Any) -> Iterator[bytes]:
+    """Decompress a zstd stream, given as a buffer or as the URI where it lies."""
     try:
         with pa.CompressedInputStream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
             while plain := stream.read(_CHUNK_BYTES):
@@ -187,10 +202,10 @@ def _unzstd(source: Any) -> Iterator[bytes]:
         raise Damaged("corrupt-file", None, "its zstd stream breaks off or is damaged") from None
 
 
-def _head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]]:
-    """The version of a changelog, and its lineage; one of version 1 begins with its first record.
+def _read_head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]]:
+    """Read the version of a changelog, and its lineage; one of version 1 begins with its first record.
 
-    >>> _head(b"\\0\\2v3" + (2).to_bytes(2, "big") + b"[]" + b"\\xff" * 4, iter(()))
+    >>> _read_head(b"\\0\\2v3" + (2).to_bytes(2, "big") + b"[]" + b"\\xff" * 4, iter(()))
     (3, {})
     """
     version = _VERSIONS.get(plain[:4], 1)
@@ -208,8 +223,8 @@ def _head(plain: bytes, more: Iterator[bytes]) -> tuple[int, dict[int, str]]:
         raise Damaged("corrupt-file", 0, "its lineage cannot be read") from None
 
 
-def _ends(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:
-    """Read to the end of the stream, which must be the end mark."""
+def _expect_end(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:
+    """Read to the end of a stream, which must be the end mark."""
     last = head[-4:]
     for plain in rest:
         last = (last + plain)[-4:]

@@ -11,16 +11,17 @@ changed; the first one stands on an empty store.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
+from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark.metadata_log import Damaged, FileRead, read
+from cklog.parsers.spark.metadata_log import Damaged, read
 from cklog.storage import FileEntry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
@@ -37,7 +38,7 @@ _MOST_STORES = 1 << 20  # that are looked for, whatever the metadata of hostile 
 
 
 class StoredVersion(NamedTuple):
-    """A stored version of one store; `id` "" before state checkpoint format 2."""
+    """A file with a version of one store; `form` is base or delta, `id` "" before state checkpoint format 2."""
 
     version: int
     id: str
@@ -46,7 +47,7 @@ class StoredVersion(NamedTuple):
 
 
 class OperatorMetadata(NamedTuple):
-    """An operator's name, its stores with how many partitions each has, and where its schemas lie (version 2)."""
+    """An operator's name, its stores with the number of partitions of each, and where its schemas lie (version 2)."""
 
     name: str
     stores: dict[str, int]
@@ -61,8 +62,8 @@ class StateStores:
     ----------
     folder : `state`, below PATH
     files : of every store that must be there, by version; an empty one left no file
-    words : what the provider calls bases and deltas; None: the provider is not known
-    provider : its class, "" if nothing names it
+    words : how the provider's files of bases and of deltas end; None: the provider is not known
+    provider : the class of the provider, "" if nothing names it
     names : of each operator, as its metadata calls it
     reads : the metadata of each operator, None where none is there
     by_path : every file below `folder`, checksums and SSTs too
@@ -77,26 +78,31 @@ class StateStores:
     by_path: dict[str, FileEntry] = field(default_factory=dict)
 
     def place(self, chain: ChainName) -> str:
-        """The folder of a store."""
+        """Return the folder of a store."""
         return f"{self.folder}/{chain.operator}/{chain.subtask}" + (f"/{chain.store}" if chain.store else "")
 
     def expected(self, chain: ChainName, version: int, ids: frozenset[str]) -> str:
-        """The name under which a version should be there: that of a delta, if the store has any."""
+        """Return the path at which a version should be: that of a delta, if the store has any.
+
+        `ids` are those that the version may have; the first is taken, if there is any.
+        """
         base, delta = self.words or ("snapshot", "delta")
-        seen = {file.entry.path.rpartition(".")[2] for files in self.files[chain].values() for file in files}
+        seen: set[str] = set()
+        for files in self.files[chain].values():
+            seen |= {file.entry.path.rpartition(".")[2] for file in files}
         word = base if seen == {base} and base == "zip" else delta
         return f"{self.place(chain)}/{version}{''.join(f'_{id}' for id in sorted(ids)[:1])}.{word}"
 
 
 def list_stores(
-    root: Root, entries: Iterable[FileEntry], folder: str, conf: Mapping[str, Any], ids: Iterable[str]
+    root: Root, entries: Iterable[FileEntry], folder: str, conf: Mapping[str, Any], named: Iterable[str]
 ) -> StateStores:
-    """Every store below `folder`, by one pass over `entries`.
+    """List every store below `folder`, by one pass over `entries`.
 
     Parameters
     ----------
     conf : the settings in the newest offsets that can be read
-    ids : operators that commits name
+    named : operators that commits name
     """
     lead = folder + "/"
     by_path = {entry.path: entry for entry in entries if entry.path.startswith(lead)}
@@ -114,45 +120,59 @@ def list_stores(
         found.setdefault(chain, {}).setdefault(int(version), []).append(
             StoredVersion(int(version), id or "", form, entry)
         )
-    words = _words(provider, suffixes)
+    words = _suffixes_of_provider(provider, suffixes)
     if words is not None:
-        found = {chain: _of_provider(versions, words) for chain, versions in found.items()}
-    operators = _operators(by_path, lead, ids)
+        found = {chain: _files_of_provider(versions, words) for chain, versions in found.items()}
+    operators = _list_operators(by_path, lead, named)
     metadata = [path for path in by_path if "/_metadata/" in path]
-    reads = {operator: _metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
+    reads = {operator: _read_metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
     seen: dict[str, list[ChainName]] = {operator: [] for operator in reads}
     for chain in found:
         seen.setdefault(chain.operator, []).append(chain)
-    required = (chain for operator, got in reads.items() for chain in _required(operator, got, seen[operator], conf))
-    for chain in islice(required, _MOST_STORES):
-        found.setdefault(chain, {})
+    required = itertools.chain.from_iterable(_required_stores(op, got, seen[op], conf) for op, got in reads.items())
+    for store in itertools.islice(required, _MOST_STORES):
+        found.setdefault(store, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
-    return StateStores(folder, dict(sorted(found.items())), words, provider, names, reads, by_path)
+    return StateStores(
+        folder=folder,
+        files=dict(sorted(found.items())),
+        words=words,
+        provider=provider,
+        names=names,
+        reads=reads,
+        by_path=by_path,
+    )
 
 
-def _words(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
-    """By the provider's class; where old offsets name none, by the files, which must be of one provider."""
+def _suffixes_of_provider(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
+    """Return how a provider's bases and deltas end, by its class; None if it is not known.
+
+    Old offsets name no class: then by the files that are there, which must be of one provider.
+    """
     if provider:
         return _PROVIDERS.get(provider.rpartition(".")[2])
     return next((words for words in _PROVIDERS.values() if suffixes <= set(words)), None)
 
 
-def _of_provider(versions: dict[int, list[StoredVersion]], words: tuple[str, str]) -> dict[int, list[StoredVersion]]:
+def _files_of_provider(
+    versions: dict[int, list[StoredVersion]], words: tuple[str, str]
+) -> dict[int, list[StoredVersion]]:
+    """Leave out files of other providers, and versions without any other file."""
     kept = {v: [f for f in files if f.entry.path.endswith(words)] for v, files in versions.items()}
     return {version: files for version, files in kept.items() if files}
 
 
-def _operators(by_path: Mapping[str, FileEntry], lead: str, ids: Iterable[str]) -> list[str]:
-    """Operators are numbered from 0, so that a folder that is gone altogether leaves a hole."""
+def _list_operators(by_path: Mapping[str, FileEntry], lead: str, named: Iterable[str]) -> list[str]:
+    """List the operators; they are numbered from 0, so that a folder that is gone altogether leaves a hole."""
     seen = {path[len(lead) :].partition("/")[0] for path in by_path}
-    numbers = {int(name) for name in {*seen, *ids} if re.fullmatch(r"[0-9]{1,3}", name)}
+    numbers = {int(name) for name in {*seen, *named} if re.fullmatch(r"[0-9]{1,3}", name)}
     return [str(n) for n in range(max(numbers, default=-1) + 1)]
 
 
-def _metadata(
+def _read_metadata(
     root: Root, by_path: Mapping[str, FileEntry], paths: Iterable[str], folder: str
 ) -> FileRead[OperatorMetadata] | None:
-    """The operator's metadata, among `paths`: version 1, or the newest of version 2."""
+    """Read an operator's metadata, which is among `paths`: version 1, or the newest of version 2."""
     lead = f"{folder}/v2/"
     newer = [path for path in paths if path.startswith(lead) and _BATCH.fullmatch(path, len(lead))]
     path = max(newer, key=lambda path: int(path.rpartition("/")[2]), default=f"{folder}/metadata")
@@ -162,7 +182,7 @@ def _metadata(
 
 
 def decode_operator(data: bytes) -> OperatorMetadata:
-    """A file of operator metadata."""
+    """Decode a file of operator metadata."""
     head, _, body = data.partition(b"\n")
     if head.strip() not in (b"v1", b"v2"):
         raise Damaged("unknown-version", 0, f"version {head[:20].decode(errors='replace')!r}, known are v1 and v2")
@@ -170,7 +190,9 @@ def decode_operator(data: bytes) -> OperatorMetadata:
         value = json.loads(body)
         stores = {str(row["storeName"]): row["numPartitions"] for row in value["stateStoreInfo"]}
         name = str(value["operatorInfo"]["operatorName"])
-        schemas = [str(path) for row in value["stateStoreInfo"] for path in row.get("stateSchemaFilePaths") or ()]
+        schemas: list[str] = []
+        for row in value["stateStoreInfo"]:
+            schemas += map(str, row.get("stateSchemaFilePaths") or ())
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Damaged("torn-batch-file", len(head) + 1, "no operator metadata from here on") from None
     if not stores or not all(type(n) is int and 0 < n <= MOST_PARTITIONS for n in stores.values()):
@@ -178,10 +200,13 @@ def decode_operator(data: bytes) -> OperatorMetadata:
     return OperatorMetadata(name, stores, tuple(schemas))
 
 
-def _required(
+def _required_stores(
     operator: str, metadata: FileRead[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
 ) -> Iterable[ChainName]:
-    """Stores that an operator must have; without metadata, those seen in any partition, in as many as are set."""
+    """Yield the stores that an operator must have.
+
+    Without metadata those are the stores seen in any partition, in as many partitions as the settings say.
+    """
     if metadata is not None and metadata.value is not None:
         for store, partitions in metadata.value.stores.items():
             for partition in range(partitions):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -34,29 +35,37 @@ _TOGETHER_BYTES = 8 << 20  # plain bytes whose checksums are proved at once
 _CODEC = pa.Codec("lz4_raw")
 
 
+class _PlainBlock(NamedTuple):
+    """A decompressed block: the offset of the compressed one, its stored checksum, and its plain bytes."""
+
+    at: int
+    checksum: int
+    plain: bytes
+
+
 def decoded(chunks: Iterable[bytes], prove: bool = True) -> Iterator[bytes]:
-    """The plain bytes, block by block, of a stream that comes in any pieces; `prove` the checksums.
+    """Decompress a stream that comes in any pieces, block by block; `prove` the checksums.
 
     Raises
     ------
     Damaged : the stream is cut short, a length or a checksum is wrong, or something follows its end
     """
     stream = _Stream(chunks)
-    waiting: list[tuple[int, int, bytes]] = []
-    held = 0
-    for at, checksum, plain in _blocks(stream):
-        waiting.append((at, checksum, plain))
-        held += len(plain)
-        if held >= _TOGETHER_BYTES:
-            yield from _proved(waiting, prove)
-            waiting, held = [], 0
-    yield from _proved(waiting, prove)
+    waiting: list[_PlainBlock] = []
+    size = 0
+    for block in _read_blocks(stream):
+        waiting.append(block)
+        size += len(block.plain)
+        if size >= _TOGETHER_BYTES:
+            yield from _prove_blocks(waiting, prove)
+            waiting, size = [], 0
+    yield from _prove_blocks(waiting, prove)
     if stream.take(1):
         raise Damaged("corrupt-file", stream.at - 1, "bytes follow the end of its stream")
 
 
 class _Stream:
-    """Pieces as one stream; `at` is the offset of the next byte."""
+    """Pieces of bytes as one stream; `at` is the offset of the next byte."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -64,7 +73,7 @@ class _Stream:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes, fewer at the end."""
+        """Return the next `count` bytes, fewer at the end."""
         while len(self._held) < count:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -76,8 +85,8 @@ class _Stream:
         return found
 
 
-def _blocks(stream: _Stream) -> Iterator[tuple[int, int, bytes]]:
-    """Offset, checksum and plain bytes of each block, up to the end block."""
+def _read_blocks(stream: _Stream) -> Iterator[_PlainBlock]:
+    """Read and decompress the blocks of a stream, up to the end block."""
     while True:
         at = stream.at
         head = stream.take(HEADER.size)
@@ -91,18 +100,19 @@ def _blocks(stream: _Stream) -> Iterator[tuple[int, int, bytes]]:
         payload = stream.take(size)
         if len(payload) < size:
             raise Damaged("corrupt-file", at, f"a block needs {size} bytes, {len(payload)} are left")
-        yield at, checksum, _plain(token & 0xF0, payload, plain, at)
+        yield _PlainBlock(at, checksum, _decompress_block(token & 0xF0, payload, plain, at))
 
 
 def _is_possible(token: int, size: int, plain: int) -> bool:
-    """Whether the lengths go together; LZ4 makes no block longer by more than a byte in 255 and 16."""
+    """Return whether the lengths go together; LZ4 makes no block longer by more than a byte in 255 and 16."""
     method, longest = token & 0xF0, 1 << (10 + (token & 0x0F))
     if method not in (_STORED, _LZ4) or not 0 <= plain <= longest or (plain == 0) != (size == 0):
         return False
     return size == plain if method == _STORED else 0 <= size <= plain + plain // 255 + 16
 
 
-def _plain(method: int, payload: bytes, size: int, at: int) -> bytes:
+def _decompress_block(method: int, payload: bytes, size: int, at: int) -> bytes:
+    """Decompress the payload of the block at byte `at` into `size` bytes."""
     if method == _STORED:
         return payload
     try:
@@ -114,9 +124,11 @@ def _plain(method: int, payload: bytes, size: int, at: int) -> bytes:
     return plain
 
 
-def _proved(blocks: list[tuple[int, int, bytes]], prove: bool) -> Iterator[bytes]:
-    sums = xxh32([plain for _, _, plain in blocks], SEED) if prove else []
-    for (at, stored, _), computed in zip(blocks, sums, strict=False):
-        if computed & KEPT_BITS != stored:
-            raise Damaged("corrupt-file", at, f"XXH32 of a block is {computed & KEPT_BITS:07x}, not {stored:07x}")
-    yield from (plain for _, _, plain in blocks)
+def _prove_blocks(blocks: list[_PlainBlock], prove: bool) -> Iterator[bytes]:
+    """Yield the plain bytes of blocks, whose checksums are proved first, all at once."""
+    for block, whole_sum in zip(blocks, xxh32([block.plain for block in blocks], SEED) if prove else (), strict=False):
+        computed = whole_sum & KEPT_BITS
+        if computed != block.checksum:
+            message = f"XXH32 of a block is {computed:07x}, not {block.checksum:07x}"
+            raise Damaged("corrupt-file", block.at, message)
+    yield from (block.plain for block in blocks)

@@ -34,7 +34,7 @@ class SnapshotFile(NamedTuple):
 
 
 def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
-    """The files that a snapshot names; its own members are proved by their checksums.
+    """Read which files a snapshot names, sorted by path; its own members are proved by their checksums.
 
     Raises
     ------
@@ -42,16 +42,16 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            _prove(archive)
-            metadata = _member(archive, "metadata")
+            _prove_members(archive)
+            metadata = _read_member(archive, "metadata")
     except KeyError:
         raise Damaged("corrupt-file", None, "the archive has no metadata in it") from None
     except _BROKEN:
         raise Damaged("corrupt-file", None, "it is no whole zip archive") from None
-    return _parts(metadata)
+    return _decode_metadata(metadata)
 
 
-def _prove(archive: zipfile.ZipFile) -> None:
+def _prove_members(archive: zipfile.ZipFile) -> None:
     """Read every member, which checks its CRC-32; never more than `_UNZIPPED_BYTES` in all."""
     left = _UNZIPPED_BYTES
     for member in archive.infolist():
@@ -64,24 +64,28 @@ def _prove(archive: zipfile.ZipFile) -> None:
                     raise Damaged("oversized-file", None, f"it unpacks to more than {_UNZIPPED_BYTES} bytes")
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
         return file.read(READ_LIMIT)
 
 
-def _parts(metadata: bytes) -> tuple[SnapshotFile, ...]:
+def _decode_metadata(metadata: bytes) -> tuple[SnapshotFile, ...]:
+    """Decode the metadata of a snapshot."""
     head, _, body = metadata.partition(b"\n")
     if head.strip() != b"v1":
         raise Damaged("unknown-version", None, "its metadata is not of version v1")
+    found: list[SnapshotFile] = []
     try:
         value = json.loads(body)
-        found = [_part(row, name, folder) for kind, name, folder in _KINDS for row in value.get(kind) or ()]
+        for kind, name, folder in _KINDS:
+            found += [_decode_file(row, name, folder) for row in value.get(kind) or ()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Damaged("corrupt-file", None, "its metadata does not say which files it needs") from None
     return tuple(sorted(found))
 
 
-def _part(row: dict[str, Any], name: str, folder: str) -> SnapshotFile:
+def _decode_file(row: dict[str, Any], name: str, folder: str) -> SnapshotFile:
+    """Decode one file; `name` is the key of its name beside the archive, if that is not its own."""
     stored, size = row.get(name) or row["localFileName"], row["sizeBytes"]
     if not isinstance(stored, str) or "/" in stored or type(size) is not int or size < 0:
         raise ValueError(stored)

@@ -1,0 +1,291 @@
+"""Offsets and commits of a Spark checkpoint against each other: the last committed batch, and what stops a restart.
+
+Let o be the newest offsets file and c the newest commit. Read off Spark 4.3 by damaging copies and restarting them:
+a restart reads `metadata`, offsets/o, offsets/o-1 (also if o = c) and commits/c, and stops if one of them is missing or
+cannot be read. Older ones it does not look at. With o > c+1 it runs batch o alone and never the batches
+between; with o < c it runs batch o again and stops when it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from cklog.errors import NotFound
+from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
+from cklog.inputs.offers import OffersBatches
+from cklog.model.findings import Finding, Severity, Where
+from cklog.runs.batches.offsets import kind_of, went_back
+
+_COPY = "on a copy of the checkpoint"
+
+
+class Fact(NamedTuple):
+    """A finding, and whether it makes a restart of the query fail."""
+
+    finding: Finding
+    stops: bool = False
+
+
+def sorted_findings(facts: Iterable[Fact]) -> tuple[Finding, ...]:
+    """Return each finding once, sorted by where it is."""
+    return tuple(sorted({fact.finding for fact in facts}, key=lambda f: (f.subject, f.id, f.message)))
+
+
+def file_finding(id: str, severity: Severity, path: str, message: str, offset: int | None = None) -> Finding:
+    """Return a finding whose subject is a file or folder; `offset` is the byte where it shows."""
+    return Finding(id, severity, path, message, where=(Where(path, offset),))
+
+
+def flaw_findings(read: FileRead[Any], severity: Severity, then: str) -> Iterable[Finding]:
+    """Yield a finding if a file cannot be used; `then` says what a restart does, and what to do now."""
+    if read.flaw is None:
+        return
+    why = f"{read.path}: {read.flaw.why}. {then}"
+    if read.flaw.id == "checksum-mismatch":
+        why += f" Either it or {read.sidecar} is damaged; Spark does not always check, and then reads it as it is."
+    yield file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
+
+
+def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:
+    """Yield the checksum files that cannot be read, which Hadoop passes over with a warning."""
+    for read in reads:
+        if read.unchecked:
+            message = f"{read.sidecar}: no checksum header; {read.path} is unchecked."
+            yield file_finding("unreadable-checksum", "info", read.sidecar, message, 0)
+
+
+def table_findings(parser: OffersBatches) -> tuple[Finding, ...]:
+    """Return what is wrong with the logs of a query, whatever is asked of it."""
+    logs = parser.logs()
+    return sorted_findings([*judge_empty(logs, parser.has_state), *judge(logs)])
+
+
+def judge(logs: MetadataLogs) -> list[Fact]:
+    """Return every fact about `metadata`, `offsets/` and `commits/`."""
+    reads: list[FileRead[Any]] = [*logs.offsets.values(), *logs.commits.values()]
+    reads += [logs.metadata] if logs.metadata is not None else []
+    return [
+        *_judge_metadata(logs),
+        *_judge_offsets(logs),
+        *_judge_commits(logs),
+        *_judge_order(logs),
+        *_judge_ranges(logs),
+        *map(Fact, checksum_findings(reads)),
+    ]
+
+
+def _judge_metadata(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge the file with the id of the query."""
+    then = "The restart fails. Put it back from a backup: a new id would break the tie to what the sink has."
+    if logs.metadata is None:
+        path = f"{logs.prefix}metadata"
+        yield Fact(file_finding("missing-metadata", "error", path, f"{path} is missing. {then}"), stops=True)
+        return
+    for finding in flaw_findings(logs.metadata, "error", then):
+        yield Fact(finding, stops=True)
+
+
+def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge plans that cannot be read or are missing."""
+    o, folder = logs.planned, logs.offset_log.folder
+    for n, read in sorted(logs.offsets.items()):
+        needed = n in (o, o - 1)
+        for finding in flaw_findings(read, "error" if needed else "warning", _without_offsets(n, logs)):
+            yield Fact(finding, stops=needed)
+    if o > 0 and o - 1 not in logs.offsets:
+        message = f"{folder}/{o - 1} is missing. {_without_offsets(o - 1, logs)}"
+        yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{o - 1}", message), stops=True)
+    yield from map(Fact, _gap_findings(logs.offset_log, logs.offsets, o - 1))
+    for n in logs.offset_log.orphans:
+        if n > o:
+            message = (
+                f"{folder}/{n} is missing, only its checksum file is left. A restart plans batch {n} afresh, perhaps "
+                "with another range: a sink that is not idempotent may get part of it twice."
+            )
+            yield Fact(file_finding("missing-batch-file", "warning", f"{folder}/{n}", message))
+
+
+def _without_offsets(n: int, logs: MetadataLogs) -> str:
+    """Say what a restart does without the plan of batch n, and what to do now."""
+    o = logs.planned
+    if n == o and n in logs.commits:
+        return (
+            f"The restart fails. Batch {n} is committed and this file says where it ended: put it back from a backup, "
+            f"or {_COPY} remove the offsets and commits above the newest batch that is whole."
+        )
+    if n == o:
+        return (
+            f"The restart fails. To go on, {_COPY} remove it and its .crc: batch {n} is then planned afresh from the "
+            f"end of batch {n - 1}, and a sink that is not idempotent may get part of it twice."
+        )
+    if n == o - 1:
+        return (
+            f"The restart fails, because batch {o} starts where batch {n} ends. Put it back from a backup, or {_COPY} "
+            f"remove the offsets and commits above the newest batch that is whole."
+        )
+    return f"A restart does not read it; batch {n} is no target to go back to."
+
+
+def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterable[Finding]:
+    """Yield missing files between others, but for `below` itself and above, which have findings of their own."""
+    for before, after in pairwise(sorted(present)):
+        last = min(after, below) - 1
+        if last > before:
+            which = f"{before + 1}" if last == before + 1 else f"{before + 1} to {last}"
+            message = f"{log.folder}: {which} missing between {before} and {after}. A restart does not read them."
+            yield file_finding("batch-gap", "warning", f"{log.folder}/{before + 1}", message)
+
+
+def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge commits that cannot be read or are missing."""
+    newest, folder = max(logs.commits, default=-1), logs.commit_log.folder
+    for n, read in sorted(logs.commits.items()):
+        then = _without_commit(n, logs) if n == newest else "A restart does not read it."
+        for finding in flaw_findings(read, "error" if n == newest else "warning", then):
+            yield Fact(finding, stops=n == newest)
+    yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
+    for n in logs.commit_log.orphans:
+        if n > newest:
+            message = (
+                f"{folder}/{n} is missing, only its checksum file is left: batch {n} was done. A restart does not "
+                "know, and a sink that is not idempotent gets it twice. Put the file back from a backup."
+            )
+            yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{n}", message))
+
+
+def _without_commit(n: int, logs: MetadataLogs) -> str:
+    """Say what a restart does without the commit of batch n, the newest one, and what to do now."""
+    if logs.planned > n:
+        return (
+            f"The restart fails. Batch {logs.planned} was planned after batch {n} was done, but nothing whole proves "
+            f"it: the line is batch {logs.committed}. Put it back from a backup; if {_COPY} it is removed with its "
+            f".crc, the query goes on with batch {logs.planned} alone."
+        )
+    return (
+        f"The restart fails. Whether batch {n} is done is unknown, so the line is batch {logs.committed}. Put it back "
+        f"from a backup; if {_COPY} it is removed with its .crc, batch {n} is run again, and a sink that is not "
+        "idempotent may get it twice."
+    )
+
+
+def _judge_order(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge the newest plan and the newest commit against each other."""
+    o, c = logs.planned, max(logs.commits, default=-1)
+    offsets, commits = logs.offset_log.folder, logs.commit_log.folder
+    if c > o:
+        then = "The restart begins at batch 0 and fails, or reads all input again where there is no state."
+        if o >= 0:
+            then = (
+                f"The restart runs batch {o} again and fails when it commits (concurrent update to the log). "
+                f"{_COPY.capitalize()} remove the commits above {o}, or put the offsets back."
+            )
+        message = f"{commits}/{c} is there, but no offsets above {o}. {then}"
+        yield Fact(file_finding("commit-ahead-of-offsets", "error", f"{commits}/{c}", message), stops=True)
+    first = max(c + 1, min(logs.offsets, default=0))
+    if o > first:
+        which = f"{first}" if first == o - 1 else f"{first} to {o - 1}"
+        message = (
+            f"{commits}: {which} missing, though {offsets}/{o} was planned after. A restart runs batch {o} alone and "
+            f"skips {which}: what they had not finished is lost, and whoever runs them again by hand may double it. "
+            f"Find out from the sink whether batch {which} is in it; if so put the commits back, else {_COPY} remove "
+            f"the offsets above {first}."
+        )
+        yield Fact(file_finding("missing-batch-file", "error", f"{commits}/{first}", message))
+
+
+def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
+    """Judge batches next to each other: they must name the same sources, and no source may go back."""
+    for before, n in pairwise(sorted(logs.offsets)):
+        start, end = logs.ends(before), logs.ends(n)
+        if n != before + 1 or start is None or end is None:
+            continue
+        path, needed = logs.offsets[n].path, n >= logs.planned - 1
+        severity: Severity = "error" if needed else "warning"
+        if start.keys() != end.keys():
+            message = f"{path} names {len(end)} sources, the batch before {len(start)}."
+            if needed:
+                message += " The restart fails: one of the two is cut short, or the query was changed."
+            yield Fact(file_finding("torn-batch-file", severity, path, message), stops=needed)
+        for key in sorted(start.keys() & end.keys()):
+            if None not in (start[key], end[key]) and kind_of(start[key]) != kind_of(end[key]):
+                message = f"{path}: source {key} has another form of offset than in batch {before}; one is wrong."
+                yield Fact(file_finding("torn-batch-file", severity, path, message), stops=needed)
+            if went_back(start[key], end[key]):
+                message = f"{path}: source {key} ends before the end of batch {before}; one of the two is wrong."
+                yield Fact(file_finding("offset-went-back", severity, path, message))
+
+
+def judge_empty(logs: MetadataLogs, has_state: bool) -> list[Fact]:
+    """Judge a checkpoint without any batch, which must not have state."""
+    if logs.offsets or logs.commits or not has_state:
+        return []
+    path = logs.offset_log.folder
+    message = (
+        f"{path} and {logs.commit_log.folder} are empty, though batches have run. A restart begins at batch 0: it "
+        "fails if there is state, else it reads all input again. Put both folders back from a backup."
+    )
+    return [Fact(file_finding("missing-batch-file", "error", path, message), stops=True)]
+
+
+def cut(logs: MetadataLogs, as_of: int) -> tuple[MetadataLogs, list[Fact]]:
+    """Leave out the batches planned after `as_of` (ms); return what cannot be told because of damage, too.
+
+    A batch whose time is unknown is left out if none known follows it.
+    """
+    times = {n: read.value.time for n, read in logs.offsets.items() if read.value is not None}
+    later = min((n for n, time in times.items() if time is not None and time > as_of), default=None)
+    early = [n for n, time in times.items() if time is not None and time <= as_of]
+    last = max((n for n in early if later is None or n < later), default=-1)
+    facts = []
+    commits = logs.commit_log.folder
+    if last >= 0 and last not in logs.commits and max(*logs.commits, logs.planned, -1) > last:
+        message = f"{commits}/{last} is missing, though later batches were planned: batch {last} was done."
+        facts.append(Fact(file_finding("missing-batch-file", "error", f"{commits}/{last}", message)))
+    for n in sorted({*logs.offsets, *logs.commits, *logs.offset_log.orphans}):
+        if n > last and (later is None or n < later):
+            path = f"{logs.offset_log.folder}/{n}"
+            message = f"{path} does not say when batch {n} was planned, so it is left out; the line may be too old."
+            facts.append(Fact(file_finding("unknown-time", "error", path, message)))
+    return _up_to(logs, last), facts
+
+
+def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
+    """Judge whether the query can go back to batch `at`.
+
+    Raises
+    ------
+    NotFound : there is no such batch
+    """
+    names = logs.offsets.keys() | logs.commits.keys()
+    if at not in names:
+        there = f"batches {min(names)} to {max(names)}" if names else "no batch"
+        raise NotFound(f"no batch {at} in the checkpoint, which has {there}")
+    plan, commit = logs.offsets.get(at), logs.commits.get(at)
+    lacking = [f"{logs.offset_log.folder}/{at}"] if plan is None or plan.flaw is not None else []
+    lacking += [f"{logs.commit_log.folder}/{at}"] if commit is None or commit.flaw is not None else []
+    if not lacking:
+        return []
+    message = (
+        f"No way back to batch {at}: {' and '.join(lacking)} cannot be read. The newest whole one before is taken."
+    )
+    return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
+
+
+def back_to(logs: MetadataLogs, at: int) -> MetadataLogs:
+    """Leave out all batches after batch `at`, or after the newest whole one before it."""
+    whole = [n for n, read in logs.commits.items() if n <= at and read.flaw is None and logs.ends(n) is not None]
+    return _up_to(logs, max(whole, default=-1))
+
+
+def _up_to(logs: MetadataLogs, last: int) -> MetadataLogs:
+    """Leave out all batches after batch `last`."""
+    return replace(
+        logs,
+        offsets={n: read for n, read in logs.offsets.items() if n <= last},
+        commits={n: read for n, read in logs.commits.items() if n <= last},
+        offset_log=replace(logs.offset_log, orphans=tuple(n for n in logs.offset_log.orphans if n <= last)),
+        commit_log=replace(logs.commit_log, orphans=tuple(n for n in logs.commit_log.orphans if n <= last)),
+    )

@@ -1,0 +1,164 @@
+"""What a restart of a micro-batch query does: its line, the batch in flight, what that reads, and what is in the way.
+
+The line is the newest batch with a commit that can be read, whose state every store can load. What was planned after
+it runs again with exactly its stored range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.inputs.batches import Batch, MetadataLogs, StoredState
+from cklog.inputs.offers import OffersBatches
+from cklog.inputs.pieces import PiecesRead
+from cklog.model.findings import Finding, InputUsed
+from cklog.runs.batches.judge import Fact, back_to, cut, judge, judge_empty, judge_target, sorted_findings
+from cklog.runs.batches.offsets import SourceRange
+from cklog.runs.batches.restart import Restart
+from cklog.runs.batches.sinks import judge_sink
+from cklog.runs.batches.sources import judge_sources
+from cklog.runs.batches.state_findings import chain_note, state_facts, state_notes
+from cklog.runs.batches.state_line import judge_state
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """The recovery plan. `committed` is the line: the last batch that is done, -1 for none.
+
+    `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
+    file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
+    `fails`: a restart of the query stops with an error, as the files are now.
+
+    `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
+    state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
+    that going back to `committed` removes, on a copy.
+    """
+
+    query_id: str | None
+    committed: int
+    planned: int | None
+    batches: tuple[Batch, ...]
+    sources: tuple[SourceRange, ...]
+    sink: str | None
+    sink_has_planned: bool | None
+    fails: bool
+    restart: str
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    inputs: tuple[InputUsed, ...]
+    rolled_back: tuple[int, ...] = ()
+    stores: tuple[dict[str, Any], ...] = ()
+    unjudged: str = ""
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The batches that are asked about: `logs` without the others, which are left out or gone back from.
+
+    `removed_to` is the newest batch that going back removes, None if nothing is removed.
+    """
+
+    logs: MetadataLogs
+    removed_to: int | None
+    facts: list[Fact]
+
+
+def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = None) -> BatchPlan:
+    """Find out what a restart does.
+
+    Parameters
+    ----------
+    as_of : leave out batches planned after this time (ms since the epoch)
+    at : plan to go back to this batch instead of the newest commit
+
+    Raises
+    ------
+    NotFound : there is no batch `at`. Damage is a finding, never raised
+    """
+    everything = parser.logs()
+    asked = _batches_asked(everything, parser.has_state, as_of, at)
+    state = parser.state(asked.logs)
+    judged = judge_state(state, asked.logs)
+    facts = [*asked.facts, *judge(asked.logs), *state_facts(state, asked.logs, judged)]
+    logs, removed_to = asked.logs, asked.removed_to
+    rolled_back: tuple[int, ...] = ()
+    if judged.batch < logs.committed:
+        rolled_back = tuple(n for n, read in logs.commits.items() if n > judged.batch and read.flaw is None)
+        facts += judge_sources(parser, logs)[1]
+        logs, removed_to = back_to(logs, judged.batch), max(everything.planned, everything.committed)
+        facts += judge(logs)
+    sources, source_facts = judge_sources(parser, logs)
+    sink = judge_sink(parser, logs, sources, is_today=as_of is None and removed_to is None)
+    facts += [*source_facts, *sink.facts]
+    planned = logs.planned if logs.planned > logs.committed else None
+    has = sink.newest >= planned if sink.folder is not None and planned is not None else None
+    fails = any(fact.stops for fact in facts)
+    restart = Restart(
+        committed=logs.committed,
+        planned=planned,
+        sink_has_planned=has,
+        fails=fails,
+        removed_to=removed_to,
+        state_lost=bool(rolled_back),
+    )
+    return BatchPlan(
+        query_id=logs.metadata.value if logs.metadata is not None else None,
+        committed=logs.committed,
+        planned=planned,
+        batches=asked.logs.batches(),
+        sources=sources,
+        sink=sink.folder,
+        sink_has_planned=has,
+        fails=fails,
+        restart=restart.sentences(),
+        notes=(*state_notes(state, judged), *_plan_notes(sink.folder, as_of, logs.committed)),
+        findings=sorted_findings(facts),
+        inputs=(*parser.inputs(everything, sink.folder), *state.inputs()),
+        rolled_back=rolled_back,
+        stores=tuple(state.rows(judged.batch)),
+        unjudged=judged.unjudged,
+        remove=() if removed_to is None else parser.with_checksums(_later_files(everything, logs.committed, state)),
+    )
+
+
+def pieces_of(parser: OffersBatches) -> PiecesRead:
+    """Read every state file up to the newest commit's version, as rows of `cklog.inputs.pieces.PIECES`."""
+    logs = parser.logs()
+    state = parser.state(logs)
+    state.read_all()
+    judged = judge_state(state, logs)
+    facts = [*judge_empty(logs, parser.has_state), *state_facts(state, logs, judged)]
+    return PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
+
+
+def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: int | None) -> _Asked:
+    """Leave out batches after `as_of`, then those after `at`, the batch to go back to."""
+    facts = judge_empty(logs, has_state)
+    if as_of is not None:
+        logs, more = cut(logs, as_of)
+        facts += more
+    newest = max(logs.planned, logs.committed)
+    if at is None:
+        return _Asked(logs, None, facts)
+    if at != logs.committed:
+        facts += judge_target(logs, at)
+        logs = back_to(logs, at) if at < logs.committed else logs
+    return _Asked(logs, newest if max(logs.planned, logs.committed) < newest else None, facts)
+
+
+def _later_files(logs: MetadataLogs, batch: int, state: StoredState) -> Iterable[str]:
+    """Yield what goes when the query goes back to a batch: newer plans, commits and versions of state."""
+    for log in (logs.offset_log, logs.commit_log):
+        yield from (entry.path for number, entry in log.files.items() if number > batch)
+    yield from state.later_files(batch)
+
+
+def _plan_notes(sink: str | None, as_of: int | None, committed: int) -> Iterable[str]:
+    """Say what cannot be known of a plan."""
+    if sink is None:
+        yield "The sink is not known: the checkpoint does not name it, and no single file sink's log is beside it."
+    if as_of is not None and committed >= 0:
+        yield f"Commits carry no time: at that moment batch {committed} may still have been running."

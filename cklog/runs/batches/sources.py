@@ -1,0 +1,176 @@
+"""What the batch in flight reads from each source of a Spark query, and what is wrong with sources' logs and files.
+
+Read off Spark 4.3 by damaging copies: a restart reads a file source's log from its newest compact file on, and stops
+if one of those files is missing or cut. An input file that is gone it takes for no data.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice, pairwise, takewhile
+from typing import Any
+
+from cklog.inputs.batches import FileLog, MetadataLogs
+from cklog.inputs.offers import OffersBatches
+from cklog.model.findings import Finding, Severity, Where
+from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_findings
+from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
+
+_EXAMPLES = 3
+_PLACES = 8
+
+
+def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[SourceRange, ...], list[Fact]]:
+    """Find the ranges from the end of the line to the end of the newest plan, with the files of file sources.
+
+    `logs` are the batches that are asked about. Returns what is wrong with the sources, too.
+    """
+    in_flight = logs.planned > logs.committed
+    end = logs.ends(logs.planned) if in_flight else None
+    start = logs.ends(logs.committed) if logs.committed >= 0 else _first_offsets(parser, end or {})
+    keys = dict.fromkeys([*(start or ()), *(end or ())])
+    ranges: list[SourceRange] = []
+    facts: list[Fact] = []
+    for key in keys:
+        kind = kind_of(*(ends.get(key) for ends in (end, start) if ends is not None))
+        made = source_ranges(_of_source(start, key), _of_source(end, key), kind, planned=in_flight)
+        twin = _twin(key, keys, start, end)
+        listing = parser.source_listing(key)
+        if kind == "file" and twin is not None and not listing.files:
+            facts.append(Fact(_read_twice(listing.folder, twin)))
+        elif kind == "file":
+            log = parser.source_log(key)
+            made[0] = replace(made[0], files=tuple(_files_in_flight(parser, log, made[0])))
+            facts += _judge_file_source(log, made[0])
+        else:
+            facts += map(Fact, _first_offset_findings(parser, key, kind))
+        ranges += made
+    return tuple(ranges), facts
+
+
+def _of_source(ends: Ends, key: str) -> Ends:
+    """Return the end of one source alone."""
+    return None if ends is None else {key: ends.get(key)}
+
+
+def _first_offsets(parser: OffersBatches, ends: dict[str, Any]) -> dict[str, Any]:
+    """Return where sources began, for batch 0: Kafka's say so, other sources begin at their beginning (None)."""
+    found: dict[str, Any] = dict.fromkeys(ends)
+    for key in ends:
+        read = parser.first_offset(key, verify=False) if kind_of(ends[key]) == "kafka" else None
+        found[key] = read.value if read is not None else None
+    return found
+
+
+def _twin(key: str, keys: Iterable[str], *ends: Ends) -> str | None:
+    """Return a source before this one with the same offsets, where they are known; None if there is none."""
+    known = [end for end in ends if end is not None]
+    before = takewhile(lambda other: other != key, keys)
+    return next((other for other in before if all(end.get(other) == end.get(key) for end in known)), None)
+
+
+def _read_twice(folder: str, twin: str) -> Finding:
+    """Report a file source without a log that ends where another does, as where a query reads one source twice."""
+    message = (
+        f"{folder} has no log, and its source ends where source {twin} does. If the query reads that one twice, as a "
+        "join with itself does, nothing is missing; else the restart fails: put the folder back from a backup."
+    )
+    return file_finding("missing-source-log", "warning", folder, message)
+
+
+def _first_offset_findings(parser: OffersBatches, key: str, kind: SourceKind) -> Iterable[Finding]:
+    """Report what is wrong with the file that says where a source began, which only keeps that."""
+    then = "The restart fails, or the source takes another beginning. Put the file back from a backup."
+    read = parser.first_offset(key, verify=True)
+    if read is None:
+        listing = parser.source_listing(key)
+        if kind != "other" or 0 in listing.orphans:
+            path = f"{listing.folder}/0"
+            yield file_finding("missing-source-log", "warning", path, f"{path} is missing. {then}")
+        return
+    yield from flaw_findings(read, "error", then)
+    yield from checksum_findings([read])
+
+
+def log_facts(log: FileLog, gap: str, then: str, stops: bool) -> Iterable[Fact]:
+    """Yield the files of a source's or sink's log that cannot be used, or are missing between others; all are errors.
+
+    `gap` is the id of the finding for a missing file, `then` what follows and what to do, `stops` whether a restart
+    fails.
+    """
+    for _, read in sorted(log.reads.items()):
+        for finding in flaw_findings(read, "error", then):
+            yield Fact(finding, stops)
+        yield from map(Fact, checksum_findings([read]))
+    listing = log.listing
+    numbers = [listing.base - (0 if listing.compacts else 1), *sorted(log.reads)]
+    for before, after in pairwise(numbers):
+        if after > before + 1:
+            path = f"{listing.folder}/{before + 1}"
+            more = f" (and all up to {after - 1})" if after > before + 2 else ""
+            yield Fact(file_finding(gap, "error", path, f"{path} is missing{more}. {then}"), stops)
+
+
+def _judge_file_source(log: FileLog, source: SourceRange) -> Iterable[Fact]:
+    """Judge the log of a file source, and the input files of the batch in flight."""
+    then = "The restart fails, because the file source reads its whole log. Put the file back from a backup."
+    yield from log_facts(log, "missing-source-log", then, stops=True)
+    reach = [n for n in map(log_offset, (source.start, source.end)) if n is not None]
+    newest = max([*reach, *log.listing.orphans], default=-1)
+    if newest > log.listing.newest:
+        path = f"{log.listing.folder}/{newest}"
+        message = f"{path} is missing, though the offsets name it or its checksum file is left. {then}"
+        yield Fact(file_finding("missing-source-log", "error", path, message), stops=True)
+    yield from map(Fact, _input_findings(source))
+
+
+def _files_in_flight(parser: OffersBatches, log: FileLog, source: SourceRange) -> Iterable[InputFile]:
+    """Yield the files of the source's log batches after `start`, up to `end`."""
+    start, end = log_offset(source.start), log_offset(source.end)
+    if end is None or not source.start_known:
+        return
+    first = -1 if start is None else start
+    for number, file in sorted(log.reads.items()):
+        compact = number in log.listing.compacts  # holds earlier batches, too, and says whose each file is
+        for line in file.value or ():
+            batch = line.batch if compact else number
+            if batch is not None and first < batch <= end and number <= end:
+                yield InputFile(line.path, parser.size_of(line.path), Where(file.path, line.offset))
+
+
+def _input_findings(source: SourceRange) -> Iterable[Finding]:
+    """Report input files of the batch in flight that are missing, empty, or lie where nobody looked."""
+    gone = [file for file in source.files if file.size is None]
+    if gone:
+        message = (
+            f"input files of the batch in flight are missing: {_file_names(gone)}. A restart takes them for empty and "
+            "goes on without an error: their data is lost. Put them back before the restart."
+        )
+        yield _files_finding("missing-input-file", "error", source, gone, message)
+    empty = [file for file in source.files if file.size == 0]
+    if empty:
+        names = _file_names(empty)
+        message = f"input files of the batch in flight are empty: {names}. A restart reads no data from them."
+        yield _files_finding("empty-input-file", "warning", source, empty, message)
+    outside = [file for file in source.files if file.size == "outside"]
+    if outside:
+        prefix = posixpath.dirname(outside[0].path)
+        message = (
+            "input files of the batch in flight were not looked at, since they lie outside PATH: "
+            f"{_file_names(outside)}. If one is missing, a restart goes on without its data. --map {prefix}=FOLDER "
+            "says where they are."
+        )
+        yield _files_finding("unchecked-input", "warning", source, outside, message)
+
+
+def _files_finding(id: str, severity: Severity, source: SourceRange, files: list[InputFile], message: str) -> Finding:
+    """Return a finding about input files of a source, which counts them and says where the first are named."""
+    where = tuple(file.where for file in files[:_PLACES])
+    return Finding(id, severity, source.source, f"{source.source}: {len(files)} {message}", where=where)
+
+
+def _file_names(files: list[InputFile]) -> str:
+    names = ", ".join(file.path for file in islice(files, _EXAMPLES))
+    return names + (f" and {len(files) - _EXAMPLES} more" if len(files) > _EXAMPLES else "")

@@ -1,0 +1,226 @@
+"""The stored versions of all state stores of a Spark checkpoint, and what is wrong with those that were read.
+
+A restart after batch c loads version c + 1 of every store: of the newest snapshot that can be read and every delta
+after it. To which batch all stores can go back is judged in `cklog.runs.batches.state_line`, which says what to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator
+from cklog.inputs.pieces import PIECES, ChainName
+from cklog.model.findings import InputUsed
+from cklog.parsers.spark.state.files import StateContents
+from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores
+from cklog.storage import FileEntry, Root
+
+_CODEC = "spark.sql.streaming.stateStore.compression.codec"
+
+
+class StateVersions:
+    """All state stores as of one line of batches; a restart after the newest commit loads version `needed`.
+
+    Of each store, `_chosen` has the files that count by version: up to the needed one, and with ids (state checkpoint
+    format 2) those of the ids that commits name.
+    """
+
+    def __init__(self, root: Root, entries: Iterable[FileEntry], logs: MetadataLogs, format: str) -> None:
+        self._format = format
+        self.needed = logs.committed + 1
+        newest = logs.newest_plan
+        conf = newest.conf if newest is not None else {}
+        self._ids = {n + 1: read.value.ids for n, read in logs.commits.items() if read.value is not None}
+        named = {operator for ids in self._ids.values() for operator in ids}
+        self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", conf, named)
+        self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")))
+        self._chosen = {chain: self._choose_files(chain) for chain in self._stores.files}
+
+    @property
+    def folder(self) -> str:
+        """The folder of all state, below PATH."""
+        return self._stores.folder
+
+    @property
+    def is_here(self) -> bool:
+        """Whether there is any file of state."""
+        return bool(self._stores.by_path)
+
+    @property
+    def unknown(self) -> str:
+        """Why the stores cannot be told apart from their files, "" if they can."""
+        if self._stores.words is not None or not self.is_here:
+            return ""
+        named = self._stores.provider or "no offsets file names it, and its files are not of one kind"
+        return f"the provider of the state stores is not known: {named}"
+
+    @property
+    def operators(self) -> tuple[StateOperator, ...]:
+        """The operators with state, in order."""
+        return tuple(map(self._operator, self._stores.reads))
+
+    def _operator(self, operator: str) -> StateOperator:
+        folder, metadata = f"{self.folder}/{operator}", self._stores.reads[operator]
+        inside = [path for path in self._stores.by_path if path.startswith(folder + "/")]
+        return StateOperator(
+            operator=operator,
+            folder=folder,
+            name=self._stores.names.get(operator),
+            metadata=metadata,
+            schemas=metadata.value.schemas if metadata is not None and metadata.value is not None else (),
+            has_schema=any(path.endswith("/_metadata/schema") or "/_stateSchema/" in path for path in inside),
+            needs_metadata=any(path.startswith(f"{folder}/_stateSchema/") for path in inside),
+        )
+
+    @property
+    def stores(self) -> int:
+        """How many stores there are, or should be."""
+        return len(self._stores.files)
+
+    def read(self, paths: Collection[str]) -> bool:
+        """Read files that were not read before; return whether `table` may look different now."""
+        unread = [file for file in self._files() if file.entry.path in paths and self._contents.known(file) is None]
+        contents = [self._contents.of(file) for file in unread]
+        return any(content.flaw is not None or content.lineage or content.has_families for content in contents)
+
+    def read_all(self) -> None:
+        """Read every file that counts."""
+        for file in self._files():
+            self._contents.of(file)
+
+    def flaws(self) -> list[tuple[str, FileFlaw]]:
+        """Return the files read so far that cannot be used, by path."""
+        return self._contents.flaws()
+
+    def unproved(self) -> list[str]:
+        """Return the files read so far whose bytes nothing proves."""
+        return self._contents.unproved()
+
+    def table(self) -> pa.Table:
+        """Return rows of `PIECES`, with a flaw where a file cannot be used or the needed version is missing."""
+        rows = [row for chain in self._chosen for row in self._piece_rows(chain)]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(PIECES)
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, PIECES, strict=True)], schema=PIECES)
+
+    def later_files(self, batch: int) -> list[str]:
+        """Return the files of versions that a query which goes back to `batch` writes anew, sorted."""
+        found: list[str] = []
+        for versions in self._stores.files.values():
+            for version, files in versions.items():
+                if version > batch + 1:
+                    found += [file.entry.path for file in files]
+        return sorted(found)
+
+    def rows(self, batch: int) -> Iterator[dict[str, Any]]:
+        """Yield a row for each operator and store, of a restart after `batch`: its partitions, files and their size."""
+        kinds: dict[tuple[int, str, str], list[ChainName]] = {}
+        for chain in self._chosen:
+            kinds.setdefault((int(chain.operator), chain.operator, chain.store), []).append(chain)
+        for (_, operator, store), chains in sorted(kinds.items()):
+            files = [*self._files(chains)]
+            yield {
+                "operator": operator,
+                "name": self._stores.names.get(operator),
+                "store": store or "default",
+                "partitions": len(chains),
+                "loads_version": batch + 1,
+                "files": len(files),
+                "bytes": sum(file.entry.size for file in files),
+            }
+
+    def inputs(self) -> tuple[InputUsed, ...]:
+        """Return the files that count as one input of an answer; none if there is no state."""
+        if not self.is_here:
+            return ()
+        files = [*self._files()]
+        return (InputUsed(self.folder, self._format, sum(file.entry.size for file in files), len(files)),)
+
+    def missing(self, chain: ChainName, version: int) -> str:
+        """Return the path at which a version that is missing should be."""
+        ids = self._committed_ids(chain, version)
+        return self._stores.expected(chain, version, ids if ids is not None and len(ids) == 1 else frozenset())
+
+    def _files(self, chains: Iterable[ChainName] | None = None) -> Iterator[StoredVersion]:
+        """Yield the files that count, of some stores or of all."""
+        for chain in self._chosen if chains is None else chains:
+            for files in self._chosen[chain].values():
+                yield from files
+
+    def _choose_files(self, chain: ChainName) -> dict[int, list[StoredVersion]]:
+        """Choose the files of each version up to the needed one, the newest version first."""
+        chosen: dict[int, list[StoredVersion]] = {}
+        for version, files in sorted(self._stores.files[chain].items(), reverse=True):
+            if version <= self.needed:
+                ids = self._counting_ids(chain, version, files, chosen)
+                kept = [file for file in files if file.id in ids]
+                chosen |= {version: kept} if kept else {}
+        return chosen
+
+    def _counting_ids(
+        self, chain: ChainName, version: int, files: Sequence[StoredVersion], chosen: dict[int, list[StoredVersion]]
+    ) -> frozenset[str]:
+        """Return the ids of a version that count, {""} before state checkpoint format 2.
+
+        `files` are all of the version, `chosen` those that count of later ones: where the commit is gone, the version
+        after names the state that it builds on.
+        """
+        if version in self._ids:
+            ids = self._committed_ids(chain, version)
+            return frozenset({""}) if ids is None else ids
+        seen = frozenset(file.id for file in files)
+        if len(seen) == 1:
+            return seen
+        above = (self._contents.of(file).lineage.get(version) for file in chosen.get(version + 1, ()))
+        return frozenset(id for id in above if id)
+
+    def _committed_ids(self, chain: ChainName, version: int) -> frozenset[str] | None:
+        """Return the ids that a commit names of a version, None if it names none of this partition."""
+        partitions = self._ids.get(version, {}).get(chain.operator, [])
+        return partitions[chain.subtask] if chain.subtask < len(partitions) else None
+
+    def _piece_rows(self, chain: ChainName) -> Iterator[tuple[Any, ...]]:
+        """Yield the files of a store as rows, in the order of the columns of `PIECES`."""
+        versions = self._chosen[chain]
+        for version, files in versions.items():
+            first = version == 1 and not self._has_base(chain, 1)
+            for file in files:
+                form = "base" if first else file.form  # the first delta stands on an empty store
+                content = self._contents.known(file)
+                size = file.entry.size if content is None else content.size
+                parent = None if form == "base" else version - 1
+                yield *chain, version, form, parent, size, None, file.entry.path, self._why_unusable(chain, file)
+        if self.needed > 0 and self.needed not in versions:
+            path = self.missing(chain, self.needed)
+            yield *chain, self.needed, "delta", self.needed - 1, None, None, path, "is missing"
+
+    def _has_snapshot(self, chain: ChainName, version: int) -> bool:
+        """Return whether there is a snapshot to try: if all are damaged, a restart begins at the empty store."""
+        older = (files for v, files in self._chosen[chain].items() if v <= version)
+        return any(file.form == "base" for files in older for file in files)
+
+    def _has_base(self, chain: ChainName, version: int) -> bool:
+        """Return whether a version has a snapshot that can be read, as far as is known."""
+        files = self._chosen[chain].get(version, ())
+        return any(file.form == "base" and self._why_unusable(chain, file) is None for file in files)
+
+    def _why_unusable(self, chain: ChainName, file: StoredVersion) -> str | None:
+        """Return why a file cannot be used, None if it can or was not read yet."""
+        content = self._contents.known(file)
+        if content is None:
+            return None
+        if content.flaw is not None:
+            return content.flaw.why
+        if file.form == "base":
+            return None
+        if content.has_families and file.version == 1 and not self._has_base(chain, 1):
+            return "it needs 1.zip, which holds the store's column families"
+        if min(content.lineage, default=1) > 1 and not self._has_snapshot(chain, file.version):
+            return f"its lineage begins at version {min(content.lineage)}, and no snapshot is left there or before"
+        ground = content.lineage.get(file.version - 1)
+        below = self._chosen[chain].get(file.version - 1, ())
+        if ground is not None and below and all(one.id != ground for one in below):
+            return f"its lineage names another state of version {file.version - 1}: {ground}"
+        return None
