@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cklog.arrays.search import first_at_least
-from cklog.arrays.types import Ints, Small
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.history.arrays import History
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-_BLOCK_ROWS = 1 << 17  # watermarks searched at a time: the arrays of one block stay in the processor's cache
-_BLOCK_PAIRS = 1 << 21  # edges sorted at a time: what a block takes beside the graph stays small
+_BLOCK_ROWS = 1 << 17
+"""Watermarks searched at a time: the arrays of one block stay in the processor's cache."""
+
+_BLOCK_PAIRS = 1 << 21
+"""Edges sorted at a time: what a block takes beside the graph stays small."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,15 +84,15 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
     most = int(np.diff(history.received_at)[chosen].sum())
     columns = np.empty((3, most), np.int32)  # what is not filled costs nothing
     filled = 0
-    for block in _blocks(history, chosen):
-        pairs = _stairs(history, block)
+    for block in _channel_blocks(history, chosen):
+        pairs = _stairs_of(history, block)
         end = filled + len(pairs[0])
         columns[:, filled:end] = pairs
         filled = end
     return Staircases(*columns[:, :filled])
 
 
-def useless(history: History) -> NDArray[np.bool_]:
+def useless(history: History) -> Mask:
     """Return for every row of `history.label` whether that checkpoint is in no consistent line, ever.
 
     That is the case exactly if it is on a Z-cycle: the intervals before and after it lie in one strongly
@@ -135,7 +137,7 @@ def useless(history: History) -> NDArray[np.bool_]:
     rows, nowhere = component[:-1], component[-1]
     before = np.concatenate([[nowhere], rows[:-1]])  # the component of the interval before each checkpoint
     before[history.first[:-1]] = nowhere
-    found: NDArray[np.bool_] = rows == before
+    found: Mask = rows == before
     return found
 
 
@@ -192,7 +194,7 @@ def greatest_reaching(history: History, points: Staircases, value: Ints) -> Ints
     graph = interval_graph(history, points, history.first[:-1])
     rows = len(history.label)
     values, rank = np.unique(value, return_inverse=True)
-    behind = len(values) - 1 - rank
+    behind = len(values) - 1 - rank  # how many values are greater: the way from the source to each interval
     weights = np.concatenate([np.zeros(graph.nnz), behind.astype(np.float64)])
     heads = np.concatenate([graph.indices, np.arange(rows, dtype=np.int32)])
     starts = np.append(graph.indptr, np.int32(graph.nnz + rows))
@@ -209,7 +211,10 @@ def channel_bounds(history: History, points: Staircases) -> Ints:
 
 
 def _sender_blocks(history: History, bounds: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of subtasks, in order, with about `_BLOCK_PAIRS` pairs each (one subtask at least)."""
+    """Cut the subtasks into ranges with less than `_BLOCK_PAIRS` edges each (one subtask at least), in order.
+
+    `bounds` (c + 1,) are where the pairs of each channel begin. The ranges of 5 subtasks may be (0, 2), (2, 5).
+    """
     pairs = np.bincount(history.src, weights=np.diff(bounds), minlength=len(history.subtasks))
     edges = np.cumsum(pairs + np.diff(history.first))
     low = 0
@@ -221,11 +226,17 @@ def _sender_blocks(history: History, bounds: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _edges_out_of(history: History, points: Staircases, bounds: Ints, low: int, high: int) -> tuple[Small, Small]:
-    """Edges out of an interval of subtasks [low, high), each once: tails, from `first[low]`, and heads by tail."""
+    """Return the edges out of intervals of subtasks [low, high), each once.
+
+    Returns
+    -------
+    tail : the intervals that they leave, counted from `first[low]`, in no order, shape (edges,)
+    head : the intervals that they enter, in order of those that they leave, shape (edges,)
+    """
     channels = np.flatnonzero((history.src >= low) & (history.src < high))
     begin, end = bounds[channels], bounds[channels + 1]
     count, first = end - begin, history.first.astype(np.int32)
-    at: Any = slice(begin[0], end[-1]) if len(channels) else slice(0)
+    at: Any = slice(begin[0], end[-1]) if len(channels) else slice(0)  # the pairs of these channels
     if (begin[1:] != end[:-1]).any():  # channels are in the order of their names, which may not be that of senders
         at = np.arange(count.sum()) + np.repeat(begin - (np.cumsum(count) - count), count)
     receive = points.receive[at]
@@ -233,6 +244,7 @@ def _edges_out_of(history: History, points: Staircases, bounds: Ints, low: int, 
     head = np.repeat(first[history.dst[channels]], count) + receive
     if (receive < 0).any():
         head[receive < 0] = first[-1]
+    # each interval but the last of a subtask leads to the next one
     local = np.delete(np.arange(first[high] - first[low], dtype=np.int32), first[low + 1 : high + 1] - 1 - first[low])
     tail = np.concatenate([tail, local])
     head = np.concatenate([head, first[low] + local + 1])
@@ -255,26 +267,27 @@ def grouped(tail: Small, head: Small, nodes: int) -> tuple[Small, Small]:
     return starts, head[np.argsort(tail, kind="stable")]
 
 
-def _blocks(history: History, channels: Ints) -> Iterator[Ints]:
-    """Cut `channels` into runs of about `_BLOCK_ROWS` received watermarks (one channel at least)."""
+def _channel_blocks(history: History, channels: Ints) -> Iterator[Ints]:
+    """Cut `channels` into runs of about `_BLOCK_ROWS` received watermarks each (one channel at least)."""
     rows = np.diff(history.received_at)[channels]
     block = np.cumsum(rows) // _BLOCK_ROWS
     yield from np.split(channels, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _stairs(history: History, channels: Ints) -> tuple[Small, Small, Small]:
-    """The pairs of a few channels: (channel, send, receive), each of shape (pairs,)."""
+def _stairs_of(history: History, channels: Ints) -> tuple[Small, Small, Small]:
+    """Return the pairs of `staircases` of a few channels: channel, send and receive, each of shape (pairs,)."""
     rows = np.diff(history.received_at)[channels]
     channel = np.repeat(channels, rows)  # shape (sum of rows,), like all below
     row = np.arange(len(channel)) - np.repeat(np.cumsum(rows) - rows, rows)
     received = history.received[history.received_at[channel] + row]
+    # only where the receiver got something new is there a last message to look for
     rise = (row == 0) | (received > np.concatenate([received[:1], received[:-1]]))
     channel, row, received = channel[rise], row[rise], received[rise]
     at = history.sent_at[channel]
     end = history.sent_at[channel + 1] - history.survivor[history.src[channel]]
-    send = first_at_least(history.sent, at, end, received) - at - 1
-    before = np.where(row == 0, -1, np.concatenate([[-1], send[:-1]]))
-    keep = send > before
+    send = first_at_least(history.sent, at, end, received) - at - 1  # the last checkpoint not covering it; -1: none
+    before = np.where(row == 0, -1, np.concatenate([[-1], send[:-1]]))  # the channel's step before this one
+    keep = send > before  # sent no later than a message that was received earlier: dominated
     kept = (channel[keep], send[keep], row[keep] - 1)
     return kept[0].astype(np.int32), kept[1].astype(np.int32), kept[2].astype(np.int32)
 

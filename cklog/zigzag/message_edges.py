@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.history.arrays import History
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageEdges:
-    """Messages [first, end) of `channel` were sent in I(src, send) and received in I(dst, receive).
+    """m edges: messages [first, end) of `channel` were sent in I(src, send) and received in I(dst, receive).
 
-    Ordered by channel, then by sequence number; along a channel neither interval ever falls.
+    They are in order of channel, then of sequence numbers; along a channel neither interval ever falls.
 
     Attributes
     ----------
@@ -34,17 +33,17 @@ class MessageEdges:
     receive: Ints
     first: Ints
     end: Ints
-    dominated: NDArray[np.bool_]
+    dominated: Mask
 
-    def where(self, kept: NDArray[np.bool_]) -> MessageEdges:
-        """Some of the edges, as a mask of shape (m,) says."""
+    def where(self, kept: Mask) -> MessageEdges:
+        """Return the edges that a mask of shape (m,) marks."""
         return MessageEdges(
-            self.channel[kept],
-            self.send[kept],
-            self.receive[kept],
-            self.first[kept],
-            self.end[kept],
-            self.dominated[kept],
+            channel=self.channel[kept],
+            send=self.send[kept],
+            receive=self.receive[kept],
+            first=self.first[kept],
+            end=self.end[kept],
+            dominated=self.dominated[kept],
         )
 
 
@@ -75,25 +74,32 @@ def message_edges(history: History, channels: Ints | None = None) -> MessageEdge
     chosen = np.arange(len(history.src)) if channels is None else channels
     sends = np.diff(history.sent_at)[chosen] - history.survivor[history.src[chosen]]  # none after the current state
     receives = np.diff(history.received_at)[chosen]
-    sent, sender = _rows(history.sent_at[chosen], sends)
-    received, receiver = _rows(history.received_at[chosen], receives)
+    sent, sender = _concatenated_ranges(history.sent_at[chosen], sends)
+    received, receiver = _concatenated_ranges(history.received_at[chosen], receives)
     channel = np.concatenate([sender, receiver])
     value = np.concatenate([history.sent[sent], history.received[received]])
-    order = np.lexsort((value, channel))
+    order = np.lexsort((value, channel))  # all watermarks of a channel, of both ends, cut its numbers into runs
     channel, value, of_sender = channel[order], value[order], order < len(sent)
     run = np.flatnonzero(np.r_[(np.diff(channel) != 0) | (np.diff(value) != 0), True][: len(channel)])
     channel, value = channel[run], value[run]  # the last of equal watermarks, shape (runs,), like all below
     send = np.cumsum(of_sender)[run] - np.r_[0, np.cumsum(sends)][channel] - 1
     receive = np.cumsum(~of_sender)[run] - np.r_[0, np.cumsum(receives)][channel] - 1
     keep = np.flatnonzero((send >= 0) & (receive < receives[channel] - 1))  # a watermark of the receiver ends each run
-    found = channel[keep], send[keep], receive[keep]
-    return MessageEdges(chosen[found[0]], found[1], found[2], value[keep], value[keep + 1], _dominated(*found))
+    channel, send, receive = channel[keep], send[keep], receive[keep]
+    return MessageEdges(
+        channel=chosen[channel],
+        send=send,
+        receive=receive,
+        first=value[keep],
+        end=value[keep + 1],
+        dominated=_find_dominated(channel, send, receive),
+    )
 
 
 def cut_history(history: History, low: Ints, high: Ints) -> tuple[History, Ints]:
-    """Return the channels of the subtasks with checkpoints `low` to `high` (indices, inclusive), and only those rows.
+    """Return the part of a history with checkpoints `low` to `high` of each subtask (indices, inclusive).
 
-    Subtasks with `high < low` keep their first row and no channel. A current state that is cut off leaves no survivor.
+    Subtasks with `high < low` keep their row `low` and no channel. A current state that is cut off leaves no survivor.
 
     Returns
     -------
@@ -105,36 +111,44 @@ def cut_history(history: History, low: Ints, high: Ints) -> tuple[History, Ints]
     kept = np.flatnonzero(shown[history.src] & shown[history.dst])
     src, dst = history.src[kept], history.dst[kept]
     length = high - low + 1
-    rows, _ = _rows(history.first[:-1] + low, length)
-    sent, _ = _rows(history.sent_at[kept] + low[src], length[src])
-    received, _ = _rows(history.received_at[kept] + low[dst], length[dst])
+    rows, _ = _concatenated_ranges(history.first[:-1] + low, length)
+    sent, _ = _concatenated_ranges(history.sent_at[kept] + low[src], length[src])
+    received, _ = _concatenated_ranges(history.received_at[kept] + low[dst], length[dst])
     part = History(
-        history.subtasks,
-        tuple(history.channels[k] for k in kept.tolist()),
-        src,
-        dst,
-        np.r_[0, np.cumsum(length)],
-        history.label[rows],
-        history.time[rows],
-        np.r_[0, np.cumsum(length[src])],
-        np.r_[0, np.cumsum(length[dst])],
-        history.sent[sent],
-        history.received[received],
-        history.survivor & (high == history.newest),
+        subtasks=history.subtasks,
+        channels=tuple(history.channels[k] for k in kept.tolist()),
+        src=src,
+        dst=dst,
+        first=np.r_[0, np.cumsum(length)],
+        label=history.label[rows],
+        time=history.time[rows],
+        sent_at=np.r_[0, np.cumsum(length[src])],
+        received_at=np.r_[0, np.cumsum(length[dst])],
+        sent=history.sent[sent],
+        received=history.received[received],
+        survivor=history.survivor & (high == history.newest),
     )
     return part, kept
 
 
-def _rows(low: Ints, length: Ints) -> tuple[Ints, Ints]:
-    """The numbers of all ranges in a row, each `length` long from `low` on, and which range each number is of."""
+def _concatenated_ranges(low: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """Return the numbers of all ranges, each `length` long from `low` on, and the range that each number is of.
+
+    >>> [found.tolist() for found in _concatenated_ranges(np.array([5, 0]), np.array([2, 3]))]
+    [[5, 6, 0, 1, 2], [0, 0, 1, 1, 1]]
+    """
     owner = np.repeat(np.arange(len(low)), length)
     return np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length) + low[owner], owner
 
 
-def _dominated(channel: Ints, send: Ints, receive: Ints) -> NDArray[np.bool_]:
-    """Whether the next edge is received in the same interval, or the one before is sent in the same."""
+def _find_dominated(channel: Ints, send: Ints, receive: Ints) -> Mask:
+    """Find edges of which the next is received in the same interval, or the one before sent in the same; shape (m,).
+
+    E.g. of one channel (send, receive) = (0, 0), (0, 1), (1, 1): the second is sent no later than the third, and
+    received no earlier than the first.
+    """
     same = np.diff(channel) == 0
     later = np.r_[same & (np.diff(receive) == 0), False]
     earlier = np.r_[False, same & (np.diff(send) == 0)]
-    found: NDArray[np.bool_] = (later | earlier)[: len(channel)]
+    found: Mask = (later | earlier)[: len(channel)]
     return found

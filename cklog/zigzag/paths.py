@@ -14,10 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cklog.arrays.search import first_at_least
-from cklog.arrays.types import Ints, Small
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.history.arrays import History
 from cklog.history.watermarks import UNBOUNDED
 from cklog.zigzag.intervals import Staircases, channel_bounds, staircases
@@ -54,7 +53,13 @@ class Zigzags:
         self._into, self._into_at = self._by_end(history.dst)
 
     def _by_end(self, end: Ints) -> tuple[Ints, Ints]:
-        """Channels with messages by one of their ends: those of subtask i are at [i] to [i + 1]."""
+        """Sort the channels that have messages by the subtask at one end, `end` (c,).
+
+        Returns
+        -------
+        order : the channels, shape (channels with messages,)
+        starts : those of subtask i are `order[starts[i] : starts[i + 1]]`, shape (n + 1,)
+        """
         order = np.argsort(end, kind="stable")
         order = order[self._high[order] > self._low[order]]
         return order, np.searchsorted(end[order], np.arange(len(self._history.subtasks) + 1))
@@ -97,7 +102,7 @@ class Zigzags:
             moved = subtasks
         return None
 
-    def path_from_any(self, starts: NDArray[np.bool_], end: tuple[int, int]) -> list[Hop] | None:
+    def path_from_any(self, starts: Mask, end: tuple[int, int]) -> list[Hop] | None:
         """Return the shortest zigzag path to checkpoint `end` from a row of `starts`; None if there is none.
 
         The same search the other way round: whoever is reached from interval b is reached from all earlier ones.
@@ -119,27 +124,37 @@ class Zigzags:
         return None
 
     def _next(self, lowest: Ints, moved: Ints) -> tuple[Ints, Ints]:
-        """The subtasks that one more message reaches further back, and the point of that message for each."""
+        """Follow one more message from the subtasks that moved: which subtasks are reached further back by it?
+
+        `lowest` (n,) are the lowest intervals reached so far. Returns subtasks, and for each the pair of the staircases
+        that its message is of; shapes (k,).
+        """
         channel = _of_each(self._out, self._out_at, moved)
         sender, receiver = self._history.src[channel], self._history.dst[channel]
         point = first_at_least(self._points.send, self._low[channel], self._high[channel], lowest[sender])
         there = point < self._high[channel]
         point, receiver, channel = point[there], receiver[there], channel[there]
         reached = self._points.receive[point]
-        return _best(receiver, reached, lowest, point, channel)
+        return _least_by_subtask(receiver, reached, lowest, point, channel)
 
     def _before(self, highest: Ints, moved: Ints) -> tuple[Ints, Ints]:
-        """The subtasks from which one more message leads to those that moved, from later on than known so far."""
+        """Go one more message back from the subtasks that moved: from which subtasks, and how late, does it lead there?
+
+        `highest` (n,) are the highest intervals known so far to lead to the end. Returns as `_next`.
+        """
         channel = _of_each(self._into, self._into_at, moved)
         sender, receiver = self._history.src[channel], self._history.dst[channel]
         limit = highest[receiver] + 1
         point = first_at_least(self._points.receive, self._low[channel], self._high[channel], limit) - 1
         there = point >= self._low[channel]
         point, sender, channel = point[there], sender[there], channel[there]
-        return _best(sender, -self._points.send[point], -highest, point, channel)
+        return _least_by_subtask(sender, -self._points.send[point], -highest, point, channel)
 
     def _walk_back(self, levels: list[dict[int, int]], end: int) -> list[Hop]:
-        """The messages that led to the last level's reach of subtask `end`, first to last."""
+        """Return the messages that led to subtask `end` in the last level, first to last.
+
+        Each level holds, by subtask, the pair of the staircases by which it was reached.
+        """
         hops: list[Hop] = []
         for level in reversed(levels):
             hop = self.hop(level[end])
@@ -148,7 +163,7 @@ class Zigzags:
         return hops[::-1]
 
     def _walk_forward(self, levels: list[dict[int, int]], start: int) -> list[Hop]:
-        """The messages from the subtask that the last level reached, first to last."""
+        """Return the messages from subtask `start`, which the last level reached, first to last."""
         hops: list[Hop] = []
         for level in reversed(levels):
             hops.append(self.hop(level[start]))
@@ -156,7 +171,7 @@ class Zigzags:
         return hops
 
     def hop(self, point: int) -> Hop:
-        """The message of a pair of the staircases."""
+        """Return the message of a pair of the staircases."""
         columns = (self._points.channel, self._points.send, self._points.receive)
         channel, send, receive = (int(column[point]) for column in columns)
         received = int(self._history.received[self._history.received_at[channel] + receive + 1])
@@ -164,15 +179,24 @@ class Zigzags:
 
 
 def _of_each(channels: Ints, at: Ints, subtasks: Ints) -> Ints:
-    """The channels of each of `subtasks`, one after another."""
+    """Return the channels of each of `subtasks`, one after another; those of i are `channels[at[i] : at[i + 1]]`.
+
+    E.g. channels [7, 4, 9], at [0, 2, 3] and subtasks [1, 0] give [9, 7, 4].
+    """
     count = at[subtasks + 1] - at[subtasks]
     ahead = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     chosen: Ints = channels[np.repeat(at[subtasks], count) + ahead]
     return chosen
 
 
-def _best(subtask: Ints, reached: Ints | Small, known: Ints, point: Ints, channel: Ints) -> tuple[Ints, Ints]:
-    """Per subtask the least of `reached` below what is `known`, of these the first channel: subtasks and points."""
+def _least_by_subtask(
+    subtask: Ints, reached: Ints | Small, known: Ints, point: Ints, channel: Ints
+) -> tuple[Ints, Ints]:
+    """Choose for each subtask the candidate that reaches least, and less than is known; of several the first channel.
+
+    Candidates have shape (q,), `known` (n,). Returns subtasks and the candidates' points, shape (k,). E.g. subtasks
+    [0, 0, 1] that reach [3, 2, 5], with 4 and 5 known: subtask 0 by the second candidate.
+    """
     less = reached < known[subtask]
     subtask, reached, point, channel = subtask[less], reached[less], point[less], channel[less]
     order = np.lexsort((channel, reached, subtask))

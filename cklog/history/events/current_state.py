@@ -22,6 +22,8 @@ from cklog.model.findings import Finding
 from cklog.model.names import Subtask
 
 COLUMNS = ("event", "operator", "subtask", "channel", "seq", "time", "_path")
+"""Columns of `cklog.model.schemas.EVENTS` that the scan reads."""
+
 PARTIAL = pa.schema(
     [
         pa.field("operator", pa.string()),
@@ -32,31 +34,39 @@ PARTIAL = pa.schema(
         pa.field("next", pa.int64()),
     ]
 )
+"""A subtask's highest event of a kind on a channel, by file; `next` is one more than its sequence number."""
+
 REDUCE = Reduce(keys=("operator", "subtask", "event", "channel", "_path"), aggregates={"next": "max"})
 
 
 def highest(batch: pa.RecordBatch, as_of: int | None = None) -> pa.RecordBatch:
-    """Next sequence number per subtask, kind of event, channel and file; events after `as_of` (ms) do not count."""
+    """Fold a batch to rows of `PARTIAL`: the next sequence number by subtask, kind of event, channel and file.
+
+    Events after `as_of` (ms), or without a time then, do not count.
+    """
     table = pa.Table.from_batches([batch])
     if as_of is not None:
         table = table.filter(pc.fill_null(pc.less_equal(table["time"], as_of), False))
     table = table.set_column(table.column_names.index("subtask"), "subtask", pc.fill_null(table["subtask"], 0))
     grouped = table.group_by(list(REDUCE.keys), use_threads=False).aggregate([("seq", "max")])
     grouped = grouped.append_column("next", pc.add(grouped["seq_max"], 1)).select(PARTIAL.names)
-    return grouped.cast(PARTIAL).combine_chunks().to_batches()[0] if len(grouped) else _empty()
+    return grouped.cast(PARTIAL).combine_chunks().to_batches()[0] if len(grouped) else _empty_partial()
 
 
 def kernel(as_of: int | None) -> functools.partial[pa.RecordBatch]:
-    """`highest` as a kernel that a worker can unpickle."""
+    """Return `highest` as a kernel that a worker can unpickle."""
     return functools.partial(highest, as_of=as_of)
 
 
 def current_of(
     table: pa.Table, survivors: Iterable[Subtask], findings: Sequence[Finding]
 ) -> tuple[CurrentState, frozenset[Subtask]]:
-    """Watermarks of survivors out of reduced events, and the survivors whose events are there and whole.
+    """Return the watermarks of survivors, and the survivors whose events are there and whole.
 
-    `findings` say what is wrong with the files.
+    Parameters
+    ----------
+    table : events reduced to rows of `PARTIAL`
+    findings : what is wrong with the files of events
     """
     wanted = set(survivors)
     current, seen = CurrentState(), set()
@@ -75,14 +85,14 @@ def current_of(
 
 
 def volatile_subtasks(records: CheckpointRecords) -> frozenset[Subtask]:
-    """Subtasks whose newest record is of kind volatile; what has been stored since then tells nothing of now."""
+    """Return the subtasks whose newest record is of kind volatile: an older one says nothing about their state now."""
     mask = holds(records.table["kind"], "volatile")
     mask = mask & np.append(np.diff(records.subtask) != 0, True)[: len(mask)]
     return frozenset(records.subtasks[i] for i in np.unique(records.subtask[mask]).tolist())
 
 
 def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
-    """That nothing is known of what some survivors hold."""
+    """Report survivors (`bound`) of whose current state nothing is known; [] if there are none."""
     if not bound:
         return []
     names = ", ".join(map(str, bound[:5])) + (f" and {len(bound) - 5} more" if len(bound) > 5 else "")
@@ -93,5 +103,5 @@ def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
     return [Finding("no-current-state", "error", str(bound[0]), message)]
 
 
-def _empty() -> pa.RecordBatch:
+def _empty_partial() -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in PARTIAL], schema=PARTIAL)

@@ -105,10 +105,10 @@ _LISTED = 1 << 16
 
 
 def check_of(first: Ints, end: Ints) -> Ints:
-    """Whether numbers are those of a span [first, end), once each, shows in their count and this sum of n * (n + 1).
+    """Return the sum of n * (n + 1) over each span [first, end), 32 bits of it; shapes (k,).
 
-    32 bits of it are kept. One number in place of another always changes them (while numbers stay below 2³¹), and
-    several by chance do not only once in four billion times.
+    As many numbers as the span has, with the same sum, are those of the span, once each: one number in place of another
+    always changes the sum (while numbers stay below 2³¹), several leave it by chance only once in four billion times.
 
     >>> check_of(np.array([3]), np.array([6])).tolist(), 3 * 4 + 4 * 5 + 5 * 6
     ([62], 62)
@@ -117,8 +117,11 @@ def check_of(first: Ints, end: Ints) -> Ints:
     return (((high * high * high - high - low * low * low + low) * _THIRD) & _LOW).view(np.int64)
 
 
-def _check(numbers: Ints, first: Ints) -> Ints:
-    """The sum of `check_of` for the numbers from each row of `first` to the next one."""
+def _check_sums(numbers: Ints, first: Ints) -> Ints:
+    """Return the sums of `check_of` for the numbers from each row in `first` up to the next one.
+
+    E.g. numbers 3, 4, 5, 9 and first [0, 3] give 62 (as in `check_of`) and 90.
+    """
     n = numbers.view(np.uint64)
     each = np.add(n, np.uint64(1), out=SCRATCH.array("each", len(n), np.uint64))
     each *= n
@@ -127,20 +130,22 @@ def _check(numbers: Ints, first: Ints) -> Ints:
 
 
 def survey_kernel(as_of: int | None) -> Kernel:
-    """Kernel for `SURVEY`."""
-    return functools.partial(_survey, as_of)
+    """Return the kernel that makes rows of `SURVEY`; `as_of` (ms) is the moment asked for."""
+    return functools.partial(_survey_rows, as_of)
 
 
-def _survey(as_of: int | None, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _survey_rows(as_of: int | None, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Count the events of each subtask and kind, and list the checkpoint events."""
     owners = Owners.of(batch)
     kinds, kind = encoded(batch["event"])
     path = batch["_path"][0].as_py() if batch.num_rows else None
     code = np.multiply(owners.code, len(kinds), out=SCRATCH.array("which", len(kind)))
-    code += kind
-    code, there = _few(code, owners.size * len(kinds))
-    counts = [np.bincount(code, minlength=len(there))]
-    for known in (batch["lsn"].is_valid(), None if as_of is None else pc.less_equal(batch["time"], as_of)):
-        counts.append(counts[0] if known is None else _counted(code, len(there), known))
+    code += kind  # subtask and kind of each row as one number
+    code, there = _short_codes(code, owners.size * len(kinds))
+    events = np.bincount(code, minlength=len(there))
+    numbered = _count_where(batch["lsn"].is_valid(), code, len(there))
+    timely = events if as_of is None else _count_where(pc.less_equal(batch["time"], as_of), code, len(there))
+    counts = (events, numbered, timely)  # in the order of `_COUNTS`, shape (codes,) each
     used = np.flatnonzero(counts[0])
     totals = pa.table(
         {
@@ -164,19 +169,19 @@ def _survey(as_of: int | None, batch: pa.RecordBatch) -> pa.RecordBatch:
             **{name: pa.array(np.zeros(len(taken), np.int64)) for name in _COUNTS},
         }
     ).cast(SURVEY)
-    return _batch(pa.concat_tables([totals, single]))
+    return _one_batch(pa.concat_tables([totals, single]))
 
 
-def _few(code: Ints, size: int) -> tuple[Ints, Ints]:
-    """Codes as indices into a list of them that is not long; all are below `size`."""
+def _short_codes(code: Ints, size: int) -> tuple[Ints, Ints]:
+    """Return codes (all below `size`) as indices into a list of codes that is not long, and that list."""
     if size <= _LISTED:
         return code, np.arange(size)
     listed, code = np.unique(code, return_inverse=True)
     return code, listed
 
 
-def _counted(code: Ints, size: int, known: pa.Array) -> Ints:
-    """Rows of each code for which `known` holds."""
+def _count_where(known: pa.Array, code: Ints, size: int) -> Ints:
+    """Count the rows of each code for which `known` is true; shape (size,)."""
     if known.null_count:
         known = pc.fill_null(known, False)
     if pc.all(known).as_py():
@@ -185,37 +190,42 @@ def _counted(code: Ints, size: int, known: pa.Array) -> Ints:
 
 
 def interval_kernel(places: Places) -> Kernel:
-    """Kernel for `INTERVALS`."""
-    return functools.partial(_by_interval, places)
+    """Return the kernel that makes rows of `INTERVALS`."""
+    return functools.partial(_interval_rows, places)
 
 
-def _by_interval(places: Places, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _interval_rows(places: Places, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fold the sends and receives of each channel and interval to one row."""
     events = EventBatch.of(places, batch)
     count = np.bincount(events.key, minlength=events.passed)[: events.passed]
     used = int(count.sum())
     if not used:
-        return _unusable(events, batch)
+        return _unusable_rows(events, batch)
     order = np.argsort(events.key, kind="stable")[:used]  # what is passed over sorts behind all channels
     seq = events.seq.take(order, out=SCRATCH.array("seq", used), mode="clip")
     position = events.position.take(order, out=SCRATCH.array("position", used), mode="clip")
     key = np.flatnonzero(count)
-    first, interval = _cut(events, key, np.cumsum(count[key]) - count[key], seq, position)
-    key = np.repeat(key, np.diff(np.searchsorted(first, np.append(np.cumsum(count[key]) - count[key], used))))
+    begin = np.cumsum(count[key]) - count[key]  # the first row of each key
+    first, interval = _cut_into_intervals(events, key, begin, seq, position)
+    key = np.repeat(key, np.diff(np.searchsorted(first, np.append(begin, used))))  # of each interval
     found = {
         "interval": interval,
         "least": np.minimum.reduceat(seq, first),
         "next": np.maximum.reduceat(seq, first) + 1,
         "rows": np.diff(first, append=used),
-        "check": _check(seq, first),
+        "check": _check_sums(seq, first),
         "first": np.minimum.reduceat(position, first),
         "last": np.maximum.reduceat(position, first),
-        "place_check": _check(position, first),
+        "place_check": _check_sums(position, first),
     }
-    return _with_unusable(events, batch, _named(events, key, found, INTERVALS))
+    return _with_unusable(events, batch, _rows_of_keys(events, key, found, INTERVALS))
 
 
-def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) -> tuple[Ints, Ints]:
+def _cut_into_intervals(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) -> tuple[Ints, Ints]:
     """Cut the rows of each key into intervals; rows that are out of order are put in order, in place.
+
+    E.g. of one receiver with checkpoints at 2 and 5, rows at positions 1, 3, 4, 7 are cut into intervals 0, 1 and 2,
+    which begin at rows 0, 1 and 3.
 
     Parameters
     ----------
@@ -228,7 +238,7 @@ def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) 
     """
     end = np.append(first[1:], len(seq))
     low = events.interval(key, np.minimum.reduceat(position, first))
-    cuts = events.interval(key, np.maximum.reduceat(position, first)) - low
+    cuts = events.interval(key, np.maximum.reduceat(position, first)) - low  # checkpoints inside each key's rows
     if not cuts.any():
         return first, low
     mixed = np.flatnonzero(cuts)
@@ -237,8 +247,9 @@ def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) 
             order = a + np.argsort(position[a:b], kind="stable")
             seq[a:b], position[a:b] = seq[order], position[order]
     which = np.repeat(np.arange(len(key)), cuts)  # a row here for each checkpoint between the events of a key
-    nth = np.arange(len(which)) - np.repeat(np.cumsum(cuts) - cuts, cuts) + low[which]
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(cuts) - cuts, cuts) + low[which]  # that checkpoint's index
     checkpoint = events.places.position[events.places.start[events.owner[key[which]]] + nth]
+    # the first row behind each checkpoint; a receive at its very place lies before it
     behind = first_at_least(position, first[which], end[which], checkpoint + (key[which] & 1))
     starts, interval = np.concatenate([first, behind]), np.concatenate([low, nth + 1])
     order = np.lexsort((interval, starts))
@@ -248,48 +259,63 @@ def _cut(events: EventBatch, key: Ints, first: Ints, seq: Ints, position: Ints) 
 
 
 def run_kernel(places: Places, channels: frozenset[str]) -> Kernel:
-    """Kernel for the `SEQUENCE_RUNS` of some channels."""
-    return functools.partial(_runs, places, channels)
+    """Return the kernel that makes rows of `SEQUENCE_RUNS` of some channels."""
+    return functools.partial(_run_rows, places, channels)
 
 
-def _runs(places: Places, channels: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _run_rows(places: Places, channels: frozenset[str], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fold the sequence numbers of each channel and interval to runs."""
     events = EventBatch.of(places, batch, channels)
     rows = np.flatnonzero(events.key < events.passed)
     key, seq = events.key[rows], events.seq[rows]
     interval = events.interval(key, events.position[rows])
     group = key.astype(np.int64) * (interval.max(initial=0) + 1) + interval
-    order, first, end, count = _spans(group, seq)
-    found = {"interval": interval[order[first]], "from": seq[order[first]], "to": end, "rows": count}
-    return _named(events, key[order[first]], found, SEQUENCE_RUNS)
+    row, end, count = _runs_of_numbers(group, seq)
+    found = {"interval": interval[row], "from": seq[row], "to": end, "rows": count}
+    return _rows_of_keys(events, key[row], found, SEQUENCE_RUNS)
 
 
 def lsn_kernel(places: Places, subtasks: frozenset[Subtask]) -> Kernel:
-    """Kernel for the `LSNS` of some subtasks; checkpoint events are not among them."""
-    return functools.partial(_lsns, places, subtasks)
+    """Return the kernel that makes rows of `LSNS` of some subtasks; checkpoint events are not counted."""
+    return functools.partial(_lsn_rows, places, subtasks)
 
 
-def _lsns(places: Places, subtasks: frozenset[Subtask], batch: pa.RecordBatch) -> pa.RecordBatch:
+def _lsn_rows(places: Places, subtasks: frozenset[Subtask], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fold the local numbers of each subtask's sends and receives to runs."""
     events = EventBatch.of(places, batch)
     wanted = np.array([s in subtasks for s in places.subtasks] + [False])
     owner = events.owner[events.key]
     rows = np.flatnonzero(wanted[owner] & (events.key < events.passed))
-    order, first, end, count = _spans(owner[rows], events.position[rows])
-    who = [places.subtasks[i] for i in owner[rows][order[first]].tolist()]
+    row, end, count = _runs_of_numbers(owner[rows], events.position[rows])
+    who = [places.subtasks[i] for i in owner[rows][row].tolist()]
     columns: list[Any] = [[s.operator for s in who], [s.subtask for s in who]]
-    columns += [events.position[rows][order[first]], end, count]
+    columns += [events.position[rows][row], end, count]
     return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, LSNS, strict=True)], schema=LSNS)
 
 
-def _spans(group: Ints, number: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Runs of consecutive numbers of a group: rows in order, each run's first of them, its end, its rows."""
+def _runs_of_numbers(group: Ints, number: Ints) -> tuple[Ints, Ints, Ints]:
+    """Find the runs of consecutive numbers within each group, repeats included.
+
+    Returns
+    -------
+    row : the row that each run begins with, shape (runs,)
+    end : the number behind its last one, shape (runs,)
+    count : how many rows it has, shape (runs,)
+
+    Examples
+    --------
+    >>> found = _runs_of_numbers(np.array([0, 0, 0, 0, 1]), np.array([4, 3, 3, 9, 5]))
+    >>> [column.tolist() for column in found]
+    [[1, 3, 4], [5, 10, 6], [3, 1, 1]]
+    """
     order, new = islands(group, number, number + 1)
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(order))[: len(first)] - 1
-    return order, first, number[order[last]] + 1, last - first + 1
+    return order[first], number[order[last]] + 1, last - first + 1
 
 
-def _named(events: EventBatch, key: Ints, found: dict[str, Ints], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of a schema: the channels and sides of keys, and columns of numbers."""
+def _rows_of_keys(events: EventBatch, key: Ints, found: dict[str, Ints], schema: pa.Schema) -> pa.RecordBatch:
+    """Make rows of a schema: the channels and sides of keys, and columns of numbers."""
     columns = {
         "channel": events.names.take(pa.array(key >> 1)),
         "side": _SIDES.take(pa.array(key & 1)),
@@ -302,8 +328,8 @@ def _named(events: EventBatch, key: Ints, found: dict[str, Ints], schema: pa.Sch
 _SIDES = pa.array(SIDES)
 
 
-def _unusable(events: EventBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A row for each channel with events that cannot be used."""
+def _unusable_rows(events: EventBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Make a row of `INTERVALS` for each channel with events that cannot be used."""
     rows = batch.take(pa.array(np.flatnonzero(events.key == events.passed + 1)))
     whole = pc.and_(rows["channel"].is_valid(), rows["seq"].is_valid())
     table = pa.table(
@@ -319,16 +345,17 @@ def _unusable(events: EventBatch, batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = {name: grouped[name] for name in ("channel", "side", "path")}
     columns |= {"least": grouped["least_min"], "rows": grouped["least_count"]}
     none = pa.nulls(len(grouped), pa.int64())
-    return _batch(pa.table([columns.get(name, none) for name in INTERVALS.names], INTERVALS.names).cast(INTERVALS))
+    return _one_batch(pa.table([columns.get(name, none) for name in INTERVALS.names], INTERVALS.names).cast(INTERVALS))
 
 
 def _with_unusable(events: EventBatch, batch: pa.RecordBatch, found: pa.RecordBatch) -> pa.RecordBatch:
+    """Add rows for the events of the batch that cannot be used, if there are any."""
     if not (events.key > events.passed).any():
         return found
-    return _batch(pa.Table.from_batches([found, _unusable(events, batch)]))
+    return _one_batch(pa.Table.from_batches([found, _unusable_rows(events, batch)]))
 
 
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    """All rows of a table in one batch."""
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return all rows of a table in one batch."""
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -18,11 +18,10 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes
 from cklog.arrays.spans import Spans, joined_spans
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.engine import DAMAGE_LISTED
 from cklog.history.events.batch import place
 from cklog.history.events.kernels import check_of
@@ -48,18 +47,21 @@ Writer = TypeVar("Writer", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Per subtask, shape (n,) each; `damaged`: some file is.
+    """Where the events of n subtasks may be incomplete.
 
     Attributes
     ----------
-    first : place in the local order of the first event that may be missing
-    doubtful : any may be missing, be it at the very end
-    trimmed : the log begins later than the subtask did, and nothing is damaged: old events were deleted
+    first : position in the local order of the first event that may be missing, `NEVER` for none, shape (n,)
+    doubtful : whether any may be missing, be it at the very end, shape (n,)
+    trimmed : whether the log begins later than the subtask did although nothing is damaged (old events were deleted),
+        shape (n,)
+    damaged : whether any file of events is damaged
+    findings : what is missing
     """
 
     first: Ints
-    doubtful: NDArray[np.bool_]
-    trimmed: NDArray[np.bool_]
+    doubtful: Mask
+    trimmed: Mask
     damaged: bool
     findings: tuple[Finding, ...]
 
@@ -70,10 +72,11 @@ def losses(
     damage: Iterable[Finding],
     numbers: Callable[[frozenset[Subtask]], pa.Table],
 ) -> Losses:
-    """Where each subtask's events may be incomplete.
+    """Find where each subtask's events may be incomplete.
 
     Parameters
     ----------
+    order : the checkpoint events
     intervals : `cklog.history.events.kernels.INTERVALS`, of sends and receives
     damage : what is wrong with the files of events
     numbers : reads the runs of local numbers (`cklog.history.events.kernels.LSNS`) of some subtasks
@@ -82,12 +85,12 @@ def losses(
     damage = [f for f in damage if f.id in _LOSSES]
     first = np.full(len(places.subtasks), NEVER)
     doubtful, trimmed = np.zeros(len(first), np.bool_), np.zeros(len(first), np.bool_)
-    for i, at in _struck(order, damage):
+    for i, at in _damaged_positions(order, damage):
         doubtful[i] = True
         if not places.numbered[i]:
             first[i] = min(first[i], at)
-    spans = _spans(order, intervals, numbers)
-    base = _base(spans, damage)
+    spans = _numbers_held(order, intervals, numbers)
+    base = _first_number(spans, damage)
     findings = []
     for i, runs in spans.items():
         late = runs[0][0] > base
@@ -97,13 +100,16 @@ def losses(
         elif len(runs) > 1:
             first[i] = runs[0][1]
         doubtful[i] |= first[i] != NEVER
-        findings += _told(str(places.subtasks[i]), runs, base if damage else runs[0][0], bool(trimmed[i]))
-    return Losses(first, doubtful, trimmed, bool(damage), tuple(findings))
+        findings += _missing_numbers(str(places.subtasks[i]), runs, base if damage else runs[0][0], bool(trimmed[i]))
+    return Losses(first=first, doubtful=doubtful, trimmed=trimmed, damaged=bool(damage), findings=tuple(findings))
 
 
 def in_doubt(writers: Mapping[str, frozenset[Writer]], damage: Iterable[Finding]) -> set[Writer] | None:
-    """The writers of whom damaged files may have held something; None: anybody."""
-    group = _groups(writers)
+    """Return the writers of whom damaged files may have held something; None if that may be anybody.
+
+    `writers` are those with events in a file, by path.
+    """
+    group = _groups_by_path(writers)
     found: set[Writer] = set()
     for finding in damage:
         if finding.id in _LOSSES:
@@ -114,9 +120,9 @@ def in_doubt(writers: Mapping[str, frozenset[Writer]], damage: Iterable[Finding]
     return found
 
 
-def _struck(order: Order, damage: Iterable[Finding]) -> Iterable[tuple[int, int]]:
-    """Subtasks of which each damaged place may have held an event, and that place in the order of files."""
-    group = _groups(order.writers)
+def _damaged_positions(order: Order, damage: Iterable[Finding]) -> Iterable[tuple[int, int]]:
+    """Yield each subtask of which a damaged place may have held an event, with that place in the order of files."""
+    group = _groups_by_path(order.writers)
     everybody = frozenset(range(len(order.places.subtasks)))
     for finding in damage:
         for where in finding.where:
@@ -126,8 +132,12 @@ def _struck(order: Order, damage: Iterable[Finding]) -> Iterable[tuple[int, int]
                 yield i, at
 
 
-def _groups(writers: Mapping[str, frozenset[Writer]]) -> dict[str, frozenset[Writer]]:
-    """For each file, those who write to it or to files that share writers with it."""
+def _groups_by_path(writers: Mapping[str, frozenset[Writer]]) -> dict[str, frozenset[Writer]]:
+    """Return for each file those who write to it, or to files that share writers with it, directly or over others.
+
+    >>> sorted(_groups_by_path({"x": frozenset({1, 2}), "y": frozenset({2, 3}), "z": frozenset({4})})["x"])
+    [1, 2, 3]
+    """
     groups: list[set[Writer]] = []
     for mine in writers.values():
         joined = [g for g in groups if g & mine]
@@ -135,12 +145,18 @@ def _groups(writers: Mapping[str, frozenset[Writer]]) -> dict[str, frozenset[Wri
     return {path: frozenset(next(g for g in groups if g & mine)) for path, mine in writers.items()}
 
 
-def _spans(order: Order, intervals: pa.Table, numbers: Callable[[frozenset[Subtask]], pa.Table]) -> dict[int, Spans]:
-    """Runs of local numbers of each subtask that has them and any event; read one by one only where it must be."""
+def _numbers_held(
+    order: Order, intervals: pa.Table, numbers: Callable[[frozenset[Subtask]], pa.Table]
+) -> dict[int, Spans]:
+    """Return the local numbers of each subtask that has some, as spans.
+
+    They are one span if their count and check sum (`check_of`) are those of one; only other subtasks' numbers are read
+    one by one, with `numbers`.
+    """
     n = len(order.places.subtasks)
-    rows, check = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    rows, check = np.zeros(n, np.int64), np.zeros(n, np.int64)  # of the sends and receives of each subtask
     low, high = np.full(n, NEVER), np.full(n, -1)
-    owner = _owners(order, intervals)
+    owner = _interval_owners(order, intervals)
     columns = {name: intervals[name].to_numpy() for name in ("rows", "place_check", "first", "last")}
     np.add.at(rows, owner, columns["rows"])
     np.add.at(check, owner, columns["place_check"])
@@ -156,8 +172,9 @@ def _spans(order: Order, intervals: pa.Table, numbers: Callable[[frozenset[Subta
         if last < 0:
             continue
         whole = int(rows[i]) + len(taken) == last + 1 - begin
-        total = int(check[i]) + int(_one_by_one(taken).sum())
-        if whole and not (total - int(_one_span(begin, last + 1))) & 0xFFFFFFFF:
+        total = int(check[i]) + int(check_of(taken, taken + 1).sum())
+        expected = int(check_of(np.array([begin]), np.array([last + 1]))[0])
+        if whole and (total - expected) & 0xFFFFFFFF == 0:
             found[i] = [(begin, last + 1)]
         else:
             found[i] = [(int(x), int(x) + 1) for x in taken]
@@ -170,8 +187,8 @@ def _spans(order: Order, intervals: pa.Table, numbers: Callable[[frozenset[Subta
     return {i: joined_spans(spans) for i, spans in sorted(found.items())}
 
 
-def _owners(order: Order, intervals: pa.Table) -> Ints:
-    """Subtask of each row: that end of the channel which the row tells of."""
+def _interval_owners(order: Order, intervals: pa.Table) -> Ints:
+    """Return the subtask of each row of `INTERVALS`: the sender or the receiver of its channel; shape (rows,)."""
     code, names = codes(intervals["channel"])
     ends = np.array([order.places.ends(name) for name in names], np.int64).reshape(-1, 2)
     received = pc.equal(intervals["side"], "receive").to_numpy(zero_copy_only=False)
@@ -179,16 +196,8 @@ def _owners(order: Order, intervals: pa.Table) -> Ints:
     return found
 
 
-def _one_by_one(numbers: Ints) -> Ints:
-    return check_of(numbers, numbers + 1)
-
-
-def _one_span(first: int, end: int) -> int:
-    return int(check_of(np.array([first]), np.array([end]))[0])
-
-
-def _base(spans: dict[int, Spans], damage: Sequence[Finding]) -> int:
-    """The number that local orders begin with: 0, or 1 if nobody has a 0 and damage cannot have taken all of those."""
+def _first_number(spans: dict[int, Spans], damage: Sequence[Finding]) -> int:
+    """Return the number that local orders begin with: 0, or 1 if nobody has a 0 and damage cannot have taken all."""
     if not spans or min(runs[0][0] for runs in spans.values()) == 0:
         return 0
     countable = all(f.id in _COUNTED and len(f.where) < DAMAGE_LISTED for f in damage)
@@ -196,8 +205,11 @@ def _base(spans: dict[int, Spans], damage: Sequence[Finding]) -> int:
     return 1 if countable and lost < len(spans) else 0
 
 
-def _told(who: str, runs: Spans, base: int, trimmed: bool) -> list[Finding]:
-    """What is missing, as findings."""
+def _missing_numbers(who: str, runs: Spans, base: int, trimmed: bool) -> list[Finding]:
+    """Report what is missing of the local numbers of subtask `who`, which should be all from `base` up.
+
+    `runs` are those that it has; `trimmed`: older ones were deleted.
+    """
     found = []
     if trimmed:
         message = (

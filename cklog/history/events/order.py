@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes, integers
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import FOREIGN, INCOMPLETE
 from cklog.model.findings import Finding, Where
@@ -25,21 +24,24 @@ from cklog.model.names import Subtask
 _LEAST = np.iinfo(np.int64).min
 
 UNUSABLE = {FOREIGN: "foreign-channel", INCOMPLETE: "incomplete-event"}
+"""Finding ids, by what is wrong with events that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Where every subtask took its checkpoints, by subtask and local order.
+    """The checkpoint events of n subtasks, by subtask and local order, and who wrote events where.
 
     Attributes
     ----------
-    places : the same for kernels
-    taken : a row per checkpoint event: operator, subtask, checkpoint, time, `_path`, `_offset`
+    places : where the subtasks took their checkpoints, as kernels need it
+    taken : a row for each checkpoint event: operator, subtask, checkpoint, time, path, offset
     owner : subtask of each row, shape (checkpoints,)
-    every : places of all checkpoint events of subtasks with numbers, whenever they were taken, by subtask
+    every : of subtasks whose events have local numbers, the positions of all checkpoint events, whenever they were
+        taken; by subtask
     writers : subtasks with events in a file, by path
     heard : subtasks with an event by the moment asked for
-    counted : events by kind
+    counted : number of events by kind
+    findings : what is wrong with the order
     """
 
     places: Places
@@ -53,25 +55,26 @@ class Order:
 
 
 def order_of(survey: pa.Table, findings: Iterable[Finding], as_of: int | None) -> Order:
-    """The order of the events that `survey` (`cklog.history.events.kernels.SURVEY`) tells of.
+    """Put the checkpoint events of a survey in their local order.
 
     Parameters
     ----------
+    survey : rows of `cklog.history.events.kernels.SURVEY`
     findings : what is wrong with the files; they may name files in which nothing is intact
     as_of : milliseconds; checkpoints taken later, or at no known time, are left out
     """
     counts, single = survey.filter(pc.is_null(survey["offset"])), survey.filter(pc.is_valid(survey["offset"]))
-    subtasks = tuple(sorted(set(_subtasks(survey))))
+    subtasks = tuple(sorted(set(_subtasks_of(survey))))
     index = {subtask: i for i, subtask in enumerate(subtasks)}
-    writer = np.array([index[s] for s in _subtasks(counts)], np.int64)
+    writer = np.array([index[s] for s in _subtasks_of(counts)], np.int64)
     events = np.bincount(writer, counts["events"].to_numpy(), len(subtasks))
     numbered = np.bincount(writer, counts["numbered"].to_numpy(), len(subtasks))
     paths = {*survey["path"].to_pylist(), *(where.path for f in findings for where in f.where)}
     rank = {path: i for i, path in enumerate(sorted(paths, key=by_number))}
     whole = single.filter(pc.is_valid(single["checkpoint"]))
-    owner = np.array([index[s] for s in _subtasks(whole)], np.int64)
-    position = _positions(whole, owner, numbered == events, rank)
-    taken = _sorted(whole, owner, position)
+    owner = np.array([index[s] for s in _subtasks_of(whole)], np.int64)
+    position = _checkpoint_positions(whole, owner, numbered == events, rank)
+    taken = _in_local_order(whole, owner, position)
     owner, position, whole = owner[taken], position[taken], whole.take(pa.array(taken))
     every = {i: position[owner == i] for i in np.flatnonzero((numbered == events) & (events > 0)).tolist()}
     if as_of is not None:
@@ -82,24 +85,27 @@ def order_of(survey: pa.Table, findings: Iterable[Finding], as_of: int | None) -
     by_event = counts.group_by("event", use_threads=False).aggregate([("events", "sum")]).to_pylist()
     heard = counts.filter(pc.greater(counts["timely"], 0))
     found = [
-        *_mixed(subtasks, events, numbered),
-        *_incomplete(single.filter(pc.is_null(single["checkpoint"]))),
-        *_backwards(subtasks, owner, position, whole),
+        *_partly_numbered(subtasks, events, numbered),
+        *_incomplete_checkpoints(single.filter(pc.is_null(single["checkpoint"]))),
+        *_running_backwards(subtasks, owner, position, whole),
     ]
+    places = Places(
+        subtasks=subtasks, start=start, position=position, numbered=numbered == events, rank=rank, as_of=as_of
+    )
     return Order(
-        Places(subtasks, start, position, numbered == events, rank, as_of),
-        whole.select(["operator", "subtask", "checkpoint", "time", "path", "offset"]),
-        owner,
-        every,
-        _writers(counts, writer),
-        frozenset(_subtasks(heard)),
-        {row["event"]: row["events_sum"] for row in sorted(by_event, key=lambda row: row["event"])},
-        tuple(found),
+        places=places,
+        taken=whole.select(["operator", "subtask", "checkpoint", "time", "path", "offset"]),
+        owner=owner,
+        every=every,
+        writers=_writers_by_path(counts, writer),
+        heard=frozenset(_subtasks_of(heard)),
+        counted={row["event"]: row["events_sum"] for row in sorted(by_event, key=lambda row: row["event"])},
+        findings=tuple(found),
     )
 
 
 def by_number(path: str) -> tuple[list[tuple[str, int]], str]:
-    """Sort key by which `log-10` comes after `log-2`.
+    """Return a sort key by which `log-10` comes after `log-2`.
 
     >>> sorted(["log-10", "log-2", "log"], key=by_number)
     ['log', 'log-2', 'log-10']
@@ -108,12 +114,13 @@ def by_number(path: str) -> tuple[list[tuple[str, int]], str]:
     return [(text, int(number or 0)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True)], path
 
 
-def _subtasks(table: pa.Table) -> list[Subtask]:
+def _subtasks_of(table: pa.Table) -> list[Subtask]:
     pairs = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
     return [Subtask(operator, number) for operator, number in pairs]
 
 
-def _positions(whole: pa.Table, owner: Ints, numbered: NDArray[np.bool_], rank: Mapping[str, int]) -> Ints:
+def _checkpoint_positions(whole: pa.Table, owner: Ints, numbered: Mask, rank: Mapping[str, int]) -> Ints:
+    """Return the position of each checkpoint event in the local order of its `owner`; shapes (rows,)."""
     code, paths = codes(whole["path"])
     ranks = np.array([rank[path] for path in paths] or [0], np.int64)
     in_files = place(ranks[code], whole["offset"].to_numpy())
@@ -121,8 +128,8 @@ def _positions(whole: pa.Table, owner: Ints, numbered: NDArray[np.bool_], rank: 
     return found
 
 
-def _sorted(whole: pa.Table, owner: Ints, position: Ints) -> Ints:
-    """Rows by subtask and place; of a checkpoint told twice with one number (`lsn`) only the first."""
+def _in_local_order(whole: pa.Table, owner: Ints, position: Ints) -> Ints:
+    """Return the rows by subtask and position; of a checkpoint logged twice under one number (`lsn`) only the first."""
     path, _ = codes(whole["path"])
     checkpoint = whole["checkpoint"].to_numpy()
     order = np.lexsort((whole["offset"].to_numpy(), path, checkpoint, position, owner))
@@ -134,14 +141,16 @@ def _sorted(whole: pa.Table, owner: Ints, position: Ints) -> Ints:
     return found
 
 
-def _writers(counts: pa.Table, writer: Ints) -> dict[str, frozenset[int]]:
+def _writers_by_path(counts: pa.Table, writer: Ints) -> dict[str, frozenset[int]]:
+    """Return the subtasks with events in each file; `writer` is the subtask of each row."""
     found: dict[str, set[int]] = {}
     for path, i in zip(counts["path"].to_pylist(), writer.tolist(), strict=True):
         found.setdefault(path, set()).add(i)
     return {path: frozenset(found[path]) for path in sorted(found)}
 
 
-def _mixed(subtasks: tuple[Subtask, ...], events: Ints, numbered: Ints) -> list[Finding]:
+def _partly_numbered(subtasks: tuple[Subtask, ...], events: Ints, numbered: Ints) -> list[Finding]:
+    """Report subtasks of whose events some have a local number and some have none; counts of shape (n,)."""
     rows = np.flatnonzero((numbered > 0) & (numbered < events)).tolist()
     return [
         Finding(
@@ -155,27 +164,38 @@ def _mixed(subtasks: tuple[Subtask, ...], events: Ints, numbered: Ints) -> list[
     ]
 
 
-def _incomplete(rows: pa.Table) -> list[Finding]:
+def _incomplete_checkpoints(rows: pa.Table) -> list[Finding]:
+    """Report checkpoint events without a checkpoint number."""
     if not len(rows):
         return []
     places = zip(rows["path"].to_pylist(), rows["offset"].to_pylist(), strict=True)
-    return [unusable(INCOMPLETE, "events/", len(rows), "checkpoint events without a checkpoint number", places)]
+    return [unusable_events(INCOMPLETE, "events/", len(rows), "checkpoint events without a checkpoint number", places)]
 
 
-def unusable(what: str, subject: str, count: int, told: str, places: Iterable[tuple[str, int]]) -> Finding:
-    """Events that say too little, or what cannot be; of their `places` (file, offset) each file's first is told."""
+def unusable_events(what: str, subject: str, count: int, told: str, places: Iterable[tuple[str, int]]) -> Finding:
+    """Report events that say too little, or what cannot be.
+
+    Parameters
+    ----------
+    what : `FOREIGN` or `INCOMPLETE`
+    told : what is wrong with the `count` events, in words
+    places : (path, offset) of some of them; the first of each file becomes a place of the finding
+    """
     first = dict(sorted(places, reverse=True))
     path, offset = min(first.items())
     message = f"{subject}: {count} {told}; not used. The first is at {offset} of {path}"
     where = tuple(Where(path, first[path]) for path in sorted(first))
-    return Finding(UNUSABLE[what], "error", subject, message, where)
+    return Finding(UNUSABLE[what], "error", subject, message, where=where)
 
 
-def _backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken: pa.Table) -> list[Finding]:
-    """Subtasks whose checkpoints are not in the order of their numbers, or of their times; the first place of each."""
+def _running_backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken: pa.Table) -> list[Finding]:
+    """Report subtasks whose checkpoints are not in the order of their numbers, or of their times, each once.
+
+    `owner` and `position` are those of each checkpoint event, in local order; shape (rows,).
+    """
     number = taken["checkpoint"].to_numpy()
     time = integers(taken["time"], _LEAST)
-    same = owner[1:] == owner[:-1]
+    same = owner[1:] == owner[:-1]  # whether row k + 1 is of the same subtask as row k, as the flags below
     falls = same & ((number[1:] < number[:-1]) | (position[1:] == position[:-1]))
     early = same & ~falls & (time[1:] < time[:-1]) & (time[1:] != _LEAST)
     found = []
@@ -186,5 +206,7 @@ def _backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Ints, taken
             who = str(subtasks[owner[r]])
             message = f"{who}: checkpoint {number[r + 1]} follows {number[r]} in the local order, {told}"
             places = tuple(Where(taken["path"][k].as_py(), taken["offset"][k].as_py()) for k in (r, r + 1))
-            found.append(Finding("order-backwards", "error" if flags is falls else "warning", who, message, places))
+            found.append(
+                Finding("order-backwards", "error" if flags is falls else "warning", who, message, where=places)
+            )
     return found

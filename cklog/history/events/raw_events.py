@@ -1,4 +1,4 @@
-"""Raw events read as evidence: checkpoint records made of them, and what else they tell (two scans, seldom four)."""
+"""Raw events read in two to four scans: checkpoint records made of them, current states, and findings."""
 
 from __future__ import annotations
 
@@ -15,26 +15,43 @@ from cklog.engine import Kernel, Reduce
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import kernels as events
 from cklog.history.events.batch import SIDES
-from cklog.history.events.channels import examined, suspects
+from cklog.history.events.channels import examine_channels, suspect_channels
 from cklog.history.events.losses import losses
-from cklog.history.events.order import Order, order_of, unusable
-from cklog.history.events.records import Ports, checkpoint_table, current_states, ports_of, usable_of, with_records
+from cklog.history.events.order import Order, order_of, unusable_events
+from cklog.history.events.records import (
+    Ports,
+    checkpoint_table,
+    current_states,
+    ports_of,
+    usable_checkpoints,
+    with_records,
+)
 from cklog.history.watermarks import CurrentState
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 
 
 class ScanEvents(Protocol):
-    """Reads `events/`: (columns, kernel, partial, reduce) → table, what is wrong with the files, and which they are."""
+    """A function that scans `events/`."""
 
     def __call__(
         self, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce
-    ) -> tuple[pa.Table, list[Finding], list[InputUsed]]: ...
+    ) -> tuple[pa.Table, list[Finding], list[InputUsed]]:
+        """Return the reduced table, what is wrong with the files, and which they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawEvents:
-    """What raw events tell; `table` holds a checkpoint record for each checkpoint that may be used."""
+    """What was made of raw events.
+
+    Attributes
+    ----------
+    order : the checkpoint events in their local order
+    ports : the watermarks of both ends of all channels
+    deliveries : what receivers got of channels that delivered out of order
+    current : what subtasks hold now, as far as their events are whole
+    table : a checkpoint record for each checkpoint that may be used, as `WITH_PLACES`
+    """
 
     order: Order
     ports: Ports
@@ -44,23 +61,25 @@ class RawEvents:
 
     @property
     def subtasks(self) -> tuple[Subtask, ...]:
-        """Those with events."""
+        """The subtasks that have events."""
         return self.order.places.subtasks
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Those that an event names."""
+        """The channels that an event names."""
         return self.ports.names
 
     def current_of(self, survivors: Iterable[Subtask]) -> tuple[CurrentState, frozenset[Subtask]]:
-        """What survivors hold now, and the survivors whose events tell it."""
-        found = {s: self.current[s] for s in survivors if s in self.current}
-        sent = {name: n for state in found.values() for name, n in state.sent.items()}
-        received = {name: n for state in found.values() for name, n in state.received.items()}
-        return CurrentState(sent, received), frozenset(found)
+        """Return what survivors hold now, and the survivors whose events say so."""
+        joined = CurrentState()
+        found = [s for s in survivors if s in self.current]
+        for subtask in found:  # the ends of channels that they own are different ones
+            joined.sent.update(self.current[subtask].sent)
+            joined.received.update(self.current[subtask].received)
+        return joined, frozenset(found)
 
     def known_sent(self, channels: Sequence[str]) -> Ints:
-        """How far each channel is known to have been sent, by its sends or its receives; shape (channels,)."""
+        """Return how far each channel is known to have been sent, by its sends or its receives; shape (channels,)."""
         known = dict.fromkeys(self.ports.names, 0)
         for k, value in zip(self.ports.channel.tolist(), self.ports.now().tolist(), strict=True):
             known[self.ports.names[k]] = max(known[self.ports.names[k]], value)
@@ -70,10 +89,11 @@ class RawEvents:
 def read_events(
     scan: ScanEvents, as_of: int | None, sources: Collection[str], channels: Iterable[str], metadata: pa.Table | None
 ) -> tuple[RawEvents, list[Finding], list[InputUsed]]:
-    """Read raw events.
+    """Read raw events; return them with what is wrong with them, and the files that were read.
 
     Parameters
     ----------
+    scan : reads `events/`
     as_of : milliseconds; what happened later does not count
     sources : operators that receive nothing
     channels : channels that exist although no event may name them
@@ -86,7 +106,7 @@ def read_events(
     places = order.places
     rows, more, _ = scan(places.columns(), events.interval_kernel(places), events.INTERVALS, events.INTERVALS_REDUCE)
     used = pc.is_in(rows["side"], value_set=pa.array(SIDES))
-    strange = _strange(rows.filter(pc.invert(used)))
+    strange = _unusable_findings(rows.filter(pc.invert(used)))
     intervals = rows.filter(used)
     found = [*findings, *more, *order.findings, *strange]
 
@@ -95,26 +115,26 @@ def read_events(
 
     lost = losses(order, intervals, found, numbers)
     ports = ports_of(order, intervals, lost.trimmed, channels)
-    deliveries, told = Deliveries(), _unlogged(ports)
-    suspected = suspects(order, ports, intervals, lost)
+    deliveries, told = Deliveries(), _unlogged_sends(ports)
+    suspected = suspect_channels(order, ports, intervals, lost)
     if suspected:
         runs = scan(
             places.columns(), events.run_kernel(places, suspected), events.SEQUENCE_RUNS, events.SEQUENCE_RUNS_REDUCE
         )[0]
-        deliveries, wrong = examined(order, ports, lost, runs, suspected)
+        deliveries, wrong = examine_channels(order, ports, lost, runs, suspected)
         told += wrong
-    table = checkpoint_table(order, ports, usable_of(order, lost, sources))
+    table = checkpoint_table(order, ports, usable_checkpoints(order, lost, sources))
     current = current_states(order, ports, lost)
     if metadata is not None:
         silent = None if lost.damaged else CurrentState()
         table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
         told += left_out
-    raw = RawEvents(order, ports, deliveries, current, table)
-    return raw, [*_widest(findings + more), *order.findings, *strange, *lost.findings, *told], inputs
+    raw = RawEvents(order=order, ports=ports, deliveries=deliveries, current=current, table=table)
+    return raw, [*_with_most_places(findings + more), *order.findings, *strange, *lost.findings, *told], inputs
 
 
-def _widest(findings: list[Finding]) -> list[Finding]:
-    """Without findings of which another scan, which read other fields, has found more places."""
+def _with_most_places(findings: list[Finding]) -> list[Finding]:
+    """Leave out findings of which another scan, which read other fields, has found more places."""
     return [
         f
         for f in findings
@@ -122,8 +142,8 @@ def _widest(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def _strange(rows: pa.Table) -> list[Finding]:
-    """Events that cannot be used: of a channel that is not their subtask's, or of no channel or number."""
+def _unusable_findings(rows: pa.Table) -> list[Finding]:
+    """Report events that cannot be used: of a channel that is not their subtask's, or of no channel or number."""
     found = []
     for side, told in (
         (events.FOREIGN, "sends or receives are not of a channel of their subtask"),
@@ -134,12 +154,12 @@ def _strange(rows: pa.Table) -> list[Finding]:
             places = zip(mine["path"].to_pylist(), mine["least"].to_pylist(), strict=True)
             names = sorted(name for name in mine["channel"].to_pylist() if name is not None)
             subject = names[0] if names else "events/"
-            found.append(unusable(side, subject, pc.sum(mine["rows"]).as_py(), told, sorted(places)))
+            found.append(unusable_events(side, subject, pc.sum(mine["rows"]).as_py(), told, sorted(places)))
     return found
 
 
-def _unlogged(ports: Ports) -> list[Finding]:
-    """Channels of which more was received than the sender's log, which a crash cuts short, tells the sending of."""
+def _unlogged_sends(ports: Ports) -> list[Finding]:
+    """Report channels of which more was received than the sender's log, which a crash cuts short, says was sent."""
     sent, received = np.zeros((2, len(ports.names)), np.int64)
     now = ports.now()
     sent[ports.channel[ports.side == 0]] = now[ports.side == 0]

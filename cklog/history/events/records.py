@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes, holds
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import CorruptInput
 from cklog.history.events.losses import Losses
 from cklog.history.events.order import Order
@@ -32,10 +31,11 @@ _WATERMARKS = WITH_PLACES.field("sent").type
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Both ends of all channels that events tell of, as far as the subtask there has events.
+    """The watermarks of both ends of channels, as far as the subtask there has events.
 
     Port p is side `side[p]` (0 send, 1 receive) of channel `names[channel[p]]`. Its watermark at checkpoint event x
-    of its subtask `owner[p]` is `value[at[p] + x]`, and now `value[at[p + 1] - 1]`.
+    of its subtask `owner[p]` is `value[at[p] + x]`, and now `value[at[p + 1] - 1]`. Ports are sorted by (channel,
+    side).
     """
 
     names: tuple[str, ...]
@@ -46,12 +46,12 @@ class Ports:
     value: Ints
 
     def now(self) -> Ints:
-        """The watermark of each port at the end of the log, shape (ports,)."""
+        """Return the watermark of each port at the end of the log, shape (ports,)."""
         return self.value[self.at[1:] - 1]
 
 
-def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], channels: Iterable[str] = ()) -> Ports:
-    """Watermarks of every port.
+def ports_of(order: Order, intervals: pa.Table, trimmed: Mask, channels: Iterable[str] = ()) -> Ports:
+    """Compute the watermarks of every port at every checkpoint event of its subtask.
 
     Parameters
     ----------
@@ -60,6 +60,10 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], chan
     trimmed : subtasks whose log begins late, shape (n,). A port of theirs was at the first number known before
         that; a receiver of which none is known, at all that has been sent
 
+    Raises
+    ------
+    CorruptInput : there are more than `MOST_WATERMARKS`
+
     Notes
     -----
     Sends are numbered in the sender's order. Where they are not (`order-backwards`), a checkpoint has sent no more
@@ -67,13 +71,14 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], chan
     """
     names = tuple(sorted({*intervals["channel"].unique().to_pylist(), *channels}))
     ends = np.array([order.places.ends(name) for name in names], np.int64).reshape(-1)
-    there = np.flatnonzero(ends >= 0)
+    there = np.flatnonzero(ends >= 0)  # the key 2 * channel + side of each port
     owner, side = ends[there], there & 1
     lengths = np.diff(order.places.start)[owner] + 1
     if lengths.sum() > MOST_WATERMARKS:
         message = f"{len(there)} ends of channels with up to {lengths.max()} checkpoints: their watermarks do not fit"
         raise CorruptInput(message, "analyse a part of the history: move old events out of a copy")
     at = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+    # the highest number + 1 of each port and interval, and the lowest: `_NONE` where nothing was sent or received
     value, bound = np.zeros(int(at[-1]), np.int64), np.full(int(at[-1]), _NONE)
     port = np.searchsorted(there, port_keys(names, intervals))
     cell = at[port] + intervals["interval"].to_numpy()
@@ -86,9 +91,9 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], chan
         part = slice(at[p], at[p + 1])
         np.maximum.accumulate(value[part], out=value[part])
         if not side[p]:
-            later = np.minimum.accumulate(bound[part][::-1])[::-1]
+            later = np.minimum.accumulate(bound[part][::-1])[::-1]  # the lowest number sent in an interval or later
             value[part][:-1] = np.minimum(value[part][:-1], later[1:])
-    found = Ports(names, there >> 1, side, owner, at, value)
+    found = Ports(names=names, channel=there >> 1, side=side, owner=owner, at=at, value=value)
     for p in np.flatnonzero(late & (least == _NONE) & (side == 1)).tolist():
         sender = np.searchsorted(there, there[p] - 1)
         value[at[p] : at[p + 1]] = found.now()[sender] if there[sender] == there[p] - 1 else 0
@@ -96,7 +101,7 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: NDArray[np.bool_], chan
 
 
 def port_keys(names: Sequence[str], intervals: pa.Table) -> Ints:
-    """2 * channel + side of each row, for channels numbered as in `names`, which are in order."""
+    """Return 2 * channel + side of each row of `INTERVALS`, for channels numbered as in `names`, which are sorted."""
     code, mine = codes(intervals["channel"])
     received = pc.equal(intervals["side"], "receive").to_numpy(zero_copy_only=False)
     index = {name: k for k, name in enumerate(names)}
@@ -105,28 +110,32 @@ def port_keys(names: Sequence[str], intervals: pa.Table) -> Ints:
 
 
 _NONE = np.iinfo(np.int64).max
+"""No sequence number."""
 
 
-def checkpoint_table(order: Order, ports: Ports, usable: NDArray[np.bool_]) -> pa.Table:
-    """A record for each usable checkpoint event, as `WITH_PLACES`.
+def checkpoint_table(order: Order, ports: Ports, usable: Mask) -> pa.Table:
+    """Make a record of each usable checkpoint event, as `WITH_PLACES`.
 
     Parameters
     ----------
     usable : which rows of `order.taken` may be used, shape (checkpoints,)
     """
-    maps = [_maps(order, ports, side, usable) for side in (0, 1)]
+    sent, received = (_watermark_maps(order, ports, side, usable) for side in (0, 1))
     taken = order.taken.filter(pa.array(usable))
     none = {field.name: pa.nulls(len(taken), field.type) for field in WITH_PLACES}
     columns = none | {name: taken[name] for name in ("operator", "subtask", "checkpoint", "time")}
-    columns |= {"sent": maps[0], "received": maps[1], "_path": taken["path"], "_offset": taken["offset"]}
+    columns |= {"sent": sent, "received": received, "_path": taken["path"], "_offset": taken["offset"]}
     return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names)
 
 
-def _maps(order: Order, ports: Ports, side: int, usable: NDArray[np.bool_]) -> pa.MapArray:
-    """The watermarks of one side, as a map from channel for each usable checkpoint."""
+def _watermark_maps(order: Order, ports: Ports, side: int, usable: Mask) -> pa.MapArray:
+    """Return the watermarks of one side as a map from channel for each usable checkpoint.
+
+    Subtask by subtask: its k usable checkpoints times its m ports, flat, and k times the size m.
+    """
     start = order.places.start
     mine = np.flatnonzero(ports.side == side)
-    mine = mine[np.argsort(ports.owner[mine], kind="stable")]
+    mine = mine[np.argsort(ports.owner[mine], kind="stable")]  # ports of this side by subtask
     bounds = np.searchsorted(ports.owner[mine], np.arange(len(start)))
     keys, items, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for i in range(len(start) - 1):
@@ -141,17 +150,20 @@ def _maps(order: Order, ports: Ports, side: int, usable: NDArray[np.bool_]) -> p
     return pa.MapArray.from_arrays(pa.array(offsets), coded, pa.array(np.concatenate(items)))
 
 
-def usable_of(order: Order, lost: Losses, sources: Collection[str]) -> NDArray[np.bool_]:
-    """Checkpoint events whose watermarks are known: no event before is missing, or none can have been a receive."""
-    n = np.diff(order.places.start)
-    before = order.places.position < np.repeat(lost.first, n)
+def usable_checkpoints(order: Order, lost: Losses, sources: Collection[str]) -> Mask:
+    """Find the checkpoint events whose watermarks are known, shape (checkpoints,).
+
+    No event before them is missing, or none can have been a receive: `sources` are operators that receive nothing.
+    """
+    count = np.diff(order.places.start)  # checkpoints of each subtask
+    before = order.places.position < np.repeat(lost.first, count)
     source = np.array([subtask.operator in sources for subtask in order.places.subtasks] or [False])
-    found: NDArray[np.bool_] = before | np.repeat(source[: len(n)], n)
+    found: Mask = before | np.repeat(source[: len(count)], count)
     return found
 
 
 def current_states(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, CurrentState]:
-    """What each subtask holds now that has been heard of and of whose events none can be missing."""
+    """Return the current state of each subtask that had events by the moment asked for, if none can be missing."""
     found = {}
     now = ports.now()
     for i, subtask in enumerate(order.places.subtasks):
@@ -166,48 +178,61 @@ def current_states(order: Order, ports: Ports, lost: Losses) -> dict[Subtask, Cu
 def with_records(
     table: pa.Table, metadata: pa.Table, now: Callable[[Subtask], CurrentState | None]
 ) -> tuple[pa.Table, list[Finding]]:
-    """Checkpoints of events with what `checkpoints/` says of them besides watermarks.
+    """Join the checkpoints of events with what `checkpoints/` says of them besides watermarks.
 
     A checkpoint that `checkpoints/` does not know may never have been stored, and one without an event has no place:
-    neither is used. Initial states need no event; a record of kind volatile stands for what its subtask holds `now`
-    (None: not known).
+    neither is used. Initial states need no event; a record of kind volatile stands for its subtask's current state.
+
+    Parameters
+    ----------
+    table : records made of events, as `WITH_PLACES`
+    metadata : records of `checkpoints/`, without watermarks
+    now : returns the current state of a subtask, None if it is not known
+
+    Returns
+    -------
+    table : as `WITH_PLACES`
+    findings : on the records, and on checkpoints that are not used
     """
     records = records_of(metadata)
     who = [records.subtasks[i] for i in records.subtask.tolist()]
     row = {(*subtask, n): r for r, (subtask, n) in enumerate(zip(who, records.number.tolist(), strict=True))}
     keys = list(zip(*(table[name].to_pylist() for name in ("operator", "subtask", "checkpoint")), strict=True))
     placed = [k for k, key in enumerate(keys) if key in row]
-    taken = table.take(_indices(placed))
-    lent = _lent(records.table.take(_indices(row[keys[k]] for k in placed)), taken["sent"], taken["received"])
-    for name, column in (("time", pc.coalesce(lent["time"], taken["time"])), *((n, taken[n]) for n in _PLACE)):
-        lent = lent.set_column(WITH_PLACES.get_field_index(name), name, column.cast(WITH_PLACES.field(name).type))
-    parts = [lent]
+    taken = table.take(pa.array(placed, pa.int64()))
+    known = records.table.take(pa.array([row[keys[k]] for k in placed], pa.int64()))
+    joined = _with_watermarks(known, taken["sent"], taken["received"])
+    columns = {"time": pc.coalesce(joined["time"], taken["time"])} | {name: taken[name] for name in _PLACE}
+    for name, column in columns.items():
+        joined = joined.set_column(WITH_PLACES.get_field_index(name), name, column.cast(WITH_PLACES.field(name).type))
+    parts = [joined]
     volatile = holds(records.table["kind"], "volatile")
     unplaced = []
     for key in sorted(set(row) - set(keys)):
-        state = CurrentState() if key[2] == 0 else now(who[row[key]]) if volatile[row[key]] else None
-        if state is not None:
-            marks = ([sorted(side.items())] for side in (state.sent, state.received))
-            parts.append(_lent(records.table.slice(row[key], 1), *(pa.array(m, _WATERMARKS) for m in marks)))
-        elif not volatile[row[key]]:
+        if key[2] == 0:
+            state: CurrentState | None = CurrentState()
+        elif volatile[row[key]]:
+            state = now(who[row[key]])
+        else:
             unplaced.append(key)
+            continue
+        if state is not None:
+            sent, received = (pa.array([sorted(side.items())], _WATERMARKS) for side in (state.sent, state.received))
+            parts.append(_with_watermarks(records.table.slice(row[key], 1), sent, received))
     found = _left_out("unplaced-checkpoint", unplaced, "have no checkpoint event in events/")
     unrecorded = sorted(set(keys) - set(row))
     found += _left_out("unrecorded-checkpoint", unrecorded, "are not in checkpoints/ and may never have been stored")
     return pa.concat_tables(parts), [*records.findings, *found]
 
 
-def _indices(rows: Iterable[int]) -> pa.Array:
-    return pa.array(list(rows), pa.int64())
-
-
-def _lent(records: pa.Table, sent: Any, received: Any) -> pa.Table:
-    """Records with watermarks, one entry per record each."""
+def _with_watermarks(records: pa.Table, sent: Any, received: Any) -> pa.Table:
+    """Return records with these columns of watermarks, as `WITH_PLACES`."""
     columns = {name: records[name] for name in records.column_names} | {"sent": sent, "received": received}
     return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names).cast(WITH_PLACES)
 
 
 def _left_out(id: str, keys: list[tuple[str, int, int]], told: str) -> list[Finding]:
+    """Report (operator, subtask, checkpoint) that are not used; `told` says why, in words."""
     if not keys:
         return []
     first = f"{keys[0][0]}/{keys[0][1]}={keys[0][2]}"
