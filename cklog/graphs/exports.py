@@ -39,9 +39,9 @@ def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
 
     found: networkx.MultiDiGraph[str] = networkx.MultiDiGraph(kind=graph.kind, consistent=graph.consistent)
     for node in graph.nodes:
-        found.add_node(node.id, **_attributes(node, "id"))
+        found.add_node(node.id, **_row_attributes(node, "id"))
     for i, edge in enumerate(graph.edges):
-        found.add_edge(edge.from_, edge.to, f"e{i}", **_attributes(edge, "from_", "to"))
+        found.add_edge(edge.from_, edge.to, f"e{i}", **_row_attributes(edge, "from_", "to"))
     return found
 
 
@@ -252,7 +252,7 @@ def _by_subtask(graph: CheckpointGraph) -> Iterator[tuple[str, list[GraphNode]]]
         yield name, list(nodes)
 
 
-def _attributes(row: GraphNode | Edge, *without: str) -> dict[str, Any]:
+def _row_attributes(row: GraphNode | Edge, *without: str) -> dict[str, Any]:
     """Return the fields of a row that are not None, without some."""
     found = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in without}
     return {name: value for name, value in found.items() if value is not None}

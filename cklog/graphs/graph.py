@@ -148,7 +148,7 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     """
     useless = found.useless if found.consistent else useless_checkpoints(history)
     selection = select(history, asked)
-    builder = _GraphRows(history, line, selection, asked.kind, frozenset(useless))
+    builder = _GraphRows(history, line=line, selection=selection, kind=asked.kind, useless=frozenset(useless))
     edges, local = builder.message_edges(), builder.local_edges()
     count = len(edges.channel) + len(local)
     if count > asked.limits.edges:
@@ -214,7 +214,7 @@ class _GraphRows:
         """Return one row per subtask with a node in the graph."""
         history, rows = self._history, []
         last = history.newest - (history.survivor if self._kind == "rollback" else 0)
-        for i, low, high in self._shown():
+        for i, low, high in self._shown_ranges():
             on_line: Literal["shown", "before", "after", "none"] = "none"
             label = -1
             if self._line is not None:
@@ -241,12 +241,12 @@ class _GraphRows:
 
     def nodes(self) -> tuple[GraphNode, ...]:
         """Return the nodes of each subtask in order."""
-        return tuple(self._node(i, x) for i, low, high in self._shown() for x in range(low, high + 1))
+        return tuple(self._graph_node(i, x) for i, low, high in self._shown_ranges() for x in range(low, high + 1))
 
     def local_edges(self) -> tuple[Edge, ...]:
         """Return the edges from each node to the next one of its subtask."""
         found = []
-        for i, low, high in self._shown():
+        for i, low, high in self._shown_ranges():
             ids = [self._node_id(i, x) for x in range(low, high + 1)]
             found += [Edge("local", a, b) for a, b in pairwise(ids)]
         return tuple(found)
@@ -308,7 +308,7 @@ class _GraphRows:
                     )
         return tuple(rows)
 
-    def _shown(self) -> list[tuple[int, int, int]]:
+    def _shown_ranges(self) -> list[tuple[int, int, int]]:
         """List the subtasks with a node: subtask, first and last index shown."""
         bounds = zip(self._selection.low.tolist(), self._selection.high.tolist(), strict=True)
         return [(i, low, high) for i, (low, high) in enumerate(bounds) if low <= high]
@@ -317,7 +317,7 @@ class _GraphRows:
         label = int(self._history.label[self._history.first[i] + x])
         return f"{self._history.subtasks[i]}={'current' if label < 0 else label}"
 
-    def _node(self, i: int, x: int) -> GraphNode:
+    def _graph_node(self, i: int, x: int) -> GraphNode:
         history = self._history
         row = int(history.first[i]) + x
         label, time = int(history.label[row]), int(history.time[row])

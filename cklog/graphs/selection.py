@@ -113,7 +113,7 @@ def select(history: History, asked: GraphQuestion) -> Selection:
     if asked.last is not None:
         found = Selection(np.maximum(found.high - history.survivor - asked.last + 1, 0), found.high)
     if asked.around is not None:
-        found = _around(history, row_named(history, "--around", *asked.around), asked.steps)
+        found = _select_around(history, row_named(history, "--around", *asked.around), asked.steps)
     nodes = int(np.maximum(found.high - found.low + 1, 0).sum())
     if nodes > asked.limits.nodes:
         raise too_much(nodes, "checkpoints", asked.limits.nodes, history, asked)
@@ -132,7 +132,7 @@ def too_much(count: int, what: str, limit: int, history: History, asked: GraphQu
     return UsageError(f"{count} {what} are more than --format {asked.form} can show ({limit})", "; ".join(ways))
 
 
-def _around(history: History, row: int, steps: int) -> Selection:
+def _select_around(history: History, row: int, steps: int) -> Selection:
     """Choose what happened in the intervals before and after a checkpoint, and where it was sent and received.
 
     Every further step takes what happened before and after each checkpoint found so far. E.g. of a/0 → b/0, one step
@@ -140,7 +140,7 @@ def _around(history: History, row: int, steps: int) -> Selection:
     """
     first, count = history.first, int(history.first[-1])
     owner = owners(history)
-    near, intervals = np.zeros((2, count), np.bool_)  # per row: checkpoints found, and intervals looked at
+    near, intervals = np.zeros((2, count), np.bool_)  # shape (rows,): checkpoints found, and intervals looked at
     near[row] = True
     for _ in range(steps):
         # The interval after each checkpoint found, and the one before it: the row before, of the same subtask.

@@ -62,8 +62,8 @@ def left_out(graph: CheckpointGraph) -> list[str]:
     if len(graph.subtasks) < of:
         notes.append(f"Shown are {len(graph.subtasks)} of {of} subtasks")
     if before or after:
-        told = [f"{n} {word}" for n, word in ((before, "older"), (after, "newer")) if n]
-        notes.append(f"Left out of the subtasks shown are {' and '.join(told)} checkpoints, and their messages")
+        words = [f"{n} {word}" for n, word in ((before, "older"), (after, "newer")) if n]
+        notes.append(f"Left out of the subtasks shown are {' and '.join(words)} checkpoints, and their messages")
     hidden = [s for s in graph.subtasks if s.on_line in ("before", "after")]
     if hidden:
         more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
@@ -169,7 +169,7 @@ def _count_or_dash(count: int | None) -> str:
 # --- z-cycles
 
 _SENTENCES = 10
-"""Witnesses told as sentences in a table or Markdown; JSON has all that were asked for."""
+"""Witnesses written as sentences in a table or Markdown; JSON has all that were asked for."""
 
 _LOST = (
     "Records are lost. What a checkpoint between two others may have held counts as received, so a cycle with an "
@@ -240,5 +240,5 @@ def useless_sentence(useless: UselessCheckpoint) -> str:
      received it before checkpoint 1. Whatever line holds a/0=1, one of these is an orphan message'
     """
     name = f"{useless.operator}/{useless.subtask}={useless.checkpoint}"
-    told = "; ".join(message_words(message) for message in useless.witness or ())
-    return f"{name}: {told}. Whatever line holds {name}, one of these is an orphan message"
+    words = "; ".join(message_words(message) for message in useless.witness or ())
+    return f"{name}: {words}. Whatever line holds {name}, one of these is an orphan message"

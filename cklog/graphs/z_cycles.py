@@ -65,7 +65,7 @@ def z_cycles_of(planned: Planned, asked: ZCycleQuestion) -> ZCycles:
         wanted = np.array([row_named(history, "--witness", *asked.only)])
         named = wanted[mask[wanted]]
     search = Zigzags(history) if len(wanted) else None
-    witnesses = {row: _witness(history, search, row) for row in wanted.tolist()} if search else {}
+    witnesses = {row: _witness_messages(history, search, row) for row in wanted.tolist()} if search else {}
     found = [(_checkpoint_id(history, row), witnesses.get(row)) for row in named.tolist()]
     return ZCycles(
         checkpoints=int(np.count_nonzero(stored)),
@@ -84,7 +84,7 @@ def _checkpoint_id(history: History, row: int) -> CheckpointId:
     return CheckpointId(*history.subtasks[owner], int(history.label[row]))
 
 
-def _witness(history: History, search: Zigzags, row: int) -> tuple[ZigzagMessage, ...] | None:
+def _witness_messages(history: History, search: Zigzags, row: int) -> tuple[ZigzagMessage, ...] | None:
     """Return the messages of a shortest Z-cycle of a checkpoint (its row); None if it is on none."""
     owner = int(np.searchsorted(history.first, row, "right")) - 1
     hops = search.cycle(owner, row - int(history.first[owner]))

@@ -22,7 +22,7 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
     history = built.history
     rows = history.first[:-1] + line
     found = []
-    for i, (subtask, uri) in enumerate(zip(history.subtasks, _uris(records, built.row[rows]), strict=True)):
+    for i, (subtask, uri) in enumerate(zip(history.subtasks, _state_uris(records, built.row[rows]), strict=True)):
         label, time = int(history.label[rows[i]]), int(history.time[rows[i]])
         state: Literal["stored", "initial", "current"] = "initial" if line[i] == 0 and label == 0 else "stored"
         if history.survivor[i] and line[i] == history.newest[i]:
@@ -41,7 +41,7 @@ def line_entries(records: CheckpointRecords, built: BuiltHistory, line: Ints) ->
     return tuple(found)
 
 
-def _uris(records: CheckpointRecords, row: Ints) -> list[str | None]:
+def _state_uris(records: CheckpointRecords, row: Ints) -> list[str | None]:
     """Look up where the records say that their checkpoints are; None for rows without a record (-1)."""
     stored = records.table["uri"]
     return [stored[r].as_py() if r >= 0 else None for r in row.tolist()]

@@ -38,14 +38,14 @@ def replay_formats(
     UsageError : (the functions) an offset that the tool would misread, or readers that disagree; says which
     """
 
-    def bound(form: Callable[[list[ResumeOffset]], str]) -> Callable[[Answer[RecoveryLine]], str]:
+    def from_answer(form: Callable[[list[ResumeOffset]], str]) -> Callable[[Answer[RecoveryLine]], str]:
         rows = committed_offsets if rollback else planned_offsets
         return lambda answer: form(rows(answer.result, operator, topic))
 
-    formats = {name: bound(form) for name, form in _FORMATS.items()}
+    formats = {name: from_answer(form) for name, form in _FORMATS.items()}
     if rollback:
         formats["kafka-delete-records"] = _refuse_undoing_deletion
-        formats["csv"] = bound(_committed_csv)
+        formats["csv"] = from_answer(_committed_csv)
     else:
         formats["csv"] = lambda answer: _line_csv(answer.result)
     return formats
@@ -139,7 +139,7 @@ def _refuse_undoing_deletion(_: Answer[RecoveryLine]) -> str:
     )
 
 
-def _kcat(rows: list[ResumeOffset]) -> str:
+def _kcat_commands(rows: list[ResumeOffset]) -> str:
     """Write a kcat command per partition (without -p one offset would hit all); $BOOTSTRAP_SERVERS is the reader's.
 
     kcat ends after -c messages or at the log's end; -c 0 would mean no limit, so an empty range is a comment.
@@ -232,7 +232,7 @@ _FORMATS: dict[str, Callable[[list[ResumeOffset]], str]] = {
     "kafka-get-offsets": _kafka_get_offsets,
     "kafka-delete-records": _kafka_delete_records,
     "streams-csv": _kafka_streams_csv,
-    "kcat": _kcat,
+    "kcat": _kcat_commands,
     "spark-offsets": _spark_starting,
     "spark-ending-offsets": _spark_ending,
     "flink-offsets": _flink_offsets,

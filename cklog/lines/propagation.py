@@ -7,9 +7,8 @@ other.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints, Small
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.history.arrays import History
 from cklog.lines.fixpoint import NoConsistentLine
 from cklog.zigzag.intervals import Staircases, grouped, staircases
@@ -54,8 +53,8 @@ class _Marking:
 
     def __init__(self, graph: _CheckpointGraph, newest: Ints) -> None:
         self.graph = graph
-        self.marked: NDArray[np.bool_] = np.zeros(len(graph.owner), np.bool_)
-        self.followed: NDArray[np.bool_] = np.zeros(len(graph.owner), np.bool_)
+        self.marked: Mask = np.zeros(len(graph.owner), np.bool_)
+        self.followed: Mask = np.zeros(len(graph.owner), np.bool_)
         self.lowest: Ints = newest + 1
 
     def mark_reachable(self, roots: Ints) -> None:

@@ -144,7 +144,7 @@ def replay_rows(
         again = (sent, known) if known > sent else (None, None)
         for start, end in ranges.of(k):
             own = [piece for piece in stored.get(name, ()) if piece.start < end and piece.end > start]
-            if own and not _gaps(start, end, 0, own):
+            if own and not _missing_spans(start, end, 0, own):
                 row, found = _range_in_log(name, start, end, own, None)
             else:
                 logged = pieces if islands is not None else None
@@ -178,8 +178,8 @@ def _range_in_log(
     if start == end:
         gaps, count, size = [], 0, 0
     else:
-        gaps = _gaps(start, end, low or 0, inside if pieces is not None else None)
-        count = sum(_overlap(piece, start, end, low or 0) for piece in inside)
+        gaps = _missing_spans(start, end, low or 0, inside if pieces is not None else None)
+        count = sum(_count_inside(piece, start, end, low or 0) for piece in inside)
         size = sum(piece.bytes for piece in inside)
     findings = [_retention_hole(name, gap, start, end) for gap in gaps]
     copies = sum(piece.rows - (piece.end - piece.start) for piece in inside)
@@ -211,15 +211,15 @@ def _islands_by_channel(islands: pa.Table | None) -> dict[str, tuple[list[Stored
     return {name: (sorted(inside), after) for name, (inside, after) in held.items()}
 
 
-def _overlap(piece: StoredRange, start: int, end: int, low: int) -> int:
+def _count_inside(piece: StoredRange, start: int, end: int, low: int) -> int:
     """Count the messages of a piece in [start, end) from `low` on."""
     return max(0, min(piece.end, end) - max(piece.start, start, low))
 
 
-def _gaps(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:
+def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | None) -> Spans:
     """Return the parts of [start, end) that no log holds; without a log (None) only those below `low`, which are gone.
 
-    >>> _gaps(2, 9, 0, [StoredRange(0, 4, 4, 40), StoredRange(6, 8, 2, 20)])
+    >>> _missing_spans(2, 9, 0, [StoredRange(0, 4, 4, 40), StoredRange(6, 8, 2, 20)])
     [(4, 6), (8, 9)]
     """
     if inside is None:
@@ -265,7 +265,7 @@ def shared_sources(sources: list[SourceOffset]) -> list[Finding]:
     found = []
     for (operator, name), rows in sorted(readers.items()):
         if len(rows) > 1 and len({r.offset for r in rows}) > 1:
-            told = ", ".join(f"{r.operator}/{r.subtask} at {r.offset}" for r in rows)
-            message = f"{name} is read by several subtasks of {operator} ({told}): it moved between them"
+            offsets = ", ".join(f"{r.operator}/{r.subtask} at {r.offset}" for r in rows)
+            message = f"{name} is read by several subtasks of {operator} ({offsets}): it moved between them"
             found.append(Finding("shared-source", "warning", name, message))
     return found

@@ -76,9 +76,9 @@ def committed_offsets(line: RecoveryLine, group: str, topic: str) -> list[Resume
             "they are in the broker's topic __consumer_offsets: give its data folder with --kafka",
         )
     if group not in groups and (group or len(groups) > 1):
-        told = f"no group {group} has" if group else f"{len(groups)} groups have"
+        whose = f"no group {group} has" if group else f"{len(groups)} groups have"
         raise UsageError(
-            f"--rollback: {told} committed offsets, and each group needs a file of its own",
+            f"--rollback: {whose} committed offsets, and each group needs a file of its own",
             f"choose one with --operator: {', '.join(groups)}",
         )
     found: dict[tuple[str, int], ResumeOffset] = {}

@@ -65,7 +65,8 @@ def rollback_steps(history: History, start: Ints | None = None) -> list[Rollback
     [RollbackStep(subtask=1, from_=1, to=0, channel=0, sender=0, orphans_from=2, orphans_to=7, round=1)]
     """
     steps: list[RollbackStep] = []
-    for number, (line, channel, kept) in enumerate(_rounds(history, history.newest if start is None else start), 1):
+    rounds = _rollback_rounds(history, history.newest if start is None else start)
+    for number, (line, channel, kept) in enumerate(rounds, 1):
         steps += _steps_of_round(history, line, *_strictest_channels(history, channel, kept), number)
     return steps
 
@@ -99,14 +100,14 @@ def domino_depths(history: History, start: Ints) -> Ints:
     [0, 1, 2]
     """
     depth = np.zeros(len(history.subtasks), np.int64)
-    for number, (_, channel, _) in enumerate(_rounds(history, start), 1):
+    for number, (_, channel, _) in enumerate(_rollback_rounds(history, start), 1):
         depth[history.dst[channel]] = number
     return depth
 
 
 def is_domino(history: History, start: Ints) -> bool:
     """Return whether a rollback forces another one: one round of rollbacks does not give the line."""
-    return len(list(islice(_rounds(history, start), 2))) == 2
+    return len(list(islice(_rollback_rounds(history, start), 2))) == 2
 
 
 def forcing_chain(steps: Sequence[RollbackStep], subtask: int) -> list[RollbackStep]:
@@ -160,7 +161,7 @@ def rollback_distances(
     )
 
 
-def _rounds(history: History, start: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+def _rollback_rounds(history: History, start: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield each round of rollbacks: the line before it, shape (n,), and the channels that force it.
 
     Those are, as `forced` gives them, the channels with orphan messages and the checkpoint to which each sends its

@@ -53,9 +53,14 @@ def rounds_of(records: CheckpointRecords, built: BuiltHistory) -> HistoryRounds:
     """Return the rounds that records of kind coordinated belong to; without a `round` their number is it.
 
     Of several checkpoints of a subtask in one round the first is taken: it is there as long as any of them.
+
+    Raises
+    ------
+    CorruptInput : a table of that many rounds and subtasks, shape (r, n), does not fit into memory
     """
     history, number = built.history, round_numbers(records)
-    # Rows of `History.label` with a record in a round, shape (h,); a row without a record (-1) reads the -1 appended.
+    # Rows of `History.label` with a record in a round, shape (h,), like `of_row` and `owner`; a row without a record
+    # (-1) reads the -1 appended.
     here = np.flatnonzero((built.row >= 0) & (np.append(number, -1)[built.row] >= 0))
     of_row = number[built.row[here]] if len(here) else here
     owner = owners(history)[here]

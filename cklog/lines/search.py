@@ -60,7 +60,7 @@ def search_line(records: CheckpointRecords, built: BuiltHistory, question: Quest
         if not chosen and not history.survivor.any() and protocol_of(records) == "coordinated":
             line, findings, notes = round_line(history, rounds_of(records, built))
             return Searched(line, line, tuple(findings), notes)
-        line = _algorithm(question.algorithm)(history, start)
+        line = _search_algorithm(question.algorithm)(history, start)
     except NoConsistentLine as error:
         return Searched(start, None, (_inconsistent_initial(history, error.channel),))
     if np.any(line[list(chosen)] < start[list(chosen)]):
@@ -69,7 +69,7 @@ def search_line(records: CheckpointRecords, built: BuiltHistory, question: Quest
     return Searched(start, line)
 
 
-def _algorithm(name: str) -> Callable[[History, Ints], Ints]:
+def _search_algorithm(name: str) -> Callable[[History, Ints], Ints]:
     """Choose how to search for the latest line, by the name that `--algorithm` gives."""
     if name == "rollback-propagation":
         from cklog.lines.propagation import rollback_propagation
@@ -155,23 +155,23 @@ def unreachable(history: History, start: Ints, line: Ints, chosen: dict[int, int
     chosen : subtask → checkpoint, by indices
     """
 
-    def name(i: int) -> str:
+    def checkpoint_name(i: int) -> str:
         return f"{history.subtasks[i]}={history.label[history.first[i] + chosen[i]]}"
 
-    asked = ", ".join(name(i) for i in sorted(chosen))
+    asked = ", ".join(checkpoint_name(i) for i in sorted(chosen))
     forbidden = forbidding(history, chosen)
     if forbidden is not None:
         first, last, hops = forbidden
-        told = "; ".join(message_words(zigzag_message(history, hop)) for hop in hops)
-        what = (
-            f"{name(first)} is on a Z-cycle" if first == last else f"a Z-path leads from {name(first)} to {name(last)}"
-        )
-        text = f"no consistent line holds {asked}, now or ever: {what}: {told}"
+        why = "; ".join(message_words(zigzag_message(history, hop)) for hop in hops)
+        what = f"a Z-path leads from {checkpoint_name(first)} to {checkpoint_name(last)}"
+        if first == last:
+            what = f"{checkpoint_name(first)} is on a Z-cycle"
+        text = f"no consistent line holds {asked}, now or ever: {what}: {why}"
         return Finding("checkpoint-unreachable", "error", asked, text)
     i = next(i for i in sorted(chosen) if line[i] < start[i])
     chain = forcing_chain(rollback_steps(history, start), i)
-    told = "; ".join(rollback_sentence(step_of(history, step)) for step in chain)
-    text = f"no consistent line of stored checkpoints holds {asked}, because of what the failure undid: {told}"
+    why = "; ".join(rollback_sentence(step_of(history, step)) for step in chain)
+    text = f"no consistent line of stored checkpoints holds {asked}, because of what the failure undid: {why}"
     return Finding("checkpoint-unreachable", "error", asked, text)
 
 

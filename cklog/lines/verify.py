@@ -123,8 +123,8 @@ def stored_and_marks(
         channel = parse_channel(name)
         if channel is not None:
             sender, receiver = str(channel.sender), str(channel.receiver)
-            sent = _watermarks(by_subtask[sender], stored[sender], "sent", name)
-            received = _watermarks(by_subtask[receiver], stored[receiver], "received", name)
+            sent = _channel_watermarks(by_subtask[sender], stored[sender], "sent", name)
+            received = _channel_watermarks(by_subtask[receiver], stored[receiver], "received", name)
             if sender in current:
                 sent_now, _ = current[sender]
                 sent.append(max(sent_now.get(name, 0), sent[-1]))
@@ -179,7 +179,9 @@ def _why_unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bo
     return why
 
 
-def _watermarks(records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str) -> list[int]:
+def _channel_watermarks(
+    records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str
+) -> list[int]:
     """Return the watermark at each of `stored.numbers`, taken from the one before where a record does not say."""
     said = {row["checkpoint"]: row[side].get(channel) for row in records}
     value, values = 0, []

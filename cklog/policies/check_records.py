@@ -54,7 +54,7 @@ class Pace:
 
     @property
     def budget(self) -> int:
-        """Checks in one round at the most.
+        """The most checks that one round can write.
 
         >>> Pace(interval_ms=0.3, cost_us=0.1).budget
         3000
@@ -84,7 +84,7 @@ class Targets(Pace):
                 raise UsageError(f"the target {name} is {target:g}: it cannot be met")
 
     def choose(self, q: Ints, u: Ints, open_windows: int, age_s: float) -> int:
-        """The smallest number of checks that meets both targets, else all; `q[i]`, `u[i]` after i checks.
+        """Return the smallest number of checks that meets both targets, else all; `q[i]`, `u[i]` after i checks.
 
         >>> Targets(q=9).choose(np.array([12, 11, 9, 9]), np.array([5, 4, 2, 0]), 3, 1.0)
         2
@@ -93,11 +93,11 @@ class Targets(Pace):
         return int(met.argmax()) if met.any() else len(q) - 1
 
     def content(self, q: int, u: int, open_windows: int) -> bool:
-        """Whether no check is due, as far as can be told from the figures of this moment alone."""
+        """Return whether no check is due, as far as the figures of this moment tell."""
         return q <= self.most_records(open_windows) and u <= _or_infinity(self.u)
 
     def most_records(self, open_windows: int) -> float:
-        """Q, in records, while so many windows are open."""
+        """Return Q, in records, while so many windows are open."""
         by_windows = math.inf if self.q_windows is None else self.q_windows * open_windows
         return min(_or_infinity(self.q), by_windows)
 
@@ -140,24 +140,26 @@ class CostBenefit(Pace):
             raise UsageError("the time per record loaded or tuple replayed cannot be negative")
 
     def choose(self, q: Ints, u: Ints, open_windows: int, age_s: float) -> int:
-        """The number of checks that saves most; `q[i]`, `u[i]` after i checks, `age_s` of the oldest footprint."""
+        """Return the number of checks that saves most; `q[i]`, `u[i]` after i checks, oldest footprint of `age_s`."""
         return int(self.saved_s(q, u, age_s).argmax())
 
     def content(self, q: int, u: int, open_windows: int) -> bool:
-        """Never known before the gain of all checks is: a single one may gain nothing, and many of them a lot."""
+        """Return False: only `choose` can tell, as a single check may gain nothing, and many of them a lot."""
         return False
 
     def saved_s(self, q: Ints, u: Ints, age_s: float) -> NDArray[np.float64]:
-        """Seconds saved by 0, 1, 2, … checks, shape of `q`."""
+        """Return the seconds saved by 0, 1, 2, … checks; `q[i]`, `u[i]` after i checks, result of their shape."""
         sooner = self.load_s_per_record * (q[0] - q) + self.replay_s_per_tuple * (u[0] - u)
         saved: NDArray[np.float64] = age_s / self.mtbf_s * sooner - self.cost_us / 1e6 * np.arange(len(q))
         return saved
 
 
 CheckPolicy = Targets | CostBenefit
+"""A policy says how many of the oldest footprints are renewed in a round."""
 
 
 def _or_infinity(target: float | None) -> float:
+    """Return a target as a number: none is never missed."""
     return math.inf if target is None else target
 
 
@@ -206,7 +208,10 @@ class Ledger:
         self._leave_footprints(kinds, windows, positions)
 
     def _leave_footprints(self, kinds: NDArray[np.integer], windows: Ints, positions: Ints) -> None:
-        """The last record of each window decides: a result closes it, another is its footprint."""
+        """Note the newest record of each window: a result closes it, another is its footprint; shape (records,) each.
+
+        E.g. windows [0, 1, 0] at positions [5, 6, 7] → footprints 7 and 6.
+        """
         if len(windows) and (short := int(windows.max()) + 1 - len(self._newest)) > 0:
             more = np.full(max(short, len(self._newest)), -1)
             self._newest = np.concatenate([self._newest, more])
@@ -219,19 +224,21 @@ class Ledger:
         self.open_windows += int(np.count_nonzero(last) - np.count_nonzero(closing) - were_open)
 
     def advance(self, input: int, time_ms: int) -> None:
-        """Tuples up to number `input`, with timestamp `time_ms`, have been processed, with a record or without."""
+        """Note that tuples up to number `input`, with timestamp `time_ms`, have been processed, logged or not."""
         self.input, self.time_ms = input, time_ms
 
     def extent(self) -> int:
-        """q: records from the oldest footprint of an open window to the end of the log; 0 if none is open."""
-        return int(self._after_checks(self._footprints(1))[0][0])
+        """Return q: records from the oldest footprint of an open window to the end of the log; 0 if none is open."""
+        q, _ = self._after_checks(self._oldest_footprints(1))
+        return int(q[0])
 
     def replay(self) -> int:
-        """u: tuples processed after the oldest footprint of an open window; 0 if none is open."""
-        return int(self._after_checks(self._footprints(1))[1][0])
+        """Return u: tuples processed after the oldest footprint of an open window; 0 if none is open."""
+        _, u = self._after_checks(self._oldest_footprints(1))
+        return int(u[0])
 
     def check(self, policy: CheckPolicy, budget: int | None = None) -> Ints:
-        """Write one round of checks as `policy` chooses; returns the windows checked, in log order.
+        """Write one round of checks as `policy` chooses; return the windows checked, in log order.
 
         The checks carry the number and timestamp of the tuple last processed. `budget` is the most that are written
         (default: that of the policy), and no window gets two in a round, because no state changes in between.
@@ -239,7 +246,7 @@ class Ledger:
         most = min(policy.budget if budget is None else budget, self.open_windows)
         if most <= 0 or policy.content(self.extent(), self.replay(), self.open_windows):
             return np.zeros(0, np.int64)
-        oldest = self._footprints(most + 1)
+        oldest = self._oldest_footprints(most + 1)
         age_s = (self.time_ms - int(self._rows[_TIME, oldest[0] - self._kept_from])) / 1000
         q, u = self._after_checks(oldest)
         chosen = policy.choose(q[: most + 1], u[: most + 1], self.open_windows, age_s)
@@ -249,17 +256,22 @@ class Ledger:
         return windows
 
     def _after_checks(self, oldest: Ints) -> tuple[Ints, Ints]:
-        """q and u after 0, 1, 2, … checks, given the positions of the oldest footprints; shape (positions + 1,).
+        """Return q and u after 0, 1, 2, … checks, given the positions of the oldest footprints; shape (positions + 1,).
 
-        After as many checks as there are positions, the first of these checks is the oldest footprint: the last
-        entry is right only where `oldest` holds every open window.
+        E.g. with 10 records in the log and `oldest` [4, 7]: q = [6, 4, 2], as each check adds a record. After as many
+        checks as there are positions, the first of these checks is the oldest footprint: the last entry is right only
+        where `oldest` holds every open window.
         """
         q = self.length + np.arange(len(oldest) + 1) - np.append(oldest, self.length)
         inputs = np.append(self._rows[_INPUT, oldest - self._kept_from], self.input)
         return q, self.input - inputs
 
-    def _footprints(self, wanted: int) -> Ints:
-        """Log positions of the `wanted` oldest footprints of open windows, ascending; of all if fewer are open."""
+    def _oldest_footprints(self, wanted: int) -> Ints:
+        """Return log positions of the `wanted` oldest footprints of open windows, ascending; of all if fewer are open.
+
+        A record is a current footprint if its window's newest one is the record itself. The search goes on in steps
+        that double, from `_oldest`, before which there is none.
+        """
         wanted = min(wanted, self.open_windows)
         found: list[Ints] = [np.zeros(0, np.int64)]
         count, at, step = 0, self._oldest, _FIRST_STEP
@@ -274,7 +286,7 @@ class Ledger:
         return positions
 
     def _make_room(self, records: int) -> None:
-        """Let `_rows` take that many more: forget what lies before the extent, and grow if that is not much."""
+        """Let `_rows` take that many more records: forget those before the extent, and grow if they are not many."""
         kept = self.length - self._kept_from
         if kept + records <= self._rows.shape[1]:
             return

@@ -27,6 +27,7 @@ from cklog.arrays.types import Floats, Ints, Mask
 from cklog.errors import UsageError
 
 BenefitMeasure = Literal["time", "size"]
+"""By what the benefit of deltas is judged: time in ms, or size in bytes."""
 
 LOGGING = 0.1
 """What tracking the changes of a delta costs, as a part of the delta: the patent's overestimate."""
@@ -58,7 +59,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class DeltaLimits:
-    """What bounds D. None: no such bound. `ratio` of bytes to bytes; times in ms."""
+    """The bounds on D; None: no such bound. `ratio` of bytes to bytes; times in ms."""
 
     ratio: float = 1.5
     max_delta: int | None = None
@@ -78,10 +79,11 @@ class DeltaLimits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """What each checkpoint of s subtasks costs in either form, shape (n, s); a column holds `count` checkpoints.
+    """The price of each checkpoint of s subtasks as a base and as a delta, shape (n, s).
 
-    The rows behind `count` are 0. None: no such measure. `recorded` is where the history has a delta; a checkpoint's
-    price in the other form is an estimate (`cklog.advise.delta.history`).
+    A column holds the `count` checkpoints of a subtask, shape (s,), and zeros behind them. None: no such measure.
+    `recorded` is True where the history has a delta; the price in the form that was not taken is an estimate
+    (`cklog.advise.delta.history`).
     """
 
     count: Ints
@@ -92,7 +94,7 @@ class Prices:
     delta_ms: Floats | None
 
     def measure(self, by: BenefitMeasure) -> tuple[Floats, Floats]:
-        """Prices of bases and deltas in ms or bytes."""
+        """Return the prices of bases and of deltas, in ms or bytes; they must be there."""
         pair = (self.base_ms, self.delta_ms) if by == "time" else (self.base_bytes, self.delta_bytes)
         assert pair[0] is not None
         assert pair[1] is not None
@@ -100,16 +102,17 @@ class Prices:
 
     @property
     def taken(self) -> Mask:
-        """Which cells are checkpoints, shape (n, s)."""
+        """Whether each cell is a checkpoint, shape (n, s)."""
         found: Mask = np.arange(len(self.recorded))[:, None] < self.count
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """What the method does: `delta` where it takes one, `number` D at each base (-1 elsewhere), `reason` for it.
+    """The checkpoints that the method takes, shape (n, s) each.
 
-    All of shape (n, s); what stands behind a column's last checkpoint means nothing. `reason` indexes `REASONS`.
+    `delta` is True where it takes a delta, `number` is D at each base (-1 elsewhere), `reason` an index into `REASONS`
+    that says why. Cells behind a column's last checkpoint mean nothing.
     """
 
     delta: Mask
@@ -118,7 +121,7 @@ class Schedule:
 
 
 def pays(base: Floats, delta: Floats) -> Mask:
-    """The benefit test, in ms or bytes; False where a price is NaN.
+    """Return whether deltas pay by the benefit test, in ms or bytes; False where a price is NaN.
 
     >>> pays(np.array([111.0, 110.0]), np.array([100.0, 100.0]))
     array([ True, False])
@@ -128,27 +131,33 @@ def pays(base: Floats, delta: Floats) -> Mask:
 
 
 def ratio_cap(base: Floats, average: Floats, ratio: float) -> Ints:
-    """The most deltas whose total size is within `ratio` bases; sizes in bytes.
+    """Return the most deltas whose total size is within `ratio` bases; sizes in bytes.
 
     >>> ratio_cap(np.array([400.0]), np.array([100.0]), 1.5)
     array([6])
     """
-    return _whole(ratio * base, average)
+    return _whole_times(ratio * base, average)
 
 
 def restore_cap(base: Floats, average: Floats, longest: float) -> Ints:
-    """The most deltas that are restored with their base within `longest`; times in one unit. -1: the base is not.
+    """Return the most deltas that are restored with their base within `longest`, -1 if not even the base is.
+
+    All times are in one unit.
 
     >>> restore_cap(np.array([0.4, 0.9]), np.array([0.05, 0.05]), 1.0)
     array([ 8, -1])
     """
     room = longest - RESTORE * base
-    cap: Ints = np.where(room < -_SLACK * longest, -1, _whole(np.maximum(room, 0.0), RESTORE * average))
+    cap: Ints = np.where(room < -_SLACK * longest, -1, _whole_times(np.maximum(room, 0.0), RESTORE * average))
     return cap
 
 
-def _whole(total: Floats, each: Floats) -> Ints:
-    """How often `each` goes into `total`; UNLIMITED where it is 0 or unknown."""
+def _whole_times(total: Floats, each: Floats) -> Ints:
+    """Return how often `each` goes into `total`; UNLIMITED where it is 0 or unknown (NaN); one shape.
+
+    >>> _whole_times(np.array([10.0, 9.0, 9.0]), np.array([5.0, 5.0, 0.0])).tolist() == [2, 1, UNLIMITED]
+    True
+    """
     known = each > 0
     quotient = np.divide(total, each, out=np.full(len(each), float(UNLIMITED)), where=known)
     whole: Ints = np.floor(np.minimum(quotient * (1 + _SLACK), UNLIMITED)).astype(np.int64)
@@ -156,23 +165,24 @@ def _whole(total: Floats, each: Floats) -> Ints:
 
 
 def averages(price: Floats, delta: Mask) -> Iterator[Floats]:
-    """The weighted average of the deltas before each row, NaN before the first; then that of all. Shape (s,) each."""
+    """Yield the weighted average of the deltas before each row, NaN before the first, then that of all; shape (s,)."""
     average = np.full(delta.shape[1], np.nan)
     yield average
     for row, took in zip(price, delta, strict=True):
-        average = _averaged(average, row, took)
+        average = _new_average(average, row, took)
         yield average
 
 
-def _averaged(average: Floats, price: Floats, took: Mask) -> Floats:
+def _new_average(average: Floats, price: Floats, took: Mask) -> Floats:
+    """Return the average with a price added where a delta was taken; the first one (NaN before) counts whole."""
     known = np.where(np.isnan(average), price, average)
     return np.where(took, WEIGHT * price + (1 - WEIGHT) * known, average)
 
 
 def scheduled(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Schedule:
-    """What the method would have done along a history, from the prices of what it had taken by then.
+    """Return what the method would have done along a history, from the prices of what it had taken by then.
 
-    O(n) steps over all columns at once, each of them the method for one checkpoint of every subtask.
+    O(n) steps over all columns of shape (s,) at once, each of them the method for one checkpoint of every subtask.
     """
     shape = prices.recorded.shape
     schedule = Schedule(np.zeros(shape, np.bool_), np.full(shape, -1, np.int64), np.zeros(shape, np.int8))
@@ -183,7 +193,7 @@ def scheduled(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Schedu
 
 
 class _Method:
-    """The state of the method at one checkpoint of s subtasks; every array has shape (s,)."""
+    """The state of the method between two checkpoints of s subtasks; every array has shape (s,)."""
 
     def __init__(self, prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> None:
         count = len(prices.count)
@@ -197,23 +207,26 @@ class _Method:
         self._average = {"size": np.full(count, np.nan), "time": np.full(count, np.nan)}
 
     def step(self, k: int, schedule: Schedule) -> None:
-        """Checkpoint k: a base, at which D is adjusted, or one of the deltas that are left."""
+        """Take checkpoint k: a base, at which D is adjusted, or one of the deltas that are left."""
         base = self._left == 0
         delta = ~base
         for name, (_, price) in (("size", self._bytes), ("time", self._ms)):
             if price is not None:
-                self._average[name] = _averaged(self._average[name], price[k], delta)
-        self._left -= delta
+                self._average[name] = _new_average(self._average[name], price[k], delta)
+        self._left -= delta  # by one where a delta is taken
         self._bases = np.where(base, self._bases + 1, 0)
-        number, reason = self._adjusted(k)
+        number, reason = self._adjusted_number(k)
         self._number = np.where(base, number, self._number)
         self._left = np.where(base, self._number, self._left)
         schedule.delta[k] = delta
         schedule.number[k] = np.where(base, self._number, -1)
         schedule.reason[k] = reason
 
-    def _adjusted(self, k: int) -> tuple[Ints, Ints]:
-        """D for every subtask as if checkpoint k were a base, and why."""
+    def _adjusted_number(self, k: int) -> tuple[Ints, Ints]:
+        """Return D for every subtask as if checkpoint k were a base, and why; shape (s,) both.
+
+        The benefit test changes D by one, a start or a probe sets it to 1, and each lower cap then takes its place.
+        """
         base = (self._ms if self._by == "time" else self._bytes)[0]
         assert base is not None
         gain = pays(base[k], self._average[self._by])
@@ -223,13 +236,13 @@ class _Method:
         fresh = probe | (k == 0)
         number = np.where(fresh, START, number)
         reason = np.where(fresh, _START if k == 0 else _PROBE, reason)
-        for which, cap in self._caps(k, fresh):
+        for which, cap in self._number_caps(k, fresh):
             lower = cap < number
             number, reason = np.where(lower, np.maximum(cap, 0), number), np.where(lower, which, reason)
         return number, reason
 
-    def _caps(self, k: int, fresh: Mask) -> Iterator[tuple[int, Ints]]:
-        """The bounds on D; where D starts anew no average is known, or none that still holds."""
+    def _number_caps(self, k: int, fresh: Mask) -> Iterator[tuple[int, Ints]]:
+        """Yield the caps on D with their reasons; where D starts anew no average is known, or none that still holds."""
         limits = self._limits
         if self._bytes[0] is not None:
             cap = ratio_cap(self._bytes[0][k], self._average["size"], limits.ratio)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
 from cklog.history.arrays import History
 from cklog.lines.checkpoint_sets import owners
@@ -55,7 +55,11 @@ class FailureAt:
 
 @dataclass(frozen=True, slots=True)
 class FailuresOverTime:
-    """Moments in order; `times` is how many different ones the history has, `worst` the one with most rolled past."""
+    """Failures at the moments of a history, in order.
+
+    `times` counts the different moments, of which `moments` may hold the worst only; `worst` is the one that rolls most
+    checkpoints past. `total_dominoes` counts those that leave nothing but initial states.
+    """
 
     times: int
     worst: FailureAt | None
@@ -64,7 +68,7 @@ class FailuresOverTime:
 
 
 def failures_answer(reader: RecordReader, question: Question, times: Sequence[int] | None) -> Draft[FailuresOverTime]:
-    """What a failure of everything would have cost at `times` (ms), or at every checkpoint time of the history.
+    """Tell what a failure of everything would have cost at `times` (ms), or at every checkpoint time of the history.
 
     Raises
     ------
@@ -86,14 +90,18 @@ def failures_over_time(
 ) -> FailuresOverTime:
     """Return what a failure of all subtasks at each checkpoint time of `history`, or at moments `at`, would have cost.
 
-    With `rounds` the job restarts from the last complete one, whatever its graph would allow.
+    Parameters
+    ----------
+    rounds : the job's coordinated rounds, if it restarts from the last complete one, whatever its graph would allow
+    at : moments in ms
+    most : moments to return; of more the worst one of each stretch
 
+    Notes
+    -----
     Checkpoints of unknown time count as taken with the next one of their subtask whose time is known; where times
     decrease, with the latest one before. `total_dominoes` counts the moments (of all `times`) at which some
     checkpoint was stored and none would have been used.
 
-    Notes
-    -----
     O((rows + pairs) log rows) for all moments, and O(n) for each one that is given in full.
 
     Examples
@@ -105,47 +113,57 @@ def failures_over_time(
     [(20, 1), (30, 0), (40, 1)]
     """
     taken = taken_at(history)
-    stored = (history.label >= 0) & ~_first_rows(history)
+    stored = (history.label >= 0) & ~_initial_rows(history)
     times = np.unique(taken[stored & (taken < NEVER)] if at is None else np.array(at, np.int64))
     if not len(times):
         return FailuresOverTime(0, None, 0, ())
-    kept = _kept_from(history, taken) if rounds is None else _kept_by_rounds(history, taken, rounds)
+    kept = _kept_since(history, taken) if rounds is None else _kept_since_by_rounds(history, taken, rounds)
     count = np.searchsorted(np.sort(taken[stored]), times, "right")
     used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
     rolled = count - used
     chosen = _worst_of_stretches(rolled, most)
-    moments = tuple(_moment(history, taken, kept, int(t)) for t in times[chosen].tolist())
+    moments = tuple(_failure_at(history, taken, kept, int(t)) for t in times[chosen].tolist())
     worst = max(moments, key=lambda moment: (moment.rolled_past, -moment.time))
-    return FailuresOverTime(len(times), worst, int(np.count_nonzero((used == 0) & (count > 0))), moments)
+    dominoes = int(np.count_nonzero((used == 0) & (count > 0)))
+    return FailuresOverTime(times=len(times), worst=worst, total_dominoes=dominoes, moments=moments)
 
 
 def taken_at(history: History) -> Ints:
-    """Return when each row was there, shape (first[n],): rising within a subtask, `NEVER` for current states."""
+    """Return when each row was there, shape (first[n],): rising within a subtask, `NEVER` for current states.
+
+    An initial state was always there: the least number. E.g. times [0, 30, -1, 20, 40] of one subtask, -1 not known →
+    [least, 30, 30, 30, 40].
+    """
     taken = np.where((history.time < 0) | (history.label < 0), NEVER, history.time)
-    taken[_first_rows(history)] = np.iinfo(np.int64).min
+    taken[_initial_rows(history)] = np.iinfo(np.int64).min
     for low, high in zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True):
         part = taken[low:high]
+        # The latest time at or before each row, and where that is not known the first one after it.
         known = np.maximum.accumulate(np.where(part == NEVER, np.iinfo(np.int64).min, part))
         following = np.minimum.accumulate(np.where(part == NEVER, NEVER, known)[::-1])[::-1]
         taken[low:high] = np.where(part == NEVER, following, known)
     return taken
 
 
-def _first_rows(history: History) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _initial_rows(history: History) -> Mask:
+    """Return which rows are initial states, shape (first[n],)."""
     first = np.zeros(len(history.label), np.bool_)
     first[history.first[:-1]] = True
     return first
 
 
-def _kept_from(history: History, taken: Ints) -> Ints:
-    """The time from which on no failure undoes the interval after each row; `NEVER` for the last ones."""
-    end = np.append(taken[1:], NEVER)
+def _kept_since(history: History, taken: Ints) -> Ints:
+    """Return the time from which on no failure undoes the interval after each row; `NEVER` for the last ones.
+
+    `taken` and the result have shape (first[n],).
+    """
+    end = np.append(taken[1:], NEVER)  # an interval ends with the next checkpoint of its subtask
     end[history.first[1:] - 1] = NEVER
     return greatest_reaching(history, staircases(history), end)
 
 
-def _kept_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) -> Ints:
-    """The same where a complete round is the line: when the first round was complete that lies above the interval."""
+def _kept_since_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) -> Ints:
+    """Return the same where a complete round is the line: when the first round above the interval was complete."""
     complete = rounds.line[consistent_rounds(history, rounds)]
     when = np.append(completed_at(complete, taken, history), NEVER)
     kept = np.full(len(history.label), NEVER)
@@ -155,19 +173,24 @@ def _kept_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) -> Int
 
 
 def _worst_of_stretches(rolled: Ints, most: int) -> Ints:
-    """The places of all moments, or of the worst one in each of `most` stretches of equal length."""
+    """Return the places of all moments, or of the worst one in each of `most` stretches of equal length.
+
+    >>> _worst_of_stretches(np.array([0, 3, 3, 1, 2, 5]), most=2).tolist()
+    [1, 5]
+    """
     if len(rolled) <= most:
         return np.arange(len(rolled))
     stretch = np.arange(len(rolled)) * most // len(rolled)
-    order = np.lexsort((np.arange(len(rolled)), -rolled, stretch))
+    order = np.lexsort((np.arange(len(rolled)), -rolled, stretch))  # by stretch, worst first, then earliest first
     _, first = np.unique(stretch[order], return_index=True)
     return order[first]
 
 
-def _moment(history: History, taken: Ints, kept: Ints, time: int) -> FailureAt:
+def _failure_at(history: History, taken: Ints, kept: Ints, time: int) -> FailureAt:
+    """Return the cost of a failure at one moment, from when each row was taken and its interval kept."""
     owner, n = owners(history), len(history.subtasks)
     newest = np.bincount(owner[taken <= time], minlength=n) - 1  # the initial state is always there
-    line = np.bincount(owner[kept <= time], minlength=n)
+    line = np.bincount(owner[kept <= time], minlength=n)  # the intervals kept are those below the line
     distance = newest - line
     back = np.flatnonzero(distance)
     chosen = history.time[history.first[:-1] + line]

@@ -50,8 +50,9 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class IndexAudit:
-    """`rule` is the strictest that holds; `falling` counts the non-dominated messages whose index falls.
+    """The outcome of an audit, by rows.
 
+    `rule` is the strictest that holds. Of `messages` non-dominated ones `falling` go to an interval of a lower index.
     `breaches` are one per checkpoint that breaks the rule of zigzag paths, the first ones; `broken` counts them all.
     `by_message` is the first message that breaks the rule of messages.
     """
@@ -85,34 +86,44 @@ def audit_answer(reader: RecordReader, question: Question, most: int) -> Draft[A
         falling=audit.falling,
         by_message=None if audit.by_message is None else zigzag_message(history, audit.by_message),
         broken=audit.broken,
-        breaches=tuple(_told(history, index, breach) for breach in audit.breaches),
+        breaches=tuple(_breach_by_number(history, index, breach) for breach in audit.breaches),
     )
-    return evidence.joined(map(_finding, result.breaches)).draft("audit-cic", result)
+    return evidence.joined(map(_breach_finding, result.breaches)).draft("audit-cic", result)
 
 
 def logged_index(records: CheckpointRecords, built: BuiltHistory) -> tuple[Ints, Mask]:
-    """Return the index of every row, and where a record states it; elsewhere that of the row before, 0 at first."""
+    """Return the index of every row, and where a record states it; elsewhere that of the row before, 0 at first.
+
+    Both have shape (first[n],). E.g. of one subtask, stated [none, 4, none, 7] → [0, 4, 4, 7].
+    """
     stated = pc.fill_null(records.table["index"], -1).to_numpy()
     index = np.where(built.row >= 0, np.append(stated, -1)[built.row], -1)
     first = built.history.first[:-1]
     known = (index >= 0) & (built.history.label >= 0)
     index[first] = np.maximum(index[first], 0)
     rows = np.arange(len(index))
+    # The last row at or before each one that states its index; a subtask's first row stops it from going to another.
     latest = np.maximum.accumulate(np.where(known | np.isin(rows, first), rows, 0))
     return index[latest], known
 
 
-def _told(history: History, index: Ints, breach: Breach) -> IndexBreach:
-    owner = np.searchsorted(history.first, [breach.start, breach.end], "right") - 1
-    ends = [
-        CheckpointId(history.subtasks[i].operator, history.subtasks[i].subtask, int(history.label[row]))
-        for i, row in zip(owner.tolist(), (breach.start, breach.end), strict=True)
-    ]
-    path = tuple(zigzag_message(history, hop) for hop in breach.hops)
-    return IndexBreach(ends[0], int(index[breach.start]), ends[1], int(index[breach.end]), path)
+def _breach_by_number(history: History, index: Ints, breach: Breach) -> IndexBreach:
+    """Return a breach by checkpoint numbers instead of rows."""
+    return IndexBreach(
+        start=_checkpoint_of_row(history, breach.start),
+        start_index=int(index[breach.start]),
+        end=_checkpoint_of_row(history, breach.end),
+        end_index=int(index[breach.end]),
+        path=tuple(zigzag_message(history, hop) for hop in breach.hops),
+    )
 
 
-def _finding(breach: IndexBreach) -> Finding:
+def _checkpoint_of_row(history: History, row: int) -> CheckpointId:
+    operator, subtask = history.subtasks[int(np.searchsorted(history.first, row, "right")) - 1]
+    return CheckpointId(operator, subtask, int(history.label[row]))
+
+
+def _breach_finding(breach: IndexBreach) -> Finding:
     start, end = (f"{c.operator}/{c.subtask}={c.checkpoint}" for c in (breach.start, breach.end))
     path = "; ".join(message_words(message) for message in breach.path) or "it comes later in the same subtask"
     message = (
@@ -140,6 +151,7 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
     received = np.maximum(points.receive, 0)  # before checkpoint 0, whose own index is held against nothing
     receiver = history.first[history.dst[points.channel]] + received
     falling = np.flatnonzero((index[sender] > index[receiver]) & (points.receive >= 0))
+    # The rows that follow another one of their subtask; current states, which have no index, are left out.
     last = history.first[1:] - 1 - history.survivor
     follows = np.setdiff1d(
         np.arange(len(history.label)), np.concatenate([history.first[:-1], last[history.survivor] + 1])
@@ -147,20 +159,31 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
     follows = follows if known is None else follows[known[follows]]
     flat = follows[index[follows] <= index[follows - 1]]
     if not len(falling) and not len(flat):
-        return IndexAudit("messages", len(points.send), 0, None, 0, ())
+        return IndexAudit(rule="messages", messages=len(points.send), falling=0, by_message=None, broken=0, breaches=())
     search = Zigzags(history, points)
     first = search.hop(int(falling[0])) if len(falling) else None
     highest = greatest_reaching(history, replace(points, receive=received), index)
     broken = follows[highest[follows - 1] >= index[follows]]
-    breaches = tuple(_breach(history, search, index, int(row)) for row in broken[:most].tolist())
+    breaches = tuple(_breach_at(history, search, index, int(row)) for row in broken[:most].tolist())
     rule: Literal["zigzag paths", "none"] = "none" if len(broken) else "zigzag paths"
-    return IndexAudit(rule, len(points.send), len(falling), first, len(broken), breaches)
+    return IndexAudit(
+        rule=rule,
+        messages=len(points.send),
+        falling=len(falling),
+        by_message=first,
+        broken=len(broken),
+        breaches=breaches,
+    )
 
 
-def _breach(history: History, search: Zigzags, index: Ints, row: int) -> Breach:
-    """The shortest zigzag path to `row` from a checkpoint whose index is not below its own."""
+def _breach_at(history: History, search: Zigzags, index: Ints, row: int) -> Breach:
+    """Find the shortest zigzag path to `row` from a checkpoint whose index is not below its own.
+
+    An earlier checkpoint of the same subtask needs no path. E.g. with indices [0, 3, 2] of one subtask, row 2: from
+    row 1, no messages.
+    """
     owner = int(np.searchsorted(history.first, row, "right")) - 1
-    own, high = int(history.first[owner]), index >= index[row]
+    own, high = int(history.first[owner]), index >= index[row]  # the subtask's first row; rows that may be a start
     if high[own:row].any():
         return Breach(own + int(np.flatnonzero(high[own:row])[-1]), row, ())
     found = search.path_from_any(high, (owner, row - own))

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.types import Ints
 from cklog.engine import Reduce
+from cklog.history.records import CheckpointRecords
 from cklog.lines.checkpoint_sets import checkpoint_sets
 from cklog.lines.rollback import domino_depths, rollback_distances
 from cklog.lines.rounds import described_rounds, rounds_of
@@ -33,13 +33,16 @@ SIZES = pa.schema(
     [pa.field("all", pa.int64()), pa.field("messages", pa.int64()), pa.field("sized", pa.int64())]
     + [pa.field(name, pa.int64()) for name in ("bytes", "protocol_bytes", "split")]
 )
-"""Messages of a log; of `sized` ones the bytes are logged, of `split` ones with the protocol's share."""
+"""Counts of a log's messages: of `sized` ones the bytes are logged, of `split` ones the protocol's share of them too.
+
+`bytes` and `protocol_bytes` add up those of `split` messages; `all` is 0, the one key by which rows are summed."""
 
 SIZES_REDUCE = Reduce(("all",), dict.fromkeys(SIZES.names[1:], "sum"))
+"""Sums the rows of all batches."""
 
 
-def sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Kernel: one row of `SIZES` for a batch of messages; `bytes` are those of messages with both sizes."""
+def message_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Count a batch of messages: a kernel that makes one row of `SIZES`."""
     both = pc.and_(pc.is_valid(batch["bytes"]), pc.is_valid(batch["protocol_bytes"]))
     split = batch.filter(both)
     counts = (
@@ -54,7 +57,7 @@ def sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class Metrics(NamedTuple):
-    """The metrics of a run by name, the line that they rest on, and rounds that were not as they should be."""
+    """The metrics of a run by name (`found`), the line that they rest on, and its straggling and incomplete rounds."""
 
     found: dict[str, Any]
     planned: Planned
@@ -92,19 +95,18 @@ def compared(runs: Mapping[str, RecordReader]) -> Draft[dict[str, Any]]:
 
 
 def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
-    """Measure a run by the metrics of checkpointing protocols (CheckMate, section VI)."""
+    """Measure a run by the metrics of checkpointing protocols (CheckMate, section V)."""
     planned = plan_line(reader, question)
-    overhead, findings, inputs = _overhead(reader)
+    overhead, findings, inputs = _message_overhead(reader)
     known = planned.evidence.inputs
     evidence = planned.evidence.joined(findings, [used for used in inputs if used not in known])
     planned = replace(planned, evidence=evidence)
-    line = planned.line
     history = evidence.history
     rounds = described_rounds(history, rounds_of(evidence.records, evidence.built))
     found: dict[str, Any] = {
         "protocol": planned.result.protocol,
         "checkpoints": int(np.count_nonzero(history.label > 0)),
-        "forced": _forced(evidence.records.table["kind"]),
+        "forced": _forced_count(evidence.records.table["kind"]),
         "rounds": _round_counts(rounds),
         "checkpointing_time_ms": _checkpointing_time(evidence.records.table["duration_ms"], rounds),
         "invalid": None,
@@ -113,15 +115,19 @@ def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
         "restart": None,
     }
     if planned.result.consistent:
-        found |= {"invalid": _invalid(planned), "rollback": _rollback(planned), "restart": _restart(planned, line)}
+        found["invalid"] = _invalid_checkpoints(planned)
+        found["rollback"] = _rollback_metrics(planned)
+        found["restart"] = _restart_work(planned)
     return Metrics(found, planned, [r for r in rounds if r.state != "complete"])
 
 
-def _forced(kinds: pa.ChunkedArray) -> int:
+def _forced_count(kinds: pa.ChunkedArray) -> int:
+    """Count the checkpoints that a communication-induced protocol forced."""
     return int(pc.sum(pc.fill_null(pc.equal(kinds.cast(pa.string()), "forced"), False)).as_py() or 0)
 
 
 def _round_counts(rounds: list[Round]) -> dict[str, int] | None:
+    """Count rounds by state; straggling ones are complete too."""
     if not rounds:
         return None
     states = [r.state for r in rounds]
@@ -133,7 +139,7 @@ def _round_counts(rounds: list[Round]) -> dict[str, int] | None:
 
 
 def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> dict[str, float | None]:
-    """Means: of a local checkpoint, and of a complete round."""
+    """Return mean times in ms: of a local checkpoint, and of a complete round."""
     spans = [r.span_ms for r in rounds if r.state != "incomplete" and r.span_ms is not None]
     local = pc.mean(durations).as_py()
     return {
@@ -142,7 +148,8 @@ def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> dict
     }
 
 
-def _invalid(planned: Planned) -> dict[str, Any]:
+def _invalid_checkpoints(planned: Planned) -> dict[str, Any]:
+    """Count the useless checkpoints and those that the line rolls past, with their shares of all stored ones."""
     history = planned.evidence.history
     sets, stored = checkpoint_sets(history, planned.line), history.label > 0
     total = int(np.count_nonzero(stored))
@@ -153,8 +160,8 @@ def _invalid(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _rollback(planned: Planned) -> dict[str, Any]:
-    """Greatest, mean and total distance; depth and whether initial states were reached."""
+def _rollback_metrics(planned: Planned) -> dict[str, Any]:
+    """Return the greatest, mean and total distance; domino depth, and whether initial states were reached."""
     history, result = planned.evidence.history, planned.result
     depth = domino_depths(history, history.newest)
     distances = rollback_distances(history, planned.line, None, depth)
@@ -177,61 +184,61 @@ def _mean(values: list[int]) -> float:
     return round(sum(values) / len(values), 3) if values else 0.0
 
 
-def _restart(planned: Planned, line: Ints) -> dict[str, Any]:
-    """State to load (with what its deltas rest on), messages to replay and their bytes; None: not logged."""
+def _restart_work(planned: Planned) -> dict[str, Any]:
+    """Return the state to load (deltas with their bases), messages to replay and their bytes; None: not logged."""
     ranges = planned.result.channels
     bytes_known = all(r.bytes is not None for r in ranges)
     return {
-        "state_bytes": _state_bytes(planned, line),
+        "state_bytes": _state_bytes(planned),
         "messages": sum(r.replay_to - r.replay_from for r in ranges),
         "message_bytes": sum(r.bytes or 0 for r in ranges) if bytes_known and ranges else None,
     }
 
 
-def _state_bytes(planned: Planned, line: Ints) -> int | None:
-    """Bytes of the line's checkpoints and of every checkpoint that their deltas rest on."""
+def _state_bytes(planned: Planned) -> int | None:
+    """Add up the bytes of the line's checkpoints and of every checkpoint that their deltas build on."""
     built, records = planned.evidence.built, planned.evidence.records
     sizes = records.table["bytes"].to_pylist()
-    forms, parents = (
-        records.table[name].cast(t).to_pylist() for name, t in (("form", pa.string()), ("parent", pa.int64()))
-    )
-    place = {(s, n): r for r, (s, n) in enumerate(zip(records.subtask.tolist(), records.number.tolist(), strict=True))}
+    parents = _parent_rows(records)
     total, known = 0, False
-    for row in built.row[built.history.first[:-1] + line].tolist():
+    for row in built.row[built.history.first[:-1] + planned.line].tolist():
         while row >= 0:
             known |= sizes[row] is not None
             total += sizes[row] or 0
-            row = _base(row, forms, parents, place, records.subtask, records.number)
+            row = parents[row]
     return total if known else None
 
 
-def _base(
-    row: int,
-    forms: list[str | None],
-    parents: list[int | None],
-    place: Mapping[tuple[int, int], int],
-    subtask: Ints,
-    number: Ints,
-) -> int:
-    """The record that a delta rests on; -1 for none."""
-    if forms[row] != "delta":
-        return -1
-    parent = parents[row]
-    if parent is None:
-        return row - 1 if row and subtask[row - 1] == subtask[row] else -1
-    return place.get((int(subtask[row]), parent), -1) if parent < number[row] else -1
+def _parent_rows(records: CheckpointRecords) -> list[int]:
+    """Return for each record the row of the one that it is a delta on: a former one of its subtask; -1 for none.
+
+    A delta that names no parent is one on the record before it.
+    """
+    forms = records.table["form"].cast(pa.string()).to_pylist()
+    named = records.table["parent"].cast(pa.int64()).to_pylist()
+    checkpoints = list(zip(records.subtask.tolist(), records.number.tolist(), strict=True))
+    row_of = {checkpoint: row for row, checkpoint in enumerate(checkpoints)}
+    found = []
+    for row, (subtask, number) in enumerate(checkpoints):
+        parent = -1
+        if forms[row] == "delta" and named[row] is None:
+            parent = row - 1 if row and checkpoints[row - 1][0] == subtask else -1
+        elif forms[row] == "delta" and named[row] < number:
+            parent = row_of.get((subtask, named[row]), -1)
+        found.append(parent)
+    return found
 
 
-def _overhead(reader: RecordReader) -> tuple[dict[str, Any] | None, list[Finding], list[InputUsed]]:
-    """Bytes of all logged messages with and without the protocol's; None where there are no logs."""
-    scanned = reader.scan_messages(("bytes", "protocol_bytes"), sizes, SIZES, SIZES_REDUCE)
+def _message_overhead(reader: RecordReader) -> tuple[dict[str, Any] | None, list[Finding], list[InputUsed]]:
+    """Measure all logged messages with and without the protocol's bytes; None where there are no logs."""
+    scanned = reader.scan_messages(("bytes", "protocol_bytes"), message_sizes, SIZES, SIZES_REDUCE)
     if scanned is None:
         return None, [], []
-    return _ratio(scanned.table), scanned.findings, scanned.inputs
+    return _overhead_of_sizes(scanned.table), scanned.findings, scanned.inputs
 
 
-def _ratio(table: pa.Table) -> dict[str, Any]:
-    """All bytes by the payload's; None where they are not logged apart."""
+def _overhead_of_sizes(table: pa.Table) -> dict[str, Any]:
+    """Return all bytes by those of the payload, from rows of `SIZES`; None where they are not logged apart."""
     row = {name: sum(table[name].to_pylist()) for name in SIZES.names[1:]}
     if not row["split"]:
         return {"messages": row["messages"], "bytes": None, "protocol_bytes": None, "ratio": None}

@@ -41,7 +41,7 @@ _NAME_SIZE = 13.0
 _TITLE_SIZE = 15.0
 _LEAST_WIDTH = 760.0
 _DRAWN_ARROWS = 300  # above, only those that are not dominated are drawn
-_LABELLED_ARROWS = 150  # above, sequence numbers are told only where an arrow is pointed at
+_LABELLED_ARROWS = 150  # above, sequence numbers are shown only where an arrow is pointed at
 _LANE_HEIGHTS = ((12, 84.0), (40, 60.0))  # up to so many lanes; more have 44
 _LABEL_PLACES = (0.5, 0.38, 0.62, 0.26, 0.74)  # along an arrow, in the order in which they are tried
 
@@ -97,7 +97,7 @@ class _Diagram:
         self._notes = left_out(self._graph)
         subtasks, nodes = self._in_order()
         self._box = max([28.0, *(len(_box_label(n)) * SMALL * GLYPH + 10 for row in nodes for n in row)])
-        self._messages = self._chosen()
+        self._messages = self._chosen_messages()
         place = {node.id: (i, k) for i, row in enumerate(nodes) for k, node in enumerate(row)}
         arrows = [_layout_arrow(message, place) for message in self._messages]
         self._layout = lay_out([_layout_lane(row) for row in nodes], arrows, self._box)
@@ -111,7 +111,7 @@ class _Diagram:
         rows = zip(subtasks, nodes, boxes, strict=True)
         self._rows = [_SubtaskRow(*row, top + pitch * (i + 0.6)) for i, row in enumerate(rows)]
         self._bottom = top + pitch * (len(subtasks) + 0.1)
-        self._drawn = [self._placed(m, a, k) for k, (m, a) in enumerate(zip(self._messages, arrows, strict=True))]
+        self._drawn = [self._drawn_arrow(m, a, k) for k, (m, a) in enumerate(zip(self._messages, arrows, strict=True))]
 
     def text(self) -> str:
         """Return the whole file."""
@@ -128,8 +128,8 @@ class _Diagram:
             *(self._subtask_line(row) for row in self._rows),
             self._recovery_line(),
             *(arrow(arrow_style(d.message), d.path(), _arrow_tooltip(d.message)) for d in self._drawn),
-            *(part for row in self._rows for part in self._boxes(row)),
-            *self._labels(),
+            *(part for row in self._rows for part in self._drawn_boxes(row)),
+            *self._arrow_labels(),
             axis(self._layout, self._left, self._bottom),
             signs,
         ]
@@ -163,7 +163,7 @@ class _Diagram:
         subtasks = sorted(graph.subtasks, key=lambda s: (order[s.operator], s.subtask))
         return subtasks, [tuple(nodes[s.operator, s.subtask]) for s in subtasks]
 
-    def _chosen(self) -> list[Edge | Unreceived]:
+    def _chosen_messages(self) -> list[Edge | Unreceived]:
         """Choose the messages that are drawn: all, or where there are too many, those that others do not dominate."""
         edges = [e for e in self._graph.edges if e.kind == "message"]
         lost = list(self._graph.unreceived)
@@ -174,7 +174,7 @@ class _Diagram:
         self._notes.append(note)
         return [*kept, *lost]
 
-    def _placed(self, message: Edge | Unreceived, found: Arrow, k: int) -> _DrawnArrow:
+    def _drawn_arrow(self, message: Edge | Unreceived, found: Arrow, k: int) -> _DrawnArrow:
         """Put arrow number k of the layout in its place."""
         x, y = self._left + self._layout.tails[k], self._rows[found.source].y
         head = self._layout.heads[k]
@@ -248,7 +248,7 @@ class _Diagram:
                 word, x = line_word(row.subtask), self._on_line(row) or 0.0
                 aside = 12 + len(word) * SMALL * GLYPH / 2
                 label, x = (f"← {word}", x + aside) if row.subtask.on_line == "before" else (f"{word} →", x - aside)
-                parts.append(centred(label, x, row.y - 11, SMALL, LINE, bold=True, halo=True))
+                parts.append(centred(label, x, row.y - 11, LINE, bold=True, halo=True))
         return "\n".join(parts)
 
     def _on_line(self, row: _SubtaskRow) -> float | None:
@@ -259,12 +259,12 @@ class _Diagram:
             return next(x for x, node in zip(row.boxes, row.nodes, strict=True) if node.on_line)
         return self._left - self._box / 2 - 8 if row.subtask.on_line == "before" else self._right - 4
 
-    def _boxes(self, row: _SubtaskRow) -> Iterator[str]:
+    def _drawn_boxes(self, row: _SubtaskRow) -> Iterator[str]:
         """Draw the boxes of a subtask."""
         for x, node in zip(row.boxes, row.nodes, strict=True):
             yield box(box_style(node), x, row.y, self._box, _box_label(node), _box_tooltip(node))
 
-    def _labels(self) -> Iterator[str]:
+    def _arrow_labels(self) -> Iterator[str]:
         """Write sequence numbers on the arrows, where there is room."""
         if len(self._drawn) > _LABELLED_ARROWS:
             return
@@ -279,7 +279,7 @@ class _Diagram:
                 crosses = any(abs(row.y - y) < 8 for row in self._rows)
                 if not crosses and not any(_rectangles_overlap(place, other) for other in taken):
                     taken.append(place)
-                    yield centred(label, x, y, SMALL, arrow_style(drawn.message).text, halo=True)
+                    yield centred(label, x, y, arrow_style(drawn.message).text, halo=True)
                     break
 
 

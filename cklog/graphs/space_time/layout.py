@@ -82,7 +82,7 @@ def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> li
     >>> flow_order(["join", "sink", "a", "b10", "b9"], [("a", "join"), ("join", "sink"), ("b9", "b10")])
     ['a', 'b9', 'b10', 'join', 'sink']
     """
-    waiting = sorted(operators, key=_natural)
+    waiting = sorted(operators, key=_natural_key)
     before = {name: {a for a, b in pairs if b == name and a != name} for name in waiting}
     found: list[str] = []
     while waiting:
@@ -94,7 +94,7 @@ def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> li
     return found
 
 
-def _natural(name: str) -> list[str | int]:
+def _natural_key(name: str) -> list[str | int]:
     """Return a sort key by which `op10` comes after `op9`."""
     return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d{1,18})", name))]
 
@@ -119,7 +119,7 @@ class _Placing:
         self._count = self._boxes + 2 * len(arrows)
         self._lane = [i for i, lane in enumerate(lanes) for _ in lane.times]
         self._lane += [a.source for a in arrows] + [-1 if a.target is None else a.target for a in arrows]
-        self._order = self._ordered()
+        self._order = self._event_order()
         self._rank = {event: rank for rank, event in enumerate(self._order)}
         self._rows: list[list[int]] = [[] for _ in lanes]
         for event in self._order:
@@ -128,24 +128,24 @@ class _Placing:
 
     def close(self) -> DiagramLayout:
         """Place events as close as they can stand."""
-        return self._placed(self._left_edge(), {})
+        return self._layout_with(self._left_edge(), {})
 
     def to_scale(self) -> DiagramLayout | None:
         """Place checkpoints at their times, in the least width that allows it; None if none does."""
-        timed, pins = self._times(), self._left_edge()
-        closest = self._earliest(pins)
+        timed, pins = self._box_times(), self._left_edge()
+        closest = self._leftmost_places(pins)
         for stretch in _STRETCH if timed and closest else ():
-            scaled = {**pins, **self._scaled(timed, closest or {}, stretch)}
+            scaled = {**pins, **self._places_to_scale(timed, closest or {}, stretch)}
             fits = stretch <= _ANY_WIDTH or max(scaled.values()) <= _WIDE
-            if fits and self._earliest(scaled) is not None:
-                return self._placed(scaled, timed)
+            if fits and self._leftmost_places(scaled) is not None:
+                return self._layout_with(scaled, timed)
         return None
 
     def _left_edge(self) -> dict[int, float]:
         """Pin initial states to the left edge."""
         return {self._first[i]: 0.0 for i, lane in enumerate(self._lanes) if lane.pinned_left}
 
-    def _times(self) -> dict[int, int]:
+    def _box_times(self) -> dict[int, int]:
         """Return the time of every box that is no edge of the picture; {} if any is not known, or all are the same."""
         found: dict[int, int] = {}
         for i, lane in enumerate(self._lanes):
@@ -157,25 +157,27 @@ class _Placing:
                     found[self._first[i] + k] = time
         return found if len(set(found.values())) > 1 else {}
 
-    def _scaled(self, timed: dict[int, int], closest: dict[int, float], stretch: float) -> dict[int, float]:
+    def _places_to_scale(self, timed: dict[int, int], closest: dict[int, float], stretch: float) -> dict[int, float]:
         """Return the places of timed boxes to scale, `stretch` times as wide as events stand at their closest."""
         oldest, newest = min(timed.values()), max(timed.values())
         start = max(closest[event] for event, time in timed.items() if time == oldest)
         width = max(stretch * (max(closest.values()) - start), _ROOMY)
         return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
 
-    def _placed(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
+    def _layout_with(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
         """Give every event a place: `pins` where they are, the others spread in the room between their neighbours."""
-        low = self._earliest(pins)
+        low = self._leftmost_places(pins)
         assert low is not None
         width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
         ends = zip(self._lanes, self._first[1:], strict=True)
         pins = pins | {end - 1: width for lane, end in ends if lane.pinned_right}
-        latest = self._latest(pins, width - BOX_GAP - self._box / 2)
-        wanted = self._spread(pins, width) if timed else {e: width * r / self._count for e, r in self._rank.items()}
+        latest = self._rightmost_places(pins, width - BOX_GAP - self._box / 2)
+        wanted = {event: width * rank / self._count for event, rank in self._rank.items()}
+        if timed:
+            wanted = self._spread_places(pins, width)
         place: dict[int, float] = {}
         for event in self._order:
-            least = max((place[before] + gap for before, gap in self._before(event)), default=0.0)
+            least = max((place[before] + gap for before, gap in self._events_before(event)), default=0.0)
             place[event] = pins.get(event, min(max(wanted[event], least), latest[event]))
         boxes = tuple(tuple(place[e] for e in range(a, b)) for a, b in zip(self._first, self._first[1:], strict=False))
         tails = tuple(place[self._boxes + k] for k in range(len(self._arrows)))
@@ -188,15 +190,15 @@ class _Placing:
 
     # --- the order of all events
 
-    def _ordered(self) -> list[int]:
+    def _event_order(self) -> list[int]:
         """Make up an order that agrees with what is known: a receipt as soon as it can be, else the earliest event."""
         followers: list[list[int]] = [[] for _ in range(self._count)]
         for a, b in self._known_order():
             followers[a].append(b)
-        any_order = self._sorted(followers, [(0.0, 0.0)] * self._count)
-        return self._sorted(followers, self._keys(followers, any_order))
+        any_order = self._sorted_events(followers, [(0.0, 0.0)] * self._count)
+        return self._sorted_events(followers, self._event_keys(followers, any_order))
 
-    def _sorted(self, followers: list[list[int]], key: list[tuple[float, float]]) -> list[int]:
+    def _sorted_events(self, followers: list[list[int]], key: list[tuple[float, float]]) -> list[int]:
         """Sort events so that each comes before its followers, and of those that can come next the one of least key.
 
         A log that contradicts itself has no such order: then the least comes next all the same, and its arrow may
@@ -244,13 +246,13 @@ class _Placing:
                     yield last[arrow.channel, kind], event
                 last[arrow.channel, kind] = event
 
-    def _keys(self, followers: list[list[int]], order: list[int]) -> list[tuple[float, float]]:
+    def _event_keys(self, followers: list[list[int]], order: list[int]) -> list[tuple[float, float]]:
         """Return the key of every event by which the next one is taken: receipts first, then by time.
 
         A send has the middle of the time that is left to it by the checkpoints before and after it: those of its
         subtask, or, if it is urgent, all that must be.
         """
-        known = self._times()
+        known = self._box_times()
         times = list(chain.from_iterable(self._guessed_times(i, known) for i in range(len(self._lanes))))
         oldest, newest = min(times, default=0.0), max(times, default=0.0)
         after = times + [oldest] * (self._count - self._boxes)
@@ -276,41 +278,41 @@ class _Placing:
 
     # --- places
 
-    def _gap(self, a: int, b: int) -> float:
+    def _least_gap(self, a: int, b: int) -> float:
         """Return how far apart two neighbours of a lane must be."""
         boxes = (a < self._boxes) + (b < self._boxes)
         return _END_GAP if not boxes else BOX_GAP + boxes * self._box / 2
 
-    def _before(self, event: int) -> list[tuple[int, float]]:
+    def _events_before(self, event: int) -> list[tuple[int, float]]:
         """List the events that must be left of one, and by how much."""
         row = self._rows[self._lane[event]]
         at = self._at[event]
-        found = [(row[at - 1], self._gap(row[at - 1], event))] if at else []
+        found = [(row[at - 1], self._least_gap(row[at - 1], event))] if at else []
         send = event - len(self._arrows)
         if event >= self._boxes + len(self._arrows) and self._rank[send] < self._rank[event]:
             found.append((send, _SLOPE))
         return found
 
-    def _earliest(self, pins: dict[int, float]) -> dict[int, float] | None:
+    def _leftmost_places(self, pins: dict[int, float]) -> dict[int, float] | None:
         """Return the leftmost place of every event; None if a pin cannot be kept."""
         found: dict[int, float] = {}
         for event in self._order:
-            least = max((found[before] + gap for before, gap in self._before(event)), default=0.0)
+            least = max((found[before] + gap for before, gap in self._events_before(event)), default=0.0)
             if event in pins and least > pins[event] + 1e-6:
                 return None
             found[event] = pins.get(event, least)
         return found
 
-    def _latest(self, pins: dict[int, float], right: float) -> dict[int, float]:
+    def _rightmost_places(self, pins: dict[int, float], right: float) -> dict[int, float]:
         """Return the rightmost place of every event that leaves room for those after it."""
         found = {event: pins.get(event, right) for event in self._order}
         for event in reversed(self._order):
-            for before, gap in self._before(event):
+            for before, gap in self._events_before(event):
                 if before not in pins:
                     found[before] = min(found[before], found[event] - gap)
         return found
 
-    def _spread(self, pins: dict[int, float], width: float) -> dict[int, float]:
+    def _spread_places(self, pins: dict[int, float], width: float) -> dict[int, float]:
         """Place arrow ends at even distances between the boxes around them."""
         found: dict[int, float] = {}
         for row in self._rows:
@@ -320,13 +322,13 @@ class _Placing:
                     waiting.append(event)
                     continue
                 found[event] = pins[event]
-                found.update(_evenly(waiting, left, pins[event]))
+                found.update(_even_places(waiting, left, pins[event]))
                 left, waiting = pins[event], []
-            found.update(_evenly(waiting, left, width))
+            found.update(_even_places(waiting, left, width))
         return found
 
 
-def _evenly(events: list[int], left: float, right: float) -> dict[int, float]:
+def _even_places(events: list[int], left: float, right: float) -> dict[int, float]:
     """Place events between two edges, e.g. three between 0 and 4 at 1, 2 and 3."""
     step = (right - left) / (len(events) + 1)
     return {event: left + step * k for k, event in enumerate(events, 1)}

@@ -53,7 +53,7 @@ def axis(layout: DiagramLayout, left: float, top: float) -> str:
         x = left + x_oldest + (time - oldest) * pixels
         parts.append(element("line", x1=x, y1=top, x2=x, y2=top + 5, stroke=MUTED, stroke_width=1))
         label = _tick_label(time, step, dated=i == 0)
-        parts.append(centred(label, x, top + 13, SMALL, MUTED))
+        parts.append(centred(label, x, top + 13, MUTED))
     return "\n".join(parts)
 
 

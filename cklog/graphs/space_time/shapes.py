@@ -84,11 +84,11 @@ def definitions() -> str:
     return element("defs", *heads)
 
 
-def arrow(style: ArrowStyle, path: str, told: str = "") -> str:
-    """Draw an arrow along a path; `told` is shown when it is pointed at."""
+def arrow(style: ArrowStyle, path: str, tooltip: str = "") -> str:
+    """Draw an arrow along a path; `tooltip` is shown when it is pointed at."""
     return element(
         "path",
-        *([element("title", text_of(told))] if told else []),
+        *([element("title", text_of(tooltip))] if tooltip else []),
         d=path,
         fill="none",
         stroke=style.color,
@@ -120,12 +120,12 @@ def box_style(node: GraphNode) -> BoxStyle:
     )
 
 
-def box(style: BoxStyle, x: float, y: float, width: float, label: str, told: str = "") -> str:
-    """Draw a box around (x, y) with its number in it; `told` is shown when it is pointed at."""
+def box(style: BoxStyle, x: float, y: float, width: float, label: str, tooltip: str = "") -> str:
+    """Draw a box around (x, y) with its number in it; `tooltip` is shown when it is pointed at."""
     left, top, right, bottom = x - width / 2, y - _BOX_HEIGHT / 2, x + width / 2, y + _BOX_HEIGHT / 2
     shape: Attributes = {"x": left, "y": top, "width": width, "height": _BOX_HEIGHT, "rx": 2.0}
     color, fill = _box_colors(style)
-    parts = [element("title", text_of(told))] if told else []
+    parts = [element("title", text_of(tooltip))] if tooltip else []
     if style.asked:
         ring: Attributes = {"x": left - 5, "y": top - 5, "width": width + 10, "height": _BOX_HEIGHT + 10, "rx": 5.0}
         parts.append(element("rect", **ring, fill=PAPER, stroke="#bf8700", stroke_width=2.5))
@@ -138,7 +138,7 @@ def box(style: BoxStyle, x: float, y: float, width: float, label: str, told: str
         cross = f"M{number(left)} {number(top)} {number(right)} {number(bottom)}"
         cross += f"M{number(right)} {number(top)} {number(left)} {number(bottom)}"
         parts.append(element("path", d=cross, stroke=USELESS, stroke_width=1.5))
-    parts.append(centred(label, x, y, SMALL, INK, bold=style.on_line, halo=style.rolled_past or style.useless))
+    parts.append(centred(label, x, y, INK, bold=style.on_line, halo=style.rolled_past or style.useless))
     return element("g", *parts)
 
 
@@ -159,9 +159,9 @@ def _hatching(left: float, top: float, right: float) -> str:
     return "".join(found)
 
 
-def centred(label: str, x: float, y: float, size: float, color: str, bold: bool = False, halo: bool = False) -> str:
-    """Write a text around (x, y); with a halo it can be read on anything."""
-    shape: Attributes = {"x": x, "y": y + size * 0.36, "font_size": size, "text_anchor": "middle"}
+def centred(label: str, x: float, y: float, color: str, bold: bool = False, halo: bool = False) -> str:
+    """Write a small text around (x, y); with a halo it can be read on anything."""
+    shape: Attributes = {"x": x, "y": y + SMALL * 0.36, "font_size": SMALL, "text_anchor": "middle"}
     weight = "bold" if bold else None
     under = element(
         "text",
