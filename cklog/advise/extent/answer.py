@@ -1,9 +1,10 @@
-"""What Q, U, CI and CP would have given: an operator's own log, replayed through every policy of a grid.
+"""The answer of `advise extent`: what Q, U, CI and CP would have given on an operator's own log.
 
 Sebepou and Magoutis (DSN 2011) choose the targets Q and U by hand (section III.A) and leave the cost-benefit policy
-open. Here the log says what each would have done. It is read twice, both times forward and in bounded memory: first
-its scales, which the defaults of the grid and the measured replay rate need (`cklog.advise.extent.scan`), then all of
-it for all settings at once (`cklog.advise.extent.replay`). Per setting, over the time after the warm-up:
+open. Here the log is replayed through every policy of a grid of settings. It is read twice, both times forward and in
+bounded memory: first its scales, which the defaults of the grid and the measured replay rate need
+(`cklog.advise.extent.scan`), then all of it for all settings at once (`cklog.advise.extent.replay`). Per setting, over
+the time after the warm-up:
 
     extent q, replay u   sampled just before and just after the checks of every checkpoint period, as the simulator does
     recovery time        q / load rate + u / replay rate: section IV.B's time to load the checkpoint, then the replay
@@ -20,7 +21,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cklog.advise.extent.grid import (
@@ -34,7 +34,7 @@ from cklog.advise.extent.grid import (
 )
 from cklog.advise.extent.replay import PolicyGroup, PolicyReplay
 from cklog.advise.extent.scan import EventReader, FirstLook, first_look
-from cklog.advise.extent.tracks import ExtentTally, Spread, Track
+from cklog.advise.extent.tracks import ExtentTally, RecoveryCost, Spread, Track
 from cklog.engine import reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
@@ -48,10 +48,16 @@ from cklog.queues.log import EMIT, RESULT, kinds_of
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a setting gave; times in s unless the name says ms. None: unknown, for the log has no input numbers.
+    """What a setting gave. None: unknown, for the log has no input numbers.
 
-    `pareto` : no setting takes less time for checks without a longer worst recovery, nor the other way round
-    `cost_s_per_hour` : the expected cost at each MTBF of the grid, by its name ("24h")
+    Attributes
+    ----------
+    checks, checks_per_second : check records written
+    extent, replay, replay_bytes : q in records, u in tuples and in bytes
+    checkpointing_ms, checkpointing_share : time for checks, in ms and as a part of all time
+    recovery_mean, recovery_max : recovery time in s
+    cost_s_per_hour : the expected cost at each MTBF of the grid, by its name ("24h")
+    pareto : no setting takes less time for checks without a longer worst recovery, nor the other way round
     """
 
     setting: PolicySetting
@@ -72,8 +78,8 @@ class Outcome:
 class Comparison:
     """A cost-benefit setting against the best of the others at its MTBF, by expected cost in s per hour.
 
-    `dominates`, `dominated_by` : settings that are no better, or no worse, in both the time for checks and the mean
-    recovery time, and differ in one
+    `wins` says that it costs less than that one. `dominates` and `dominated_by` name settings that are no better, or no
+    worse, in both the time for checks and the mean recovery time, and differ in one.
     """
 
     setting: str
@@ -88,7 +94,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ExtentAdvice:
-    """The answer of `advise extent`. Times in ms where the name says so; `seconds` are those that were averaged."""
+    """The answer of `advise extent`.
+
+    Attributes
+    ----------
+    from_ms, to_ms : recorded time of the first and the last record
+    warm_up_ms : what of it is left out of the averages, from the start on; None: nothing
+    seconds : the time that was averaged over
+    open_windows : how many windows are open on average
+    tuples : taken from the first record to the last; None: not known
+    load_rate, replay_rate, tuple_bytes : what a recovery costs, in records per s, tuples per s, and bytes
+    check_cost_us : what a check record costs
+    max_recovery_s, chosen : the longest recovery allowed, and the name of the cheapest setting that keeps it
+    settings : what each setting gave, with what was recorded and no checks at all
+    comparisons : each cost-benefit setting against the others
+    """
 
     operator: str
     subtask: int
@@ -114,7 +134,12 @@ _LONGEST_MS = 1 << 50
 
 
 def extent_advice(log: EventualLog, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
-    """What other policies would have made of an operator's log: extent, replay, and the time that checks take."""
+    """Draft the answer for an operator's queue: what other policies would have made of its log.
+
+    Raises
+    ------
+    NotFound, UsageError : there is no such queue, or several; as `advise_extent`
+    """
     queue = log.queue_of(operator)
     advice, findings = advise_extent(queue, log.queues, log.manifest, asked, log.reading.split_bytes)
     spoken = (f"read all {queue.bytes:,} bytes of {queue.subtask}'s queue, twice, forward",)
@@ -145,11 +170,9 @@ def advise_extent(
     size = tuple_bytes(asked, _upstream_bytes(queue.subtask, queues, manifest), look)
     settings, notes = grid(asked, look)
     assert load.value is not None
-    load_s, replay_s = 1 / load.value, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value
-    tracks = [
-        (setting, Track(setting.policy(asked.cost_us, load_s, replay_s), load_s, replay_s)) for setting in settings
-    ]
-    replayed = _replayed(queue, look, asked, tracks, (load_s, replay_s), split_bytes)
+    cost = RecoveryCost(1 / load.value, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value)
+    tracks = [(setting, Track(setting.policy(asked.cost_us, *cost), cost)) for setting in settings]
+    replayed = _replayed(queue, look, asked, tracks, cost, split_bytes)
     lead_ms = asked.cp_ms[0]
     rows = [(PolicySetting("as recorded", "recorded", cp_ms=lead_ms), replayed.recorded.tally)]
     rows += [(PolicySetting("no checks", "none", cp_ms=lead_ms), replayed.unchecked.tally)]
@@ -166,7 +189,7 @@ def advise_extent(
         from_ms=look.first_ms,
         to_ms=look.last_ms,
         warm_up_ms=replayed.warm_ms,
-        seconds=rows[0][1].periods * lead_ms / 1000,
+        seconds=replayed.recorded.tally.periods * lead_ms / 1000,
         open_windows=look.open_windows,
         tuples=look.tuples,
         load_rate=load,
@@ -190,14 +213,15 @@ def _replayed(
     look: FirstLook,
     asked: ExtentQuestion,
     tracks: list[tuple[PolicySetting, Track]],
-    rates: tuple[float, float],
+    cost: RecoveryCost,
     split_bytes: int,
 ) -> PolicyReplay:
+    """Replay the log through all tracks; what they show is in their tallies afterwards."""
     periods = dict.fromkeys(asked.cp_ms)
     groups = [
         PolicyGroup(period, [track for setting, track in tracks if setting.cp_ms == period]) for period in periods
     ]
-    replayed = PolicyReplay(groups, *rates)
+    replayed = PolicyReplay(groups, cost)
     replayed.run(EventReader(queue, split_bytes, look.tuples is not None).events())
     if not all(tally.periods for tally in (replayed.recorded.tally, *(track.tally for _, track in tracks))):
         raise UsageError(
@@ -211,6 +235,7 @@ def _replayed(
 def _outcome(
     setting: PolicySetting, tally: ExtentTally, asked: ExtentQuestion, size: MeasuredNumber, numbered: bool
 ) -> Outcome:
+    """Return what a setting gave; `numbered`: the log numbers its input, so that replays are known."""
     assert setting.cp_ms is not None
     assert size.value is not None
     span_ms, spent_ms = tally.periods * setting.cp_ms, tally.checks * asked.cost_us / 1000
@@ -236,7 +261,9 @@ def _outcome(
 
 
 def choose(outcomes: Iterable[Outcome], max_recovery_s: float | None) -> Outcome | None:
-    """The cheapest setting whose worst recovery takes no longer: least time for checks, fewest checks, first name.
+    """Choose the cheapest setting whose worst recovery takes no longer; None: no bound, or no setting that keeps it.
+
+    The cheapest takes the least time for checks, of equals the fewest checks, then the first by name.
 
     What the log's own writer did is no setting, and a recovery of unknown length is none that is short enough.
     """
@@ -247,27 +274,28 @@ def choose(outcomes: Iterable[Outcome], max_recovery_s: float | None) -> Outcome
 
 
 def _settings(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the outcomes of settings that can be chosen."""
     return [o for o in outcomes if o.setting.kind != "recorded"]
 
 
 def _marked(outcomes: list[Outcome]) -> list[Outcome]:
-    """The same with `pareto` set; the extent stands for a recovery time that is unknown."""
+    """Return the outcomes with `pareto` set; the extent is taken for a recovery time that is unknown."""
     points = [(o.checkpointing_share, worst(o)) for o in _settings(outcomes)]
 
     def beaten(outcome: Outcome) -> bool:
-        here = outcome.checkpointing_share, worst(outcome)
-        return any(p != here and p[0] <= here[0] and p[1] <= here[1] for p in points)
+        share, recovery = outcome.checkpointing_share, worst(outcome)
+        return any(s <= share and r <= recovery and (s, r) != (share, recovery) for s, r in points)
 
     return [replace(o, pareto=o.setting.kind != "recorded" and not beaten(o)) for o in outcomes]
 
 
 def worst(outcome: Outcome) -> float:
-    """The longest recovery in s; the largest extent, in records, stands for it where it is unknown."""
+    """Return the longest recovery in s, or the largest extent in records where that is unknown."""
     return float(outcome.extent.max) if outcome.recovery_max is None else outcome.recovery_max
 
 
 def _comparisons(outcomes: list[Outcome]) -> list[Comparison]:
-    """Each cost-benefit setting against Q, U and no checks."""
+    """Compare each cost-benefit setting with Q, U and no checks."""
     others = [o for o in outcomes if o.setting.kind in ("none", "targets") and o.recovery_mean is not None]
     found = []
     for outcome in outcomes:
@@ -292,9 +320,11 @@ def _comparisons(outcomes: list[Outcome]) -> list[Comparison]:
 
 
 def _dominates(one: Outcome, other: Outcome) -> bool:
-    a = np.array([one.checkpointing_share, one.recovery_mean], float)
-    b = np.array([other.checkpointing_share, other.recovery_mean], float)
-    return bool((a <= b).all() and (a < b).any())
+    """Tell whether one setting is no worse than another in both costs, and better in one."""
+    assert one.recovery_mean is not None
+    assert other.recovery_mean is not None
+    a, b = (one.checkpointing_share, one.recovery_mean), (other.checkpointing_share, other.recovery_mean)
+    return a != b and a[0] <= b[0] and a[1] <= b[1]
 
 
 def _no_setting(subtask: Subtask, outcomes: list[Outcome], max_recovery_s: float) -> Finding:
@@ -311,7 +341,7 @@ def _no_setting(subtask: Subtask, outcomes: list[Outcome], max_recovery_s: float
 
 
 def _upstream_bytes(subtask: Subtask, queues: Mapping[Subtask, Queue], manifest: Mapping[str, Any]) -> float | None:
-    """Mean size of the data records at the end of the queues that feed a subtask, None if no record tells."""
+    """Return the mean size of data records at the end of the queues that feed a subtask; None if no record tells."""
     sizes: list[int] = []
     for channel in (parse_channel(row["channel"]) for row in manifest.get("channels", [])):
         if channel is None or channel.receiver != subtask or channel.sender not in queues:

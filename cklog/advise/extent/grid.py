@@ -1,10 +1,10 @@
-"""The settings that are tried on a log, and what a recovery costs there: as asked for, or from the log's own scales."""
+"""The grid of settings that are tried on a log, and the rates of a recovery: as asked for, or by the log's scales."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cklog.advise.extent.scan import FirstLook
@@ -30,13 +30,16 @@ _MOST_SETTINGS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ExtentQuestion:
-    """What `advise extent` is asked. None and () stand for the log's own scales.
+    """What `advise extent` is asked. None and () mean: by the log's own scales.
 
-    `q`, `u` : targets in records and tuples, "none", or for Q "2x" the mean number of windows open
-    `ci_ms`, `cp_ms`, `cost_us` : pace of the checks, as `cklog.policies.check_records.Pace` has it
-    `mtbf_h` : mean times between failures, in hours, for the cost-benefit policy
-    `load_rate` : records/s; `replay_rate` : tuples/s; `tuple_bytes` of an input tuple
-    `max_recovery_s` : the longest recovery allowed, in seconds
+    Attributes
+    ----------
+    q, u : targets in records and tuples, "none", or for Q "2x" the mean number of windows open
+    ci_ms, cp_ms, cost_us : pace of the checks, as `cklog.policies.check_records.Pace` has it
+    mtbf_h : mean times between failures, in hours, for the cost-benefit policy
+    load_rate, replay_rate : records and tuples per s of a recovery
+    tuple_bytes : size of an input tuple
+    max_recovery_s : the longest recovery allowed, in seconds
     """
 
     q: tuple[str, ...] = ()
@@ -65,7 +68,7 @@ class ExtentQuestion:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNumber:
-    """A number that the answer rests on, and where it is from; None: unknown."""
+    """A number that the answer rests on, and where it comes from; None: unknown."""
 
     value: float | None
     source: str
@@ -73,7 +76,11 @@ class MeasuredNumber:
 
 @dataclass(frozen=True, slots=True)
 class PolicySetting:
-    """One row of the grid. `kind`: `none` writes no checks, `recorded` is what the log's own writer did."""
+    """One row of the grid: a policy and its pace; None: the policy has no such number.
+
+    `kind`: "none" writes no checks, "recorded" is what the log's own writer did. `q` and `u` are targets in records and
+    tuples, `mtbf_h` is in hours, `ci_ms` and `cp_ms` in ms.
+    """
 
     name: str
     kind: Literal["recorded", "none", "targets", "cost-benefit"]
@@ -84,7 +91,10 @@ class PolicySetting:
     cp_ms: float | None = None
 
     def policy(self, cost_us: float, load_s: float, replay_s: float) -> CheckPolicy:
-        """The setting as `cklog.policies.check_records` takes it; times per record and per tuple in s."""
+        """Return the setting as a policy of `cklog.policies.check_records`.
+
+        A check costs `cost_us`; a recovery takes `load_s` per record of the extent and `replay_s` per tuple.
+        """
         assert self.ci_ms is not None
         assert self.cp_ms is not None
         if self.mtbf_h is None:
@@ -95,7 +105,7 @@ class PolicySetting:
 
 
 def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[PolicySetting], list[str]]:
-    """The settings to try, without repeats, and notes about those that cannot be.
+    """Return the settings to try, without repeats, and notes about those that cannot be.
 
     Without --q and --u each target alone, as in Figures 6 and 7; with one of them that one alone; with both, pairs.
     """
@@ -109,21 +119,21 @@ def grid(asked: ExtentQuestion, look: FirstLook) -> tuple[list[PolicySetting], l
     if not asked.q and not asked.u:
         pairs = [*((word, "none") for word in q_words), *(("none", word) for word in u_words)]
     paces = list(itertools.product(asked.ci_ms, asked.cp_ms))
-    named = [*((_target(q, u, look), pace) for (q, u) in pairs for pace in paces)]
-    named += [(PolicySetting(f"MTBF={h:g}h", "cost-benefit", mtbf_h=h), pace) for h in asked.mtbf_h for pace in paces]
+    unpaced = [_target_setting(q, u, look) for q, u in pairs]
+    unpaced += [PolicySetting(f"MTBF={h:g}h", "cost-benefit", mtbf_h=h) for h in asked.mtbf_h]
     found = {}
-    for setting, (ci, cp) in named:
+    for setting, (ci, cp) in itertools.product(unpaced, paces):
         pace = f" CI={ci:g}" * (len(asked.ci_ms) > 1) + f" CP={cp:g}" * (len(asked.cp_ms) > 1)
         name = setting.name + pace
         if setting.kind != "none":
-            found[name] = PolicySetting(name, setting.kind, setting.q, setting.u, setting.mtbf_h, ci, cp)
+            found[name] = replace(setting, name=name, ci_ms=ci, cp_ms=cp)
     if len(found) > _MOST_SETTINGS:
         raise UsageError(f"a grid of {len(found)} settings", f"at most {_MOST_SETTINGS}")
     return list(found.values()), notes
 
 
 def own_u(look: FirstLook) -> list[int]:
-    """Targets U around the log's own scale, two digits each.
+    """Return targets U, in tuples, around the log's own scale, two digits each.
 
     By Little's law the mean number of windows open times the tuples per opening are the tuples that pass while a
     window is open: the scale of the replay without checks.
@@ -137,8 +147,8 @@ def own_u(look: FirstLook) -> list[int]:
     return list(dict.fromkeys(int(float(f"{part * scale:.1e}")) for part in _U_PARTS))
 
 
-def _target(q_word: str, u_word: str, look: FirstLook) -> PolicySetting:
-    q, u = _records(q_word, look), _number(u_word, "--u", "tuples")
+def _target_setting(q_word: str, u_word: str, look: FirstLook) -> PolicySetting:
+    q, u = _records_of(q_word, look), _number_of(u_word, "--u", "tuples")
     if q is None and u is None:
         return PolicySetting("no checks", "none")
     name = [] if q is None else [f"Q={q_word}" if q_word.endswith("x") else f"Q={q:,.0f}"]
@@ -146,14 +156,15 @@ def _target(q_word: str, u_word: str, look: FirstLook) -> PolicySetting:
     return PolicySetting(" ".join(name), "targets", q, u)
 
 
-def _records(word: str, look: FirstLook) -> float | None:
+def _records_of(word: str, look: FirstLook) -> float | None:
+    """Return the target Q that a word says, in records; None for "none"."""
     if not word.endswith("x"):
-        return _number(word, "--q", "records, or 2x the windows open")
-    times = _number(word[:-1], "--q", "records, or 2x the windows open")
+        return _number_of(word, "--q", "records, or 2x the windows open")
+    times = _number_of(word[:-1], "--q", "records, or 2x the windows open")
     return None if times is None else float(round(times * look.open_windows))
 
 
-def _number(word: str, option: str, what: str) -> float | None:
+def _number_of(word: str, option: str, what: str) -> float | None:
     if word == "none":
         return None
     try:
@@ -166,14 +177,19 @@ def _number(word: str, option: str, what: str) -> float | None:
 
 
 def load_rate(asked: ExtentQuestion) -> MeasuredNumber:
-    """Records of an extent loaded per second."""
-    return (
-        MeasuredNumber(LOAD_RATE, LOAD_SOURCE) if asked.load_rate is None else MeasuredNumber(asked.load_rate, "given")
-    )
+    """Return how many records of an extent are loaded per second."""
+    if asked.load_rate is None:
+        return MeasuredNumber(LOAD_RATE, LOAD_SOURCE)
+    return MeasuredNumber(asked.load_rate, "given")
 
 
 def replay_rate(asked: ExtentQuestion, look: FirstLook) -> MeasuredNumber:
-    """Tuples replayed per second: the operator can process at least as many as it has."""
+    """Return how many tuples are replayed per second: the operator can process at least as many as it has.
+
+    Raises
+    ------
+    UsageError : it is not given, and the log is too short to show it
+    """
     if asked.replay_rate is not None:
         return MeasuredNumber(asked.replay_rate, "given")
     if look.tuples is None:
@@ -184,7 +200,7 @@ def replay_rate(asked: ExtentQuestion, look: FirstLook) -> MeasuredNumber:
 
 
 def tuple_bytes(asked: ExtentQuestion, upstream_bytes: float | None, look: FirstLook) -> MeasuredNumber:
-    """Bytes of an input tuple."""
+    """Return the size of an input tuple in bytes: as asked, of the upstream's records, or of the queue's own."""
     if asked.tuple_bytes is not None:
         return MeasuredNumber(asked.tuple_bytes, "given")
     if upstream_bytes is not None:

@@ -1,4 +1,4 @@
-"""A whole output queue read forward: what was there to checkpoint, whatever was checkpointed.
+"""Scans of a whole output queue, forward: what there was to checkpoint, whatever was checkpointed.
 
 The foreground path of an operator (Sebepou and Magoutis, DSN 2011, section III) writes an `open` record when a window
 opens and a `result` when it closes; the background path adds `check` records. Without the checks a log is the
@@ -38,13 +38,17 @@ _STRETCH = 1 << 17  # records, at least, that are made events at once
 class FirstLook:
     """Scales of a log.
 
-    `first_ms`, `last_ms` : recorded time, ms; `opens`, `records` : counts, `records` without control records
-    `open_windows` : mean over the records of the windows open, as they say it or else as opens less results
-    `tuples` : from the first record to the last, by input numbers; None if a record has none
-    `tuples_per_s` : the most that were processed in a whole second of recorded time, counted from the first record.
+    Attributes
+    ----------
+    first_ms, last_ms : recorded time of the first record, and the latest
+    records, opens : how many records without control records, and how many open records
+    open_windows : mean over the records of the windows open, as they say it or else as opens less results
+    tuples : from the first record to the last, by input numbers; None if a record has none
+    tuples_per_s : the most that were processed in a whole second of recorded time, counted from the first record.
         Where a second has no record, its tuples are spread evenly with those of the next. A log without a whole
         second gives its mean; None if its time does not pass
-    `record_bytes` : mean of `bytes`, None if no record has any
+    record_bytes : mean of `bytes`, None if no record has any
+    damage : what could not be read
     """
 
     first_ms: int = 0
@@ -59,8 +63,8 @@ class FirstLook:
 
 
 def first_look(queue: Queue, split_bytes: int) -> FirstLook:
-    """Read the columns that tell the scales of a log."""
-    look, seconds, numbered = FirstLook(), _Seconds(), True
+    """Read the few columns that show the scales of a log."""
+    look, seconds, numbered = FirstLook(), _TuplesPerSecond(), True
     open_sum, open_now, sizes, sized = 0.0, 0, 0, 0
     for batch in _batches(queue, split_bytes, _LOOK_COLUMNS, look.damage.append):
         kinds = kinds_of(batch.column("type"))
@@ -72,9 +76,9 @@ def first_look(queue: Queue, split_bytes: int) -> FirstLook:
         own = kinds != CONTROL
         said = batch.column("open_windows")
         by_word = said.is_valid().to_numpy(zero_copy_only=False)
-        told = np.where(by_word, said.fill_null(0).to_numpy(zero_copy_only=False), np.maximum(counted, 0))
-        open_now = int(told[-1]) if by_word[-1] else open_now
-        open_sum += float(told[own].sum(dtype=np.float64))
+        windows = np.where(by_word, said.fill_null(0).to_numpy(zero_copy_only=False), np.maximum(counted, 0))
+        open_now = int(windows[-1]) if by_word[-1] else open_now
+        open_sum += float(windows[own].sum(dtype=np.float64))
         look.records += int(np.count_nonzero(own))
         look.opens += int(np.count_nonzero(kinds == OPEN))
         bytes_ = batch.column("bytes").drop_null()
@@ -90,7 +94,7 @@ def first_look(queue: Queue, split_bytes: int) -> FirstLook:
     return look
 
 
-class _Seconds:
+class _TuplesPerSecond:
     """The last input number of each second of recorded time, of which only the newest is kept."""
 
     def __init__(self) -> None:
@@ -100,7 +104,7 @@ class _Seconds:
         self._fastest = 0.0
 
     def note(self, ts: Ints, inputs: Ints) -> None:
-        """Take in records in log order."""
+        """Take in records in log order: their times in ms and input numbers, (records,) each."""
         if not len(ts):
             return
         if self._first is None:
@@ -108,7 +112,7 @@ class _Seconds:
             self._last, self._complete = (0, int(inputs[0])), (-1, int(inputs[0]) - 1)
         second = np.maximum.accumulate(np.r_[self._last[0], (ts - self._first[0]) // _SECOND_MS])
         number = np.r_[self._last[1], inputs]
-        ends = np.flatnonzero(np.diff(second))  # the last record of each second that is over
+        ends = np.flatnonzero(np.diff(second))  # the last record of each second that is over, as a row of `number`
         if len(ends):
             at, done = np.r_[self._complete[0], second[ends]], np.r_[self._complete[1], number[ends]]
             self._fastest = max(self._fastest, float((np.diff(done) / np.diff(at)).max()))
@@ -116,10 +120,11 @@ class _Seconds:
         self._last = int(second[-1]), int(number[-1])
 
     def tuples(self) -> int:
+        """Return the tuples from the first record to the last."""
         return self._last[1] - self._first[1] if self._first else 0
 
     def fastest(self, span_ms: int) -> float | None:
-        """Tuples per second, in the fastest whole second."""
+        """Return the tuples per second in the fastest whole second, or over all `span_ms`; None if no time passes."""
         if self._fastest > 0:
             return self._fastest
         return self.tuples() * _SECOND_MS / span_ms if span_ms > 0 and self.tuples() > 0 else None
@@ -129,13 +134,15 @@ class _Seconds:
 class QueueEvents:
     """Records in log order, shape (records,) each.
 
-    `kind` : as `cklog.policies.check_records` numbers them; what concerns no window is `emit`
-    `slot` : of the window, -1 without one
-    `starts` : the first footprint of a window, which the foreground has
-    `change` : what the record does to the number of windows open
-    `dropped` : a check, which the foreground does not have
-    `ts` : recorded time in ms, which never falls
-    `input` : tuples taken so far, of all channels, less 1; zeros if the log does not number them
+    Attributes
+    ----------
+    kind : as `cklog.policies.check_records` numbers them; what concerns no window is `emit`
+    slot : of the window, -1 without one
+    starts : whether it is the first footprint of a window, which the foreground has
+    change : by how much the record changes the number of windows open
+    dropped : whether it is a check, which the foreground does not have
+    ts : recorded time in ms, which never falls
+    input : tuples taken so far, of all channels, less 1; zeros if the log does not number them
     """
 
     kind: Ints
@@ -165,7 +172,7 @@ class EventReader:
         self._input = -1
 
     def events(self) -> Iterator[QueueEvents]:
-        """All records, stretch by stretch. A slot is used again in a later stretch than its window closed in.
+        """Yield all records, stretch by stretch. A slot is used again in a later stretch than its window closed in.
 
         A stretch has as many records as windows are open, so that looking all of these up is no more work than that.
         """
@@ -179,6 +186,7 @@ class EventReader:
             yield self._stretch(held)
 
     def _stretch(self, batches: list[pa.RecordBatch]) -> QueueEvents:
+        """Make events of the batches of one stretch."""
         kinds = np.concatenate([kinds_of(batch.column("type")) for batch in batches])
         stamps = [batch.column("ts").to_numpy(zero_copy_only=False) for batch in batches]
         ts = np.maximum.accumulate(np.concatenate([[self._ts], *stamps]))[1:]
@@ -191,13 +199,14 @@ class EventReader:
         return self._events(kinds, windows.combine_chunks().fill_null("").dictionary_encode(), ts, inputs)
 
     def _carried(self, inputs: Ints, kinds: Ints) -> Ints:
-        """With the number before it for a control record, which is of no tuple."""
+        """Return input numbers, (n,), with the number before it for a control record, which is of no tuple."""
         last = np.maximum.accumulate(np.where(kinds == CONTROL, -1, np.arange(len(kinds))))
         found: Ints = np.where(last < 0, self._input, inputs[last])
         self._input = int(found[-1])
         return found
 
     def _events(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> QueueEvents:
+        """Make events of the columns of one stretch, (n,) each."""
         rows = np.flatnonzero(kinds <= RESULT)
         code = windows.indices.to_numpy()[rows]
         kind = np.minimum(kinds, EMIT)
@@ -206,24 +215,36 @@ class EventReader:
             slot[rows], change[rows] = self._follow(kinds[rows], code, windows.dictionary)
         kind[slot < 0] = EMIT  # a result of a window that nobody opened takes a place and closes nothing
         starts = (change > 0) | (kind == OPEN)
-        return QueueEvents(kind, slot, starts, change, (kind == CHECK) & ~starts, ts, inputs)
+        return QueueEvents(
+            kind=kind,
+            slot=slot,
+            starts=starts,
+            change=change,
+            dropped=(kind == CHECK) & ~starts,
+            ts=ts,
+            input=inputs,
+        )
 
     def _follow(self, kinds: Ints, code: Ints, names: pa.StringArray) -> tuple[Ints, Ints]:
-        """Slots of the records, -1 for a result of no open window, and what they do to the number of windows open.
+        """Give each deciding record its slot, and say by how much it changes the number of windows open; (m,) each.
+
+        `code` is the window of each record, as an index into `names`. A result of no open window has slot -1. E.g.
+        open a, open b, check a, result a with slots 7 and 4 free → slots 7, 4, 7, 7 and changes 1, 1, 0, -1.
 
         Sorted by window, its records in this stretch are a run; a window is open before a record if the record before
         it in the run is no result, or at the run's start if it was open before the stretch.
         """
         known = pc.index_in(names, value_set=self._names).fill_null(-1).to_numpy()
-        held = np.r_[self._slots, -1][known]
-        order = np.argsort(code, kind="stable")
+        held = np.r_[self._slots, -1][known]  # the slot of each window of `names` that is open before, else -1
+        order = np.argsort(code, kind="stable")  # by window, each in log order
         kind, window = kinds[order], code[order]
         first = np.diff(window, prepend=-1) != 0
         was_open = np.where(first, held[window] >= 0, np.r_[False, kind[:-1] != RESULT])
         new = (kind != RESULT) & ~was_open
-        numbers = np.cumsum(new)
-        before_run = np.maximum.accumulate(np.where(first, numbers - new, 0))
-        taken = self._take(int(numbers[-1]))
+        numbers = np.cumsum(new)  # how many windows have opened up to each row
+        before_run = np.maximum.accumulate(np.where(first, numbers - new, 0))  # and up to the start of its run
+        taken = self._take_slots(int(numbers[-1]))
+        # the slot of the newest opening in its own run, if there is one, else the slot from before the stretch
         slot = np.where(numbers > before_run, np.r_[-1, taken][numbers], held[window])
         closes = (kind == RESULT) & was_open
         slot[(kind == RESULT) & ~was_open] = -1
@@ -235,7 +256,8 @@ class EventReader:
         in_order[order], change[order] = slot, new.astype(np.int64) - closes
         return in_order, change
 
-    def _take(self, wanted: int) -> Ints:
+    def _take_slots(self, wanted: int) -> Ints:
+        """Take free slots, (wanted,); make more if there are too few."""
         short = wanted - len(self._free)
         if short > 0:
             self._free = np.concatenate([self._free, np.arange(self._made, self._made + short)])
@@ -245,7 +267,7 @@ class EventReader:
         return taken
 
     def _remember(self, names: pa.StringArray, known: Ints, slots: Ints) -> None:
-        """Which windows are open after a stretch: `names` have `slots`, and were in the places `known` before."""
+        """Note which windows are open after a stretch: `names` have `slots`, and were in the places `known` before."""
         self._slots[known[known >= 0]] = slots[known >= 0]
         still, more = self._slots >= 0, (known < 0) & (slots >= 0)
         self._names = pa.concat_arrays([self._names.filter(pa.array(still)), names.filter(pa.array(more))])
@@ -253,7 +275,7 @@ class EventReader:
 
 
 def tuples_of(batch: pa.RecordBatch, kinds: Ints) -> Ints | None:
-    """Tuples processed up to each record, less 1: its input number, or the sum over its channels of what was taken.
+    """Count the tuples taken up to each record, less 1: its input number, or the sum over its channels; (records,).
 
     None if a record has no number; control records, which are of no tuple, get any.
     """
@@ -273,6 +295,7 @@ def tuples_of(batch: pa.RecordBatch, kinds: Ints) -> Ints | None:
 def _batches(
     queue: Queue, split_bytes: int, columns: tuple[str, ...], damaged: Callable[[Damage], None]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a queue that hold a record, in log order; hand damage to `damaged`."""
     for split in queue.splits(split_bytes):
         for item in reader_of(split)(split, "outputs", columns):
             if isinstance(item, Damage):

@@ -1,4 +1,4 @@
-"""Many policies on one log at once: what each would have checked, and the extent and replay it would have had.
+"""Tracks of many policies on one log: what each would have checked, and the extent and replay it would have had.
 
 Every policy of `cklog.policies.check_records` renews the oldest footprints, so the footprints of an operator are a
 queue: a window enters it with its open record, moves from the front to the end with a check, and leaves it when it
@@ -16,11 +16,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.policies.check_records import CheckPolicy, Targets
+
+_POSITION, _SLOT, _INPUT, _MS, _ORDINAL = range(5)
+"""Rows of an array of footprints, a column each."""
 
 _FIRST_ROWS = 1 << 12
 _FIRST_STEP = 64  # footprints looked at, at least, for the oldest that are current
@@ -31,22 +35,35 @@ _EXACT_BITS = 11
 """Values below 2 ** 11 are counted one by one, larger ones by their 11 leading bits: within 0.1 %."""
 
 
+class RecoveryCost(NamedTuple):
+    """What a recovery takes, in s: per record of the extent that is loaded, and per tuple that is replayed."""
+
+    load_s: float
+    replay_s: float
+
+
 class Foreground:
     """The log without checks, as far as it has been read: which windows are open, and their open records.
 
-    Open records have the ordinals 0, 1, 2, …; `opened[slot]` is that of the window's open record, -1 if it is closed.
-    Its reader says how long it is by now, how many windows are open, and which tuple was processed last and when.
+    Open records have the ordinals 0, 1, 2, …
+
+    Attributes
+    ----------
+    length, open_windows : records so far, and windows open now; who feeds the log sets both
+    input, ms : number and time of the tuple processed last; who feeds the log sets both
+    count : open records so far
+    opened : ordinal of the open record of the window in each slot, -1 if it is closed; (slots,)
     """
 
     def __init__(self) -> None:
         self.length, self.open_windows, self.input, self.ms = 0, 0, 0, 0
-        self.count = 0  # open records so far
+        self.count = 0
         self.opened = np.full(_FIRST_ROWS, -1)
         self._base = 0  # ordinal of the first row kept
-        self._rows = np.zeros((4, _FIRST_ROWS), np.int64)  # position in the foreground, slot, input, ms
+        self._rows = np.zeros((4, _FIRST_ROWS), np.int64)  # `_POSITION` (in the foreground) to `_MS`
 
     def open(self, positions: Ints, slots: Ints, inputs: Ints, times_ms: Ints) -> None:
-        """Add open records; a window that is open goes on with the newer record."""
+        """Add open records, (records,) each; a window that is open goes on with the newer record."""
         if not len(slots):
             return
         if (short := int(slots.max()) + 1 - len(self.opened)) > 0:
@@ -59,21 +76,23 @@ class Foreground:
         self.count += len(slots)
 
     def close(self, slots: Ints) -> None:
-        """Windows have closed."""
+        """Note that the windows in these slots have closed."""
         self.opened[slots] = -1
 
     def current(self, start: int, end: int, shift: int) -> Ints:
-        """Open records from `start` to `end` whose windows are open by them, as columns of `Track` with `shift` checks
-        before them."""
+        """Return the open records [start, end) whose windows are open by them, as columns of `Track`, (5, found).
+
+        `shift` checks lie before them in the policy's own log.
+        """
         rows = self._rows[:, start - self._base : end - self._base]
-        at = np.flatnonzero(self.opened[rows[1]] == np.arange(start, end))
+        at = np.flatnonzero(self.opened[rows[_SLOT]] == np.arange(start, end))
         found = np.empty((5, len(at)), np.int64)
-        found[:4], found[4] = rows[:, at], start + at
-        found[0] += shift
+        found[:_ORDINAL], found[_ORDINAL] = rows[:, at], start + at
+        found[_POSITION] += shift
         return found
 
     def forget(self, before: int) -> None:
-        """Open records with ordinals below `before` are not asked for again."""
+        """Give up open records with ordinals below `before`, which are not asked for again."""
         if before - self._base > self._rows.shape[1] // 2:
             self._rows = np.concatenate(
                 [self._rows[:, before - self._base :], np.zeros((4, before - self._base), np.int64)], axis=1
@@ -83,7 +102,11 @@ class Foreground:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Check records written at once, at log position `position` and after `opens` open records."""
+    """Check records written at once, at log position `position` and after `opens` open records.
+
+    `slots` and `ordinals`, (checks,), are those of the footprints that they renew; `input` and `ms` are the number and
+    the time of the tuple processed last.
+    """
 
     slots: Ints
     ordinals: Ints
@@ -94,32 +117,32 @@ class _Round:
 
 
 class Track:
-    """What one policy would have written, and its figures at the moments at which they are sampled.
+    """What one policy would have written; `tally` holds extent and replay at the ends of its periods.
 
-    The oldest footprints are held *ready*, as columns of shape (5, footprints): position in the policy's own log,
-    slot, input, ms, and the ordinal of the open record that they stem from. The rest of the queue is pulled in as
-    it is needed.
+    `checks` counts the check records so far. The oldest footprints are held *ready*, as columns of shape
+    (5, footprints): position in the policy's own log, slot, input, ms, and the ordinal of the open record that they
+    stem from. The rest of the queue is pulled in as it is needed.
     """
 
-    def __init__(self, policy: CheckPolicy, load_s: float, replay_s: float) -> None:
+    def __init__(self, policy: CheckPolicy, cost: RecoveryCost) -> None:
         self.policy = policy
-        self.checks = 0  # written so far
-        self.tally = ExtentTally(load_s, replay_s)
+        self.checks = 0
+        self.tally = ExtentTally(cost)
         self._ready = np.zeros((5, 0), np.int64)
         self._at = np.zeros(1, np.int64)  # columns of those found last; the front is the first of them
         self._rounds: deque[_Round] = deque()  # not pulled yet
         self._opens = 0  # open records pulled
         self._chosen = 0  # checks in the last round that had any to choose
         self._passed = 0  # checks pulled: they lie before the next open record
-        self._front = (-1, -2, 0, 0)  # slot, ordinal, position, input of the oldest footprint
+        self._front = (-1, -2, 0, 0)  # slot, ordinal, position, input of the oldest footprint; -1: not known
 
     @property
     def needs(self) -> int:
-        """The oldest open record that may still be asked for."""
+        """The ordinal of the oldest open record that may still be asked for."""
         return self._opens
 
     def figures(self, log: Foreground) -> tuple[int, int]:
-        """q and u (section III.A): records from the oldest footprint to the end, and tuples after it; 0 without."""
+        """Return q and u (section III.A): records from the oldest footprint to the end, tuples after it; else 0, 0."""
         if not log.open_windows:
             return 0, 0
         slot, ordinal, position, number = self._front
@@ -143,7 +166,7 @@ class Track:
                 return
 
     def _go_round(self, log: Foreground, times: int) -> None:
-        """Rounds when the last records are the footprints, one each, as of now: checks change nothing but the order.
+        """Pass rounds at once when the last records are the footprints, one each: checks change only their order.
 
         A target that is not met then cannot be, and each round spends what it may.
         """
@@ -153,16 +176,16 @@ class Track:
             checks = 0  # costs are weighed, and there is nothing to gain
         self.tally.note(n, 0, n, 0, checks, times)
         if checks:
-            at = np.roll(self._oldest(log, n), -(checks * times % n))
+            at = np.roll(self._oldest(log, n), -(checks * times % n))  # each check moves the front to the end
             in_order = self._ready[:, at]
             self.checks += checks * times
             self._ready, self._at = self._ready[:, :0], np.zeros(1, np.int64)
             self._rounds.clear()
             self._opens, self._passed = log.count, self.checks - n
-            self._write(log, in_order[1], in_order[4], log.length + self.checks - n)
+            self._write(log, in_order[_SLOT], in_order[_ORDINAL], log.length + self.checks - n)
 
     def _check(self, log: Foreground, q: int, u: int) -> int:
-        """One round of checks; how many."""
+        """Write one round of checks, as many as the policy chooses; return how many."""
         n = log.open_windows
         most = min(self.policy.budget, n)
         if most <= 0 or self.policy.content(q, u, n):
@@ -172,9 +195,10 @@ class Track:
             few = min(most, 2 * self._chosen + _FIRST_STEP)  # the first number that meets them is what is asked for
         while True:
             at = self._oldest(log, min(few + 1, n))
-            extents = length + np.arange(len(at) + 1) - np.append(self._ready[0, at], length)
-            replays = log.input - np.append(self._ready[2, at], log.input)
-            age_s = (log.ms - int(self._ready[3, at[0]])) / 1000
+            # extent and replay after the k oldest are checked, k = 0, 1, …; after all, the k checks are the extent
+            extents = length + np.arange(len(at) + 1) - np.append(self._ready[_POSITION, at], length)
+            replays = log.input - np.append(self._ready[_INPUT, at], log.input)
+            age_s = (log.ms - int(self._ready[_MS, at[0]])) / 1000
             chosen = self.policy.choose(extents[: few + 1], replays[: few + 1], n, age_s)
             if few == most or chosen < few:
                 break
@@ -182,17 +206,17 @@ class Track:
         self._chosen = chosen
         if chosen:
             self._at = at[chosen:] if chosen < len(at) else at[-1:] + 1
-            self._write(log, self._ready[1, at[:chosen]], self._ready[4, at[:chosen]], length)
+            self._write(log, self._ready[_SLOT, at[:chosen]], self._ready[_ORDINAL, at[:chosen]], length)
             self.checks += chosen
         return chosen
 
     def _write(self, log: Foreground, slots: Ints, ordinals: Ints, position: int) -> None:
-        """Checks at the end of the queue."""
+        """Put checks of footprints, (checks,) slots and ordinals, at the end of the queue."""
         self._rounds.append(_Round(slots, ordinals, log.count, position, log.input, log.ms))
         self._front = (-1, -2, 0, 0)
 
     def _oldest(self, log: Foreground, wanted: int) -> Ints:
-        """Columns of the `wanted` oldest footprints, at most as many as windows are open; they become ready."""
+        """Make the `wanted` oldest footprints ready, at most as many as windows are open; return their columns."""
         at = self._current(log, wanted)
         if len(at) < wanted:
             parts, count = [self._ready[:, at]], len(at)
@@ -204,17 +228,20 @@ class Track:
         return at
 
     def _current(self, log: Foreground, wanted: int) -> Ints:
-        """Columns of the first `wanted` ready footprints from the front whose windows are open by them."""
+        """Return the columns of the first `wanted` ready footprints whose windows are open by them, from the front."""
         start, end, step = int(self._at[0]), self._ready.shape[1], max(2 * wanted, _FIRST_STEP)
         found: list[Ints] = []
         while wanted > 0 and start < end:
             rows = self._ready[:, start : start + step]
-            found.append(start + np.flatnonzero(log.opened[rows[1]] == rows[4])[:wanted])
+            found.append(start + np.flatnonzero(log.opened[rows[_SLOT]] == rows[_ORDINAL])[:wanted])
             wanted, start, step = wanted - len(found[-1]), start + step, 2 * step
         return np.concatenate(found) if found else self._at[:0]
 
     def _pull(self, log: Foreground, wanted: int) -> Ints:
-        """The next stretch of the queue: open records up to the next round of checks, or that round."""
+        """Return the next footprints of the queue: open records up to the next round of checks, or that round.
+
+        As columns, (5, found), without those whose windows are not open by them.
+        """
         limit = self._rounds[0].opens if self._rounds else log.count
         if self._opens < limit:
             start, self._opens = self._opens, min(limit, self._opens + max(2 * wanted, _PULLED))
@@ -222,8 +249,8 @@ class Track:
         written = self._rounds.popleft()
         place = np.flatnonzero(log.opened[written.slots] == written.ordinals)
         found = np.empty((5, len(place)), np.int64)
-        found[0], found[1], found[4] = written.position + place, written.slots[place], written.ordinals[place]
-        found[2], found[3] = written.input, written.ms
+        found[_POSITION], found[_SLOT] = written.position + place, written.slots[place]
+        found[_INPUT], found[_MS], found[_ORDINAL] = written.input, written.ms, written.ordinals[place]
         self._passed += len(written.slots)
         return found
 
@@ -238,13 +265,13 @@ class Spread:
 
 
 class ExtentTally:
-    """Figures just before and just after each round of checks, between which they run nearly straight.
+    """Extent and replay just before and just after each round of checks, between which they run nearly straight.
 
-    `load_s` and `replay_s` are the seconds that a record of the extent and a tuple of the replay cost a recovery.
+    `periods` and `checks` count what was noted; `cost` gives the recovery times.
     """
 
-    def __init__(self, load_s: float, replay_s: float) -> None:
-        self.load_s, self.replay_s = load_s, replay_s
+    def __init__(self, cost: RecoveryCost) -> None:
+        self.cost = cost
         self.periods, self.checks = 0, 0
         self._recovery_max_s = 0.0
         self._held: list[tuple[int, int, int]] = []  # q, u, times seen
@@ -252,7 +279,7 @@ class ExtentTally:
         self._counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
     def note(self, q: int, u: int, q_after: int, u_after: int, checks: int, times: int = 1) -> None:
-        """One round, or several alike: the figures before and after it, and its checks."""
+        """Note one round, or several alike: extent and replay before and after it, and its checks."""
         self.periods += times
         self.checks += checks * times
         if checks:
@@ -260,9 +287,10 @@ class ExtentTally:
         else:
             self._held.append((q, u, 2 * times))
         if len(self._held) > _SAMPLES_HELD:
-            self._count()
+            self._count_held()
 
-    def _count(self) -> None:
+    def _count_held(self) -> None:
+        """Add what was noted last to the sums and counts."""
         if not self._held:
             return
         samples = np.array(self._held, np.int64)
@@ -270,37 +298,42 @@ class ExtentTally:
         for i in (0, 1):
             self._sums[i] += int((samples[:, i] * samples[:, 2]).sum())
             self._most[i] = max(self._most[i], int(samples[:, i].max()))
-            values, which = np.unique(_bucket(samples[:, i]), return_inverse=True)
+            values, which = np.unique(_leading_bits(samples[:, i]), return_inverse=True)
             seen = np.zeros(len(values), np.int64)
             np.add.at(seen, which, samples[:, 2])
             self._counts[i].update(dict(zip(values.tolist(), seen.tolist(), strict=True)))
-        times_s = samples[:, 0] * self.load_s + samples[:, 1] * self.replay_s
+        times_s = samples[:, 0] * self.cost.load_s + samples[:, 1] * self.cost.replay_s
         self._recovery_max_s = max(self._recovery_max_s, float(times_s.max()))
 
     def extent(self) -> Spread:
-        """Of q, in records."""
+        """Return the spread of q, in records."""
         return self._spread(0)
 
     def replay(self) -> Spread:
-        """Of u, in tuples."""
+        """Return the spread of u, in tuples."""
         return self._spread(1)
 
     def _spread(self, i: int) -> Spread:
-        self._count()
+        self._count_held()
         values, seen = zip(*sorted(self._counts[i].items()), strict=True)
         wanted = -(-2 * self.periods * 95 // 100)  # samples up to the percentile, rounded up
         p95 = values[int(np.searchsorted(np.cumsum(seen), wanted))]
         return Spread(self._sums[i] / (2 * self.periods), p95, self._most[i])
 
     def recovery_s(self) -> tuple[float, float]:
-        """Mean and largest recovery time, s."""
-        self._count()
-        mean = (self._sums[0] * self.load_s + self._sums[1] * self.replay_s) / (2 * self.periods)
+        """Return the mean and the largest recovery time, in s."""
+        self._count_held()
+        extents, replays = self._sums
+        mean = (extents * self.cost.load_s + replays * self.cost.replay_s) / (2 * self.periods)
         return mean, self._recovery_max_s
 
 
-def _bucket(values: Ints) -> Ints:
-    """Values with all but their leading bits cleared."""
+def _leading_bits(values: Ints) -> Ints:
+    """Return values with all but their 11 leading bits cleared.
+
+    >>> _leading_bits(np.array([2047, 4097, 1 << 20])).tolist()
+    [2047, 4096, 1048576]
+    """
     _, exponent = np.frexp(values.astype(np.float64))
     shift = np.maximum(exponent - _EXACT_BITS, 0)
     found: Ints = values >> shift << shift

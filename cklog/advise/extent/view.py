@@ -1,4 +1,4 @@
-"""Advice as sentences and rows that fit 80 columns."""
+"""The view of `advise extent`: sentences, and rows that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _MEGABYTE = 1_000_000
 
 
 def advise_extent_view(answer: Answer[ExtentAdvice]) -> View:
-    """The setting to take, or the trade-off; every setting; the cost-benefit policy against Q and U."""
+    """Show the setting to take, or the trade-off; every setting; the cost-benefit policy against Q and U."""
     found = answer.result
-    rows = tuple(_row(found, outcome) for outcome in found.settings)
+    rows = tuple(_setting_row(found, outcome) for outcome in found.settings)
     columns = ("setting", "checks/s", "extent", "MB", "% time", "mean s", "worst s", "mark")
     note = f"means over {found.seconds:,.1f} s of the log, the worst recovery too; " + (
         "* least time for its worst recovery" if found.max_recovery_s is None else "<- the cheapest that is fast enough"
     )
     sections = [Section("Settings", columns, rows, note)]
     if found.comparisons:
-        sections.append(_against(found))
+        sections.append(_comparison_section(found))
     return View(_headline(found), tuple(sections), tuple(_notes(found)))
 
 
@@ -29,7 +29,7 @@ def _headline(found: ExtentAdvice) -> str:
     if found.chosen is not None:
         chosen = by_name[found.chosen]
         return (
-            f"{name}: {_spoken(chosen)} recovers within {found.max_recovery_s:g} s (at worst "
+            f"{name}: {_setting_name(chosen)} recovers within {found.max_recovery_s:g} s (at worst "
             f"{chosen.recovery_max:.1f} s) and is the cheapest: {_percent(chosen)} % of the time for "
             f"{chosen.checks_per_second:,.0f} checks/s."
         )
@@ -39,24 +39,23 @@ def _headline(found: ExtentAdvice) -> str:
     first = min(best, key=lambda o: (o.checkpointing_share, o.setting.kind != "none", o.setting.name))
     last = min(best, key=lambda o: (worst(o), o.checkpointing_share, o.setting.kind != "none", o.setting.name))
     if first.setting.name == last.setting.name:
-        return f"{name}: {_spoken(first)} is the cheapest and recovers fastest."
+        return f"{name}: {_setting_name(first)} is the cheapest and recovers fastest."
     return f"{name}: from {_priced(first)} to {_priced(last)}; say --max-recovery-time to choose."
 
 
 def _priced(outcome: Outcome) -> str:
     most = f"up to {outcome.extent.max:,} records" if outcome.recovery_max is None else f"{outcome.recovery_max:.1f} s"
-    return f"{_spoken(outcome)} ({_percent(outcome)} % of the time, {most} to recover)"
+    return f"{_setting_name(outcome)} ({_percent(outcome)} % of the time, {most} to recover)"
 
 
-def _spoken(outcome: Outcome) -> str:
-    s = outcome.setting
-    in_full = f" ({s.q:,.0f} records)" if s.q is not None and "x" in s.name else ""
-    return f"{s.name}{in_full}"
+def _setting_name(outcome: Outcome) -> str:
+    setting = outcome.setting
+    in_full = f" ({setting.q:,.0f} records)" if setting.q is not None and "x" in setting.name else ""
+    return f"{setting.name}{in_full}"
 
 
-def _row(found: ExtentAdvice, outcome: Outcome) -> tuple[str, ...]:
+def _setting_row(found: ExtentAdvice, outcome: Outcome) -> tuple[str, ...]:
     replay = "-" if outcome.replay_bytes is None else f"{outcome.replay_bytes.mean / _MEGABYTE:,.1f}"
-    mark = "<-" if outcome.setting.name == found.chosen else "*" if outcome.pareto and not found.max_recovery_s else ""
     return (
         outcome.setting.name,
         f"{outcome.checks_per_second:,.0f}",
@@ -65,15 +64,21 @@ def _row(found: ExtentAdvice, outcome: Outcome) -> tuple[str, ...]:
         _percent(outcome),
         "-" if outcome.recovery_mean is None else f"{outcome.recovery_mean:.1f}",
         "-" if outcome.recovery_max is None else f"{outcome.recovery_max:.1f}",
-        mark,
+        _mark(found, outcome),
     )
+
+
+def _mark(found: ExtentAdvice, outcome: Outcome) -> str:
+    if outcome.setting.name == found.chosen:
+        return "<-"
+    return "*" if outcome.pareto and not found.max_recovery_s else ""
 
 
 def _percent(outcome: Outcome) -> str:
     return f"{100 * outcome.checkpointing_share:.2f}"
 
 
-def _against(found: ExtentAdvice) -> Section:
+def _comparison_section(found: ExtentAdvice) -> Section:
     rows = tuple(
         (c.setting, f"{c.cost:.2f}", c.other, f"{c.other_cost:.2f}", "wins" if c.wins else "no better", _dominance(c))
         for c in found.comparisons
@@ -101,7 +106,7 @@ def _notes(found: ExtentAdvice) -> list[str]:
 
 
 def benefit_sentence(comparisons: tuple[Comparison, ...]) -> str:
-    """Where the cost-benefit policy wins by expected cost, and where it loses."""
+    """Say where the cost-benefit policy wins by expected cost, and where it loses."""
     wins = [f"{c.mtbf_h:g} h" for c in comparisons if c.wins]
     rest = [f"{c.mtbf_h:g} h (to {c.other})" for c in comparisons if not c.wins]
     if not rest:

@@ -1,4 +1,4 @@
-"""When to checkpoint: application-aware moments beside the best in hindsight, random and periodic ones.
+"""The answer of `advise timing`: application-aware moments beside the best in hindsight, random and periodic ones.
 
 Meteor Shower (ICDE 2012) checkpoints the whole application at once, when its state is smallest (section III-C): the
 first periods of a trace are profiled (`cklog.advise.timing.turning_points`), in the others the moments are chosen as
@@ -31,13 +31,17 @@ from cklog.model.verdict import Draft
 _MOST_PERIODS = 100_000
 _MOST_SIZES = 100_000_000
 """Sizes of every subtask in every period that are asked for: about half a minute."""
-_DRAWN = 240
-"""Points of a curve that are told: of each stretch its lowest and its highest."""
+_CURVE_POINTS = 240
+"""Points of a curve in an answer: of each stretch its lowest and its highest."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimingQuestion:
-    """`period_s` : one checkpoint in each; `profile_periods` : profiled first, None: half of them, rounded down."""
+    """What `advise timing` is asked.
+
+    There is one checkpoint in each period of `period_s` seconds. The first `profile_periods` are profiled; None: half
+    of them, rounded down. `seed` is for the moments by chance.
+    """
 
     period_s: float = 200.0
     profile_periods: int | None = None
@@ -61,8 +65,8 @@ class SubtaskState:
 class PeriodTiming:
     """A period's checkpoint by each way of choosing; times in ms, bytes of all subtasks.
 
-    `alert`, `fell`, `heard`, `reports`, `forced` : as in `cklog.advise.timing.choice.Choice`; `time` and `bytes` None:
-    no subtask is dynamic, and there is nothing to be aware of
+    `alert`, `fell`, `heard`, `reports` and `forced` are as in `cklog.advise.timing.choice.Choice`. `time` and `bytes`
+    are the application-aware choice, None if no subtask is dynamic: there is nothing to be aware of.
     """
 
     period: int
@@ -84,7 +88,10 @@ class PeriodTiming:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of choosing: bytes over all periods, on average and at most per period; `of_periodic`: share of its."""
+    """A way of choosing moments: bytes over all periods, and on average and at most per period.
+
+    `of_periodic` and `over_oracle` are these bytes divided by those of periodic and of oracle, None if those are 0.
+    """
 
     name: str
     bytes: int
@@ -98,10 +105,16 @@ class Way:
 class TimingAdvice:
     """The answer of `advise timing`. Times in ms, sizes in bytes.
 
-    `s_min` to `s_max` : as in `cklog.advise.timing.turning_points.Threshold`, None if no subtask is dynamic
-    `profiled` : when the dynamic HAUs' sum was least in each profiled period, and that sum
-    `expected_random` : what checkpoints at random moments take on average, in the long run
-    `curve` : (time, bytes) of the sum of the dynamic HAUs' sizes, its lowest and highest points
+    Attributes
+    ----------
+    from_ms, to_ms : the whole periods of the trace
+    in_sample : whether moments are chosen in the profiled periods themselves, because there are no others
+    s_min, highest, alpha, relaxation, s_max : as in `cklog.advise.timing.turning_points.Threshold`, None if no subtask
+        is dynamic
+    profiled : when the dynamic HAUs' sum was least in each profiled period, and that sum
+    periods : the periods in which moments are chosen
+    expected_random : what checkpoints at random moments take on average, in the long run
+    curve : (time, bytes) of the sum of the dynamic HAUs' sizes, its lowest and highest points
     """
 
     from_ms: int
@@ -126,7 +139,7 @@ class TimingAdvice:
 
 
 def timing_answer(tables: OffersRecords, reading: Reading, asked: TimingQuestion) -> Draft[TimingAdvice]:
-    """Read the samples of a run, and choose.
+    """Read the state sizes of a run, choose moments, and draft the answer.
 
     Raises
     ------
@@ -149,12 +162,12 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
     movers = {known.sizes.subtasks[i] for i in np.flatnonzero(known.dynamic).tolist()}
     moving = np.array([subtask in movers for subtask in sizes.subtasks])
     everyone = np.ones(len(moving), np.bool_)
-    whole, *rest = totals(sizes, bounds, [everyone] if known.threshold is None or moving.all() else [everyone, moving])
-    curve, choices = rest[0] if rest else whole, None
-    if known.threshold is not None:
-        choices = choose(sizes.of(moving), curve, known.threshold.s_max, chosen_bounds)
-    periods = _compared(sizes, whole, chosen_bounds, choices, asked.seed)
     t = known.threshold
+    alike = t is None or bool(moving.all())
+    sums = totals(sizes, bounds, [everyone] if alike else [everyone, moving])
+    whole, curve = sums[0], sums[-1]
+    choices = None if t is None else choose(sizes.of(moving), curve, t.s_max, chosen_bounds)
+    periods = _period_timings(sizes, whole, chosen_bounds, choices, asked.seed)
     return TimingAdvice(
         from_ms=int(bounds[0]),
         to_ms=int(bounds[-1]),
@@ -163,23 +176,28 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
         profile_periods=profiled,
         in_sample=in_sample,
         seed=asked.seed,
-        subtasks=_subtasks(sizes, known, moving),
+        subtasks=_subtask_states(sizes, known, moving),
         s_min=None if t is None else t.s_min,
         highest=None if t is None else t.highest,
         alpha=None if t is None else t.alpha,
         relaxation=None if t is None else t.relaxation,
         s_max=None if t is None else t.s_max,
-        profiled=_best(known),
+        profiled=_least_sums(known),
         periods=periods,
         ways=_ways(periods),
         expected_random=whole.mean(int(chosen_bounds[0])),
-        curve=_drawn(curve),
+        curve=_extremes(curve),
         notes=_notes(sizes, bounds, known, in_sample),
     )
 
 
 def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
-    """Bounds of all whole periods (p + 1,), how many are profiled, and whether those are the ones chosen in too."""
+    """Return the bounds of all whole periods, (p + 1,), how many are profiled, and whether moments are chosen in those.
+
+    Raises
+    ------
+    UsageError : no whole period, too many, or more profiled periods than there are
+    """
     first, last = int(sizes.time.min()), int(sizes.time.max())
     period = round(asked.period_s * 1000) if 0.001 <= asked.period_s < 1e15 else 0
     if period < 1:
@@ -200,21 +218,25 @@ def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
     return first + period * np.arange(count + 1), profiled, profiled == count
 
 
-def _compared(
+def _period_timings(
     sizes: Sizes, whole: Polyline, bounds: Ints, choices: list[Choice] | None, seed: int
 ) -> tuple[PeriodTiming, ...]:
-    """Every period's checkpoint, chosen in each way."""
+    """Return every period's checkpoint, chosen in each way.
+
+    `whole` is the sum of all sizes, `choices` are the application-aware ones (None: no subtask is dynamic).
+    """
     dice = random.Random(seed)  # its random() gives the same numbers on every machine and in every version
     period = int(bounds[1] - bounds[0])
     moments = bounds[:-1] + np.array([int(dice.random() * period) for _ in bounds[1:]])
     drawn = whole.at(moments)
     phases = np.array([int(dice.random() * period) for _ in sizes.subtasks])
-    alone = np.zeros(len(bounds) - 1)
+    alone = np.zeros(len(bounds) - 1)  # bytes of each period if every subtask checkpoints at its own phase
     for which in blocks_of(len(phases), len(alone)):
         owner = np.broadcast_to(which[:, None], (len(which), len(alone)))
         alone += sizes.at(owner, bounds[:-1] + phases[which][:, None]).sum(axis=0)
     best, least = whole.lowest(bounds)
-    chosen = [Choice(0, None, None, 0, (), False)] * len(alone) if choices is None else choices
+    nothing = Choice(time=0, alert=None, fell=None, heard=0, reports=(), forced=False)
+    chosen = [nothing] * len(alone) if choices is None else choices
     taken = whole.at(np.array([c.time for c in chosen]))
     return tuple(
         PeriodTiming(
@@ -239,7 +261,7 @@ def _compared(
 
 
 def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
-    """The sums of each way, in the order aware, oracle, random, periodic."""
+    """Sum up each way of choosing, in the order aware, oracle, random, periodic."""
     taken = {
         "aware": [p.bytes for p in periods if p.bytes is not None],
         "oracle": [p.oracle_bytes for p in periods],
@@ -261,8 +283,8 @@ def _ways(periods: tuple[PeriodTiming, ...]) -> tuple[Way, ...]:
     )
 
 
-def _subtasks(sizes: Sizes, known: Profile, moving: Mask) -> tuple[SubtaskState, ...]:
-    """Every subtask; of one without a sample in the profiled periods, what the rest of the trace shows."""
+def _subtask_states(sizes: Sizes, known: Profile, moving: Mask) -> tuple[SubtaskState, ...]:
+    """Describe every subtask; one without a sample in the profiled periods by what the rest of the trace shows."""
     least, average = averages(sizes)
     there = set(known.sizes.subtasks)
     seen = np.array([subtask in there for subtask in sizes.subtasks])
@@ -283,16 +305,17 @@ def _subtasks(sizes: Sizes, known: Profile, moving: Mask) -> tuple[SubtaskState,
     )
 
 
-def _best(known: Profile) -> tuple[dict[str, Any], ...]:
+def _least_sums(known: Profile) -> tuple[dict[str, Any], ...]:
+    """Return the moment of each profiled period at which the dynamic HAUs' sum was least, and that sum."""
     if known.polyline is None or known.best is None:
         return ()
     rows = zip(known.best.tolist(), known.polyline.at(known.best).tolist(), strict=True)
     return tuple({"time": time, "bytes": size} for time, size in rows)
 
 
-def _drawn(curve: Polyline) -> tuple[tuple[int, float], ...]:
-    """The lowest and the highest point of each stretch of a curve, in order."""
-    edges = np.unique(np.linspace(0, len(curve.time), _DRAWN // 2 + 1).astype(np.int64))
+def _extremes(curve: Polyline) -> tuple[tuple[int, float], ...]:
+    """Return the lowest and the highest point of each stretch of a curve, its first and its last, in order."""
+    edges = np.unique(np.linspace(0, len(curve.time), _CURVE_POINTS // 2 + 1).astype(np.int64))
     points = set()
     for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         points |= {low + int(np.argmin(curve.size[low:high])), low + int(np.argmax(curve.size[low:high]))}

@@ -35,7 +35,8 @@ _NOTHING = 1e-12
 class Report:
     """What the controller knows at a moment of alert mode: the dynamic HAUs' total, and the sum of their ICRs.
 
-    `icr` in bytes per s; `by` are those whose reports came then, () when all were asked. Time in ms, size in bytes.
+    `time` is in ms, `bytes` the total, and `icr` the sum of the rates in bytes per s. `by` are those whose reports came
+    then, () when all were asked.
     """
 
     time: int
@@ -46,12 +47,15 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The checkpoint of a period: when, and why then.
+    """The checkpoint of a period: when, in ms, and why then.
 
-    `alert` : when alert mode began, None if never; `fell` : the HAU whose fall led to it, None if the period's begin
-    `heard` : moments at which HAUs told their rates, up to the choice
-    `reports` : the first few and the last of them; the last one's sum is positive unless `forced`
-    `forced` : at the end of the period, for no moment was better
+    Attributes
+    ----------
+    alert : when alert mode began, None if never
+    fell : the HAU whose fall led to it, None if the period's begin did
+    heard : number of moments at which HAUs reported their rates, up to the choice
+    reports : the first few and the last of them; the last one's sum is positive unless `forced`
+    forced : at the end of the period, for no moment was better
     """
 
     time: int
@@ -64,24 +68,26 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """Turning points in order of time, then of subtask: `sample` in the sizes, `owner` and `time` (k,)."""
+    """Turning points in order of time, then of subtask: `sample` is an index into the sizes; (k,) both."""
 
     sample: Ints
-    owner: Ints
     time: Ints
 
 
 def choose(sizes: Sizes, polyline: Polyline, s_max: float, bounds: Ints) -> list[Choice]:
-    """One choice for each period between `bounds` (p + 1,), for the sizes of dynamic HAUs and their sum."""
+    """Choose the moment of each period between `bounds`, (p + 1,) in ms.
+
+    `sizes` are those of the dynamic HAUs, `polyline` is their sum, and `s_max` the threshold of alert mode in bytes.
+    """
     turn = turning_points(sizes)
-    fallen = turn[_fell(sizes, turn)]
+    fallen = turn[_halved(sizes, turn)]
     fallen = fallen[np.argsort(sizes.time[fallen], kind="stable")]
     asked = sizes.time[fallen]
     within = (asked >= bounds[0]) & (asked < bounds[-1])
     fallen = fallen[within]
-    fallen = fallen[polyline.at(asked[within]) <= s_max]
+    fallen = fallen[polyline.at(asked[within]) <= s_max]  # the samples that may begin alert mode, in order of time
     turn = turn[np.argsort(sizes.time[turn], kind="stable")]
-    turns = _Turns(turn, sizes.owner[turn], sizes.time[turn])
+    turns = _Turns(turn, sizes.time[turn])
     begun = polyline.at(bounds) <= s_max
     first = np.searchsorted(sizes.time[fallen], bounds)
     choices = []
@@ -93,12 +99,16 @@ def choose(sizes: Sizes, polyline: Polyline, s_max: float, bounds: Ints) -> list
             fell = sizes.subtasks[int(sizes.owner[sample])]
             choices.append(_in_alert(sizes, polyline, turns, (int(sizes.time[sample]), end), fell))
         else:
-            choices.append(Choice(end, None, None, 0, (), forced=True))
+            choices.append(Choice(time=end, alert=None, fell=None, heard=0, reports=(), forced=True))
     return choices
 
 
-def _fell(sizes: Sizes, turn: Ints) -> Ints:
-    """Of the turning points those at which the size is below half of what it was at the one before."""
+def _halved(sizes: Sizes, turn: Ints) -> Ints:
+    """Return those of the turning points, (k,), at which the size is below half of that at the one before.
+
+    Before a subtask's first turning point comes its first sample. E.g. sizes 8, 9, 3 at a subtask's first sample and
+    its two turning points → [1].
+    """
     owner = sizes.owner[turn]
     before = np.r_[0, turn[:-1]]
     fresh = np.r_[True, owner[1:] != owner[:-1]][: len(turn)]
@@ -107,12 +117,16 @@ def _fell(sizes: Sizes, turn: Ints) -> Ints:
 
 
 class _Alert:
-    """Alert mode from its first moment on: the ICRs as last told, and what was heard."""
+    """Alert mode from its first moment on.
+
+    `rising` says whether the total is about to rise, `heard` counts the moments with reports, and `reports` holds the
+    first few and the last.
+    """
 
     def __init__(self, sizes: Sizes, polyline: Polyline, turns: _Turns, begin: int) -> None:
         self._sizes, self._polyline, self._turns = sizes, polyline, turns
         everyone = np.arange(len(sizes.subtasks))
-        self._icr = sizes.rates(everyone, np.full(len(everyone), begin))
+        self._icr = sizes.rates(everyone, np.full(len(everyone), begin))  # as last reported, bytes per ms, (h,)
         self.rising = bool(self._icr.sum() > _NOTHING * np.abs(self._icr).sum())
         self.heard = 1
         self.reports = [self._report(begin, float(self._icr.sum()), ())]
@@ -128,23 +142,26 @@ class _Alert:
         count = int(rising[0]) + 1 if self.rising else len(ends)
         for k in range(count):
             if self.heard + k < _SHOWN or k == count - 1:
-                told = self._sizes.owner[self._turns.sample[low + starts[k] : low + ends[k] + 1]]
-                by = tuple(str(self._sizes.subtasks[i]) for i in told.tolist())
+                owners = self._sizes.owner[self._turns.sample[low + starts[k] : low + ends[k] + 1]]
+                by = tuple(str(self._sizes.subtasks[i]) for i in owners.tolist())
                 del self.reports[_SHOWN - 1 :]
                 self.reports.append(self._report(int(time[ends[k]]), float(sums[ends[k]]), by))
         self.heard += count
 
     def _sums(self, low: int, high: int) -> tuple[Floats, float]:
-        """The sum of the last told ICRs after each of the turning points, and what rounding is measured by."""
+        """Return the sum of the last reported ICRs after each of the turning points, and what rounding is measured by.
+
+        The sum has shape (high - low,). E.g. ICRs of -3 and 1 and a report of 2 by the first → sums [3].
+        """
         sample = self._turns.sample[low:high]
-        owner, told = self._sizes.owner[sample], self._sizes.rate[sample]
-        order = np.argsort(owner, kind="stable")
-        before = np.empty(len(told))
+        owner, icr = self._sizes.owner[sample], self._sizes.rate[sample]
+        order = np.argsort(owner, kind="stable")  # by subtask, each in order of time
+        before = np.empty(len(icr))  # what the same subtask reported before
         again = np.r_[False, owner[order][1:] == owner[order][:-1]]
-        before[order] = np.where(again, told[np.roll(order, 1)], self._icr[owner[order]])
-        sums = self._icr.sum() + np.cumsum(told - before)
-        magnitude = float(np.abs(self._icr).sum() + np.abs(told).sum())
-        self._icr[owner[order]] = told[order]  # of one owner's the last stays
+        before[order] = np.where(again, icr[np.roll(order, 1)], self._icr[owner[order]])
+        sums = self._icr.sum() + np.cumsum(icr - before)
+        magnitude = float(np.abs(self._icr).sum() + np.abs(icr).sum())
+        self._icr[owner[order]] = icr[order]  # of one owner's the last stays
         return sums, magnitude
 
     def _report(self, time: int, icr: float, by: tuple[str, ...]) -> Report:
@@ -153,7 +170,7 @@ class _Alert:
 
 
 def _in_alert(sizes: Sizes, polyline: Polyline, turns: _Turns, span: tuple[int, int], fell: Subtask | None) -> Choice:
-    """The choice when alert mode begins at the first moment of `span` and the period ends at the last."""
+    """Choose when alert mode begins at the first moment of `span` and the period ends at the last, both in ms."""
     alert = _Alert(sizes, polyline, turns, span[0])
     low, last = np.searchsorted(turns.time, [span[0] + 1, span[1]]).tolist()
     step = _FIRST_REPORTS
@@ -163,4 +180,11 @@ def _in_alert(sizes: Sizes, polyline: Polyline, turns: _Turns, span: tuple[int, 
         alert.listen(low, high)
         low, step = high, 2 * step
     time = alert.reports[-1].time if alert.rising else span[1]
-    return Choice(time, span[0], str(fell) if fell else None, alert.heard, tuple(alert.reports), not alert.rising)
+    return Choice(
+        time=time,
+        alert=span[0],
+        fell=str(fell) if fell else None,
+        heard=alert.heard,
+        reports=tuple(alert.reports),
+        forced=not alert.rising,
+    )

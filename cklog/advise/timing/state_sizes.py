@@ -1,4 +1,4 @@
-"""State sizes over time: the samples of `state/` as arrays, the size at any moment, and their sum as a polyline.
+"""State sizes over time: the samples of `state/` as arrays, the size at any moment, and sums of sizes as polylines.
 
 A subtask is what the Meteor Shower paper (ICDE 2012) calls an HAU. Between two samples its size goes in a straight
 line (section III-C2); before the first and after the last it is theirs.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -76,19 +76,22 @@ class Sizes:
         return stable_order(self.time)
 
     def rows(self, keep: Mask) -> Sizes:
-        """Some of the samples; a subtask of which none is kept is left out."""
+        """Return some of the samples, a mask of shape (n,); a subtask of which none is kept is left out."""
         counts = np.add.reduceat(keep, self.start[:-1], dtype=np.int64) if len(keep) else np.zeros(0, np.int64)
         stay = np.flatnonzero(counts)
         start = np.r_[0, np.cumsum(counts[stay])]
         return Sizes(tuple(self.subtasks[i] for i in stay.tolist()), start, self.time[keep], self.size[keep])
 
     def of(self, chosen: Mask) -> Sizes:
-        """The samples of some subtasks; `chosen` (h,)."""
+        """Return the samples of some subtasks, a mask of shape (h,)."""
         return self if chosen.all() else self.rows(np.repeat(chosen, np.diff(self.start)))
 
     def latest(self, owner: Ints, moment: Ints) -> Ints:
-        """The last sample of subtask `owner` at or before each moment; one below its first if there is none."""
-        low, high = self.start[owner], self.start[owner + 1]  # the first sample after it, or the end
+        """Return the last sample of subtask `owner` at or before each moment; one below its first if there is none.
+
+        All arrays are of one shape, or broadcast to it.
+        """
+        low, high = self.start[owner], self.start[owner + 1]  # between them is the first sample after the moment
         for _ in range(int(np.diff(self.start).max()).bit_length()):
             middle = (low + high) >> 1
             after = (low < high) & (self.time[np.minimum(middle, high - 1)] <= moment)
@@ -96,7 +99,7 @@ class Sizes:
         return low - 1
 
     def at(self, owner: Ints, moment: Ints) -> Floats:
-        """The size of subtask `owner` at each moment; all of one shape."""
+        """Return the size of subtask `owner` at each moment, in bytes; all of one shape."""
         found = self.latest(owner, moment)
         low = np.maximum(found, self.start[owner])
         past = np.where(found < low, 0, moment - self.time[low])
@@ -104,7 +107,7 @@ class Sizes:
         return size
 
     def rates(self, owner: Ints, moment: Ints) -> Floats:
-        """The change rate of subtask `owner` just after each moment, bytes per ms (the paper's ICR)."""
+        """Return the change rate of subtask `owner` just after each moment, in bytes per ms (the paper's ICR)."""
         found = self.latest(owner, moment)
         return np.where(found < self.start[owner], 0.0, self.rate[np.maximum(found, 0)])
 
@@ -117,14 +120,14 @@ class Polyline:
     size: Floats
 
     def at(self, moments: Ints) -> Floats:
-        """The sum at moments within it."""
+        """Return the sum at moments within the polyline, in bytes."""
         low = np.clip(np.searchsorted(self.time, moments, side="right") - 1, 0, len(self.time) - 2)
         rate = (self.size[low + 1] - self.size[low]) / (self.time[low + 1] - self.time[low])
         found: Floats = rounded(self.size[low] + rate * (moments - self.time[low]))
         return found
 
     def lowest(self, bounds: Ints) -> tuple[Ints, Floats]:
-        """When each period's sum is least, the earliest such moment, and the sum; (p,) each.
+        """Return when each period's sum is least, the earliest such moment, and the sum; (p,) each.
 
         `bounds` (p + 1,) are points of the polyline; a period includes both its ends.
         """
@@ -134,24 +137,28 @@ class Polyline:
         return self.time[found], self.size[found]
 
     def mean(self, first: int) -> float:
-        """The average from one of its points on: what a checkpoint at a random moment takes, in the long run."""
+        """Return the average from the point at `first` ms on: what checkpoints at random moments take in the end."""
         at = int(np.searchsorted(self.time, first))
         time, size = self.time[at:], self.size[at:]
         return float(rounded(np.trapezoid(size, time) / (time[-1] - time[0])))
 
 
-def rounded(size: Any) -> Any:
-    """To 1/1024 byte."""
-    return np.rint(size * _FINEST) / _FINEST
+_Sized = TypeVar("_Sized", Floats, np.float64)
+
+
+def rounded(size: _Sized) -> _Sized:
+    """Round sizes or rates to 1/1024 byte."""
+    found: _Sized = np.rint(size * _FINEST) / _FINEST
+    return found
 
 
 def total(sizes: Sizes, bounds: Ints) -> Polyline:
-    """The sum of all subtasks' sizes between the first and the last of `bounds` (p + 1,), which are points of it."""
+    """Return the sum of all subtasks' sizes from the first to the last of `bounds` (p + 1,), which are points of it."""
     return totals(sizes, bounds, [np.ones(len(sizes.subtasks), np.bool_)])[0]
 
 
 def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Mask]) -> list[Polyline]:
-    """The sum over each group of subtasks, (h,) flags, with the moments of all samples as points.
+    """Return the sum over each group of subtasks, a mask (h,), with `bounds` and the moments of all samples as points.
 
     At each bound every subtask is asked for its size and rate; between them changes of the rate are summed up, so
     that rounding errors do not build up over the trace. Time O(n log n + h·p log n) for n samples, h subtasks.
@@ -181,7 +188,10 @@ def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Mask]) -> list[Polyline]
 
 
 def _changes(sizes: Sizes, group: Mask) -> Floats:
-    """By how much each sample changes the rate of its group's sum, (n,)."""
+    """Return by how much each sample changes the rate of its group's sum, in bytes per ms, (n,).
+
+    E.g. a subtask's sizes 0, 4, 4 at 0, 2, 3 ms → rates 2, 0, 0 from there on, changes 2, -2, 0.
+    """
     change = sizes.rate.copy()
     change[1:] -= sizes.rate[:-1]
     change[sizes.start[:-1]] = sizes.rate[sizes.start[:-1]]
@@ -191,7 +201,7 @@ def _changes(sizes: Sizes, group: Mask) -> Floats:
 
 
 def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Mask]) -> tuple[Floats, Floats]:
-    """Sums of sizes and of rates over each group of g at each moment, both (g, m)."""
+    """Sum up sizes (bytes) and rates (bytes per ms) over each of g groups at each of m moments; (g, m) both."""
     size, rate = np.zeros((len(groups), len(moments))), np.zeros((len(groups), len(moments)))
     for which in blocks_of(len(sizes.subtasks), len(moments)):
         owner = np.broadcast_to(which[:, None], (len(which), len(moments)))
@@ -203,7 +213,7 @@ def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Mask]) -> tuple[Floats, 
 
 
 def blocks_of(subtasks: int, moments: int) -> Iterator[Ints]:
-    """Subtasks by number, so many at once that their sizes at all moments are a table of bounded size."""
+    """Yield subtasks by number, so many at once that their sizes at all moments are a table of bounded size."""
     step = max(1, _CELLS // max(moments, 1))
     for start in range(0, subtasks, step):
         yield np.arange(start, min(start + step, subtasks))
@@ -237,12 +247,17 @@ def read_sizes(tables: OffersRecords, reading: Reading) -> SamplesRead:
 
 
 def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:
-    """Samples in any order as arrays; of several at one moment the largest counts, and differing ones are told."""
+    """Put samples, in any order, into arrays; of several at one moment the largest counts, and a finding says so.
+
+    Raises
+    ------
+    CorruptInput : their times are no clock's
+    """
     owner, subtasks = _owners(table)
     time, size = table["time"].to_numpy(), table["bytes"].to_numpy()
     if len(subtasks) * (int(time.max()) - int(time.min()) + 1) >= _KEYS:
         raise CorruptInput(f"times of samples go from {time.min()} to {time.max()}: these are no milliseconds")
-    order = _order(owner, time, size)
+    order = _sorting(owner, time, size)
     if order is not None:
         owner, time, size = owner[order], time[order], size[order]
     again = (owner[1:] == owner[:-1]) & (time[1:] == time[:-1])
@@ -264,7 +279,7 @@ def _conflict(subtask: Subtask, time: int, count: int) -> Finding:
 
 
 def _owners(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
-    """Each row's subtask as a number without holes, in the order of `subtasks`."""
+    """Return each row's subtask as an index, (n,), and the subtasks, sorted, which all have a row."""
     operator, names = codes(table["operator"].unify_dictionaries())
     part = pc.fill_null(table["subtask"], 0).to_numpy()
     width = int(part.max()) + 1
@@ -284,8 +299,8 @@ def _owners(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
     return dense, tuple(Subtask(names[i], number) for i, number in pairs)
 
 
-def _order(owner: Ints, time: Ints, size: Ints) -> Ints | None:
-    """Rows sorted by subtask, time and size; None if they are."""
+def _sorting(owner: Ints, time: Ints, size: Ints) -> Ints | None:
+    """Return the rows in order of subtask, time and size, (n,); None if they are in that order."""
     order, grouped, moment = None, owner, time
     if (owner[1:] < owner[:-1]).any():
         order = np.argsort(owner.astype(np.uint16) if owner.max() < _RADIX else owner, kind="stable")

@@ -1,4 +1,4 @@
-"""When to checkpoint, for people: bytes by each way of choosing, the moments, the threshold, the curve."""
+"""The view of `advise timing`: bytes by each way of choosing, the moments, the threshold, the curve."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MEANING = {
 
 
 def timing_view(answer: Answer[TimingAdvice]) -> View:
-    """The curve, then what each way of choosing costs, the moments, and the dynamic HAUs; as rows, the periods."""
+    """Show the curve, what each way of choosing costs, the moments, and the dynamic HAUs; as rows, the periods."""
     found = answer.result
     unit = _unit(found)
     sections = [_ways(found, unit), _moments(found, unit)]
     if found.s_max is not None:
-        sections.append(_dynamic(found, unit))
+        sections.append(_dynamic_haus(found, unit))
     names = (
         *("period", "from_ms", "to_ms", "alert", "fell", "forced", "time", "bytes"),
         *("oracle_time", "oracle_bytes", "random_time", "random_bytes", "periodic_bytes"),
@@ -47,22 +47,23 @@ def _unit(found: TimingAdvice) -> ByteUnit:
     return unit_for(max(way.largest for way in found.ways))
 
 
-def _after(found: TimingAdvice, time: int) -> str:
+def _seconds_after_start(found: TimingAdvice, time: int) -> str:
+    """Return a time in ms as seconds since the first sample, e.g. "12.5"."""
     return f"{(time - found.from_ms) / 1000:,.3f}".rstrip("0").rstrip(".")
 
 
-def _way(found: TimingAdvice, name: str) -> Way:
+def _way_named(found: TimingAdvice, name: str) -> Way:
     return next(way for way in found.ways if way.name == name)
 
 
 def _headline(found: TimingAdvice, unit: ByteUnit) -> str:
-    periodic, oracle = _way(found, "periodic"), _way(found, "oracle")
+    periodic, oracle = _way_named(found, "periodic"), _way_named(found, "oracle")
     best = f"the best moments take {unit.spoken(oracle.bytes)}, periodic checkpoints {unit.spoken(periodic.bytes)}"
     count = f"{len(found.periods):,} {'checkpoint' if len(found.periods) == 1 else 'checkpoints'}"
     if found.s_max is None:
         return f"No subtask is a dynamic HAU; {count}: {best}."
     lead = f"Checkpoint when the state is at most {unit.spoken(found.s_max)} (s_max) and about to rise"
-    return f"{lead}; {count}: {unit.spoken(_way(found, 'aware').bytes)}; {best}."
+    return f"{lead}; {count}: {unit.spoken(_way_named(found, 'aware').bytes)}; {best}."
 
 
 def _ways(found: TimingAdvice, unit: ByteUnit) -> Section:
@@ -98,23 +99,29 @@ def _moments(found: TimingAdvice, unit: ByteUnit) -> Section:
 
 
 def _moment(found: TimingAdvice, p: PeriodTiming, unit: ByteUnit) -> tuple[str, ...]:
-    because = "-" if p.alert is None else "begin" if p.fell is None else f"{p.fell} fell"
     icrs = [f"{report.icr / unit.bytes:+,.1f}" for report in p.reports]
     if p.heard > 2:
         icrs[1:-1] = ["…"]
     return (
-        _after(found, p.from_ms),
-        "-" if p.alert is None else _after(found, p.alert),
-        because,
+        _seconds_after_start(found, p.from_ms),
+        "-" if p.alert is None else _seconds_after_start(found, p.alert),
+        _reason(p),
         " ".join(icrs) or "-",
-        "-" if p.time is None else _after(found, p.time) + (" (end)" if p.forced else ""),
+        "-" if p.time is None else _seconds_after_start(found, p.time) + (" (end)" if p.forced else ""),
         "-" if p.bytes is None else unit.number(p.bytes),
-        _after(found, p.oracle_time),
+        _seconds_after_start(found, p.oracle_time),
         unit.number(p.oracle_bytes),
     )
 
 
-def _dynamic(found: TimingAdvice, unit: ByteUnit) -> Section:
+def _reason(p: PeriodTiming) -> str:
+    """Say why alert mode began."""
+    if p.alert is None:
+        return "-"
+    return "begin" if p.fell is None else f"{p.fell} fell"
+
+
+def _dynamic_haus(found: TimingAdvice, unit: ByteUnit) -> Section:
     moving = sorted((s for s in found.subtasks if s.dynamic), key=lambda s: -s.average)
     rows = [
         (
@@ -147,21 +154,21 @@ def _notes(found: TimingAdvice, unit: ByteUnit) -> list[str]:
 
 
 def _missed(found: TimingAdvice, unit: ByteUnit) -> list[str]:
-    """Where the oracle found a better moment: the rule takes the first minimum in alert mode, by design."""
-    missed = [p for p in found.periods if p.bytes is not None and p.bytes > p.oracle_bytes]
+    """Say where the oracle found a better moment: the rule takes the first minimum in alert mode, by design."""
+    missed = [(p.bytes - p.oracle_bytes, p) for p in found.periods if p.bytes is not None and p.bytes > p.oracle_bytes]
     if not missed:
         return ["the oracle finds no better moment in any period"]
-    worst = max(missed, key=lambda p: ((p.bytes or 0) - p.oracle_bytes, -p.period))
-    less = unit.spoken((worst.bytes or 0) - worst.oracle_bytes)
+    lost, worst = max(missed, key=lambda pair: (pair[0], -pair[1].period))
     periods = f"{len(missed):,} {'period' if len(missed) == 1 else 'periods'}"
+    at = _seconds_after_start(found, worst.oracle_time)
     return [
-        f"the oracle does better in {periods}, most at {_after(found, worst.oracle_time)} s, by {less}: "
+        f"the oracle does better in {periods}, most at {at} s, by {unit.spoken(lost)}: "
         "the first minimum in alert mode is taken, whatever comes after"
     ]
 
 
 def _figure(found: TimingAdvice, unit: ByteUnit) -> str:
-    """The dynamic HAUs' sum against seconds since the first sample, with s_max."""
+    """Draw the dynamic HAUs' sum against seconds since the first sample, with s_max; "" if there is nothing to see."""
     seconds = [(time - found.from_ms) / 1000 for time, _ in found.curve]
     values = [size / unit.bytes for _, size in found.curve]
     if max(values) <= 0:
