@@ -52,7 +52,7 @@ def has_segments(entries: Iterable[FileEntry]) -> bool:
 
 
 def data_folders(entries: Iterable[FileEntry]) -> list[str]:
-    """The folders that hold partitions, wherever; "" where the partition is the root itself."""
+    """Return the folders that hold partitions, wherever; "" where the partition is the root itself."""
     partitions = {posixpath.dirname(e.path) for e in entries if _is_segment(posixpath.basename(e.path))}
     return sorted({posixpath.dirname(partition) for partition in partitions})
 

@@ -292,7 +292,7 @@ def _is_placed(path: str) -> bool:
 
 
 def _readings(path: str) -> Iterable[tuple[str, str]]:
-    """A path as (folder of a run, path inside it): at the manifest, and at every part that is called like a place.
+    """Split a path into (folder of a run, path inside it): at the manifest, and at parts that are called like a place.
 
     >>> list(_readings("a/checkpoints/x.jsonl"))
     [('a', 'checkpoints/x.jsonl')]
@@ -304,7 +304,7 @@ def _readings(path: str) -> Iterable[tuple[str, str]]:
 
 
 def _topmost(folders: Iterable[str]) -> list[str]:
-    """Those that lie in no other."""
+    """Return the folders that lie in no other."""
     kept: list[str] = []
     for folder in sorted(folders):
         if not kept or not folder.startswith(kept[-1] + "/"):
