@@ -15,8 +15,7 @@ from cklog.errors import UsageError
 from cklog.inputs.offers import Parser
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
-from cklog.kinds.opening import PARSERS, ChosenRun, choose, parser_class, runs_of
-from cklog.kinds.table import kind_of
+from cklog.kinds.opening import PARSERS, ChosenRun, choose, kind_of, parser_class, runs_of
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
@@ -214,7 +213,7 @@ class Run(AbstractContextManager["Run"]):
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
         from cklog.kafka_logs.logs import PartitionLogs
-        from cklog.kinds.table import partitions_of
+        from cklog.kinds.opening import partitions_of
 
         root = self._root if folder == self._root.path else Root(folder, self._options.maps)
         root.require()

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import OperatorOption
-from cklog.errors import UsageError
+from cklog.commands.options import OperatorOption, WordList, numbers, words
 
 
 class BenefitName(StrEnum):
@@ -21,7 +20,6 @@ class BenefitName(StrEnum):
 
 advise = typer.Typer(name="advise", no_args_is_help=True, rich_markup_mode=None)
 
-WordList = list[str] | None
 Q = Annotated[
     WordList,
     typer.Option("--q", metavar="N|Nx|none", help="Targets Q: records, or times the mean open windows (1x,2x,4x,8x)."),
@@ -138,20 +136,3 @@ def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = N
 
     asked = TimingQuestion(period, profile_periods, seed)
     common.answer(lambda run: run.advise_timing(asked))
-
-
-def words(given: WordList) -> tuple[str, ...]:
-    """Parts of options that are repeated or hold commas.
-
-    >>> words(["1x,2x", "none"])
-    ('1x', '2x', 'none')
-    """
-    return tuple(part.strip() for text in given or [] for part in text.split(",") if part.strip())
-
-
-def numbers(option: str, given: list[str]) -> tuple[float, ...]:
-    """The same as numbers, each once."""
-    try:
-        return tuple(dict.fromkeys(float(word) for word in words(given)))
-    except ValueError:
-        raise UsageError(f"{option} {','.join(given)}: numbers, separated by commas") from None

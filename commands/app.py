@@ -3,80 +3,54 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import sys
 import traceback
 from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
 import pyarrow as pa
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command, get_group
 
 from cklog.commands import INTERRUPTED
+from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.errors import CklogError, SelfCheckFailed
 from cklog.render.formats import error_object
 from cklog.render.text import visible
 from cklog.version import __version__
 
-_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
+class Commands(LazyCommands):
+    """The commands of `cklog`."""
 
-class LazyCommands(TyperGroup):
-    """Commands that are loaded when they are called, or listed: a start pays for one of them.
+    places: ClassVar[Mapping[str, str]] = {
+        "recovery-line": "cklog.commands.recovery_line:recovery_line",
+        "verify": "cklog.commands.verify:verify",
+        "replay": "cklog.commands.replay:replay",
+        "inspect": "cklog.commands.inspect:inspect",
+        "graph": "cklog.commands.graph:graph",
+        "z-cycles": "cklog.commands.z_cycles:z_cycles",
+        "compare": "cklog.commands.compare:compare",
+        "chain": "cklog.commands.chain:chain",
+        "retention": "cklog.commands.retention:retention",
+        "rounds": "cklog.commands.rounds:rounds",
+        "extent": "cklog.commands.extent:extent",
+        "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
+        "impact": "cklog.commands.impact:impact",
+        "advise": "cklog.commands.advise:advise",
+        "simulate": "cklog.commands.simulate.group:simulate",
+    }
 
-    Contexts and commands are of typer's own copy of click, whose types have no public names.
-    """
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Name every command, in the order of the help."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load a command; None: there is no such one."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        found = getattr(importlib.import_module(module), name)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
-            alone.command(cmd_name)(found)
-            return get_command(alone)
-        group = get_group(found)
-        group.name = cmd_name
-        return group
-
-
-COMMANDS: Mapping[str, str] = {
-    "recovery-line": "cklog.commands.recovery_line:recovery_line",
-    "verify": "cklog.commands.verify:verify",
-    "replay": "cklog.commands.replay:replay",
-    "inspect": "cklog.commands.inspect:inspect",
-    "graph": "cklog.commands.graph:graph",
-    "z-cycles": "cklog.commands.z_cycles:z_cycles",
-    "compare": "cklog.commands.compare:compare",
-    "chain": "cklog.commands.chain:chain",
-    "retention": "cklog.commands.retention:retention",
-    "rounds": "cklog.commands.rounds:rounds",
-    "extent": "cklog.commands.extent:extent",
-    "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
-    "impact": "cklog.commands.impact:impact",
-    "advise": "cklog.commands.advise:advise",
-    "simulate": "cklog.commands.simulate.group:simulate",
-}
-"""The function, or group of them, of each command, as module:name."""
 
 app = typer.Typer(
     name="cklog",
-    cls=LazyCommands,
+    cls=Commands,
     help="Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings=_SETTINGS,
+    context_settings=SETTINGS,
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -16,21 +15,12 @@ from cklog.commands.options import (
     GroupOption,
     KafkaOption,
     NoCheckFiles,
+    RecoveryName,
     kafka_logs,
     moment,
     question,
 )
 from cklog.errors import UsageError
-
-
-class RecoveryName(StrEnum):
-    """`--recovery`."""
-
-    gap = "gap"
-    stateless = "stateless-rollback"
-    rollback = "rollback"
-    precise = "precise"
-
 
 CrashOption = Annotated[
     str, typer.Option("--crash", metavar="TIME", help="When it crashed (as logged): ms or ISO 8601.")

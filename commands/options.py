@@ -15,6 +15,17 @@ from cklog.model.question import KafkaLogs, Question
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
 _INTEGER = re.compile(r"-?\d{1,18}")
 
+WordList = list[str] | None
+
+
+class RecoveryName(StrEnum):
+    """`--recovery`."""
+
+    gap = "gap"
+    stateless = "stateless-rollback"
+    rollback = "rollback"
+    precise = "precise"
+
 
 class Algorithm(StrEnum):
     """`--algorithm`."""
@@ -150,3 +161,20 @@ def question(
         against=against,
         check_files=check_files,
     )
+
+
+def words(given: WordList) -> tuple[str, ...]:
+    """Parts of options that are repeated or hold commas.
+
+    >>> words(["1x,2x", "none"])
+    ('1x', '2x', 'none')
+    """
+    return tuple(part.strip() for text in given or [] for part in text.split(",") if part.strip())
+
+
+def numbers(option: str, given: list[str]) -> tuple[float, ...]:
+    """The same as numbers, each once."""
+    try:
+        return tuple(dict.fromkeys(float(word) for word in words(given)))
+    except ValueError:
+        raise UsageError(f"{option} {','.join(given)}: numbers, separated by commas") from None

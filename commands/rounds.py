@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cklog.commands.advise import words
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, moment
+from cklog.commands.options import AsOf, moment, words
 
 Number = Annotated[int | None, typer.Option("--round", metavar="N", help="The individual checkpoints of this round.")]
 FailedNodes = Annotated[

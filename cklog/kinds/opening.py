@@ -1,15 +1,19 @@
-"""PATH, opened: which runs lie there, and the parser of the one that is asked."""
+"""PATH, opened: which runs lie there, and the parser of the one that is asked.
+
+From the kind that a parser declares to the class that answers for it: the whole dispatch.
+"""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, cast
 
 from cklog.errors import NotFound, UsageError
-from cklog.inputs.offers import Parser, ParserClass
+from cklog.inputs.offers import KindName, OffersPartitions, Parser, ParserClass
 from cklog.kinds.discovery import RunFolder, runs_below
+from cklog.kinds.kind import Kind, Opened
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {
@@ -135,3 +139,37 @@ def _entry_points() -> dict[str, str]:
 
 def _listed(runs: list[RunFolder]) -> str:
     return ", ".join(f"{run.name} ({run.format})" for run in runs)
+
+
+KINDS: Mapping[KindName, str] = {
+    "records": "cklog.kinds.records:RecordsKind",
+    "queues": "cklog.kinds.queues:QueuesKind",
+    "batches": "cklog.kinds.batches:BatchesKind",
+    "snapshots": "cklog.kinds.snapshots:SnapshotsKind",
+    "partitions": "cklog.kinds.partitions:PartitionsKind",
+    "stores": "cklog.kinds.stores:StoresKind",
+    "pieces": "cklog.kinds.pieces:PiecesKind",
+}
+"""The class of each kind, as module:class; loaded when a run of its kind is opened."""
+
+
+def kind_of(parser: Parser, opened: Opened) -> Kind:
+    """Return what answers for a parser's run.
+
+    Raises
+    ------
+    UsageError : the parser, somebody's plug-in, declares no kind that there is
+    """
+    if parser.kind not in KINDS:
+        hint = f"kinds are {', '.join(KINDS)}; see docs/parsers.md"
+        raise UsageError(f"the parser {parser.name} declares the kind {parser.kind}, which there is none of", hint)
+    module, _, name = KINDS[parser.kind].partition(":")
+    # What a parser of this kind offers is said in cklog.inputs.offers, and the class takes just that; that a plug-in
+    # keeps to it is checked by its own type checker, not here.
+    made = cast("Callable[[Parser, Opened], Kind]", getattr(importlib.import_module(module), name))
+    return made(parser, opened)
+
+
+def partitions_of(parser: Parser) -> OffersPartitions:
+    """Return a parser of the kind `partitions` as what it offers: Kafka logs are opened beside runs of other kinds."""
+    return cast("OffersPartitions", parser)

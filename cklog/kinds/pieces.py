@@ -24,7 +24,7 @@ class PiecesKind(Kind):
         self._parser = parser
 
     def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
-        from cklog.runs.pieces.inspection import inspect_pieces
+        from cklog.runs.pieces.retention import inspect_pieces
 
         self._refuse_snapshot_names(asked)
         return inspect_pieces(self._parser)

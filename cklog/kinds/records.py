@@ -79,7 +79,7 @@ class RecordsKind(Kind):
 
     def chain_source(self) -> ChainSource:
         from cklog.chains.source import ChainSource
-        from cklog.runs.records.pieces import pieces_of_records
+        from cklog.runs.records.reading import pieces_of_records
 
         read = pieces_of_records(self._records)
         return ChainSource(read.table, read.findings, read.inputs, "subtask")

@@ -9,7 +9,7 @@ from cklog.inputs.offers import OffersSnapshots
 from cklog.kinds.kind import Kind, Opened
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
-from cklog.runs.snapshots.line import SnapshotLog
+from cklog.runs.snapshots.line import SnapshotLine, verify_snapshots
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
@@ -27,22 +27,26 @@ class SnapshotsKind(Kind):
     def __init__(self, parser: OffersSnapshots, opened: Opened) -> None:
         super().__init__(parser, opened)
         self._parser = parser
-        self._log = SnapshotLog(parser, opened.reading)
+        self._line = SnapshotLine(parser, opened.reading)
 
     def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
-        return self._log.inspect(asked)
+        from cklog.runs.snapshots.inspection import inspect_snapshots
+
+        return inspect_snapshots(self._parser, self._opened.reading, asked)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.recovery_line(question), kafka)
+        return self._beside_logs(self._line.draft("recovery-line", question), kafka)
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.replay(question), kafka)
+        return self._beside_logs(self._line.draft("replay", question), kafka)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        return self._log.verify(line, maximal, question)
+        return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
-        return self._log.retention(policy)
+        from cklog.runs.snapshots.retention import snapshot_retention
+
+        return snapshot_retention(self._parser, self._opened.reading, policy)
 
     def chain_source(self) -> ChainSource:
         from cklog.runs.snapshots.chains import snapshot_source
@@ -53,4 +57,4 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.impact import snapshot_impact
 
         self._refuse_times(asked)
-        return snapshot_impact(self._log, question, self._bound_logs(kafka))
+        return snapshot_impact(self._parser, self._opened.reading, question, self._bound_logs(kafka))

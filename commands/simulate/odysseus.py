@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cklog.commands.impact import RecoveryName
+from cklog.commands.options import RecoveryName
 from cklog.commands.simulate.options import EncodingName, PrintOptions, flattened
 from cklog.errors import UsageError
 

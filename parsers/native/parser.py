@@ -304,12 +304,16 @@ def _readings(path: str) -> Iterable[tuple[str, str]]:
 
 
 def _topmost(folders: Iterable[str]) -> list[str]:
-    """Return the folders that lie in no other."""
+    """Return the folders that lie in no other.
+
+    >>> _topmost(["a", "a-b", "a/x"])
+    ['a', 'a-b']
+    """
     kept: list[str] = []
-    for folder in sorted(folders):
+    for folder in sorted(folders, key=lambda path: path.split("/")):  # "-" sorts before "/"
         if not kept or not folder.startswith(kept[-1] + "/"):
             kept.append(folder)
-    return kept
+    return sorted(kept)
 
 
 def _is_data(path: str) -> bool:

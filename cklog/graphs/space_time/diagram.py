@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode, GraphSubtask, Unreceived
 from cklog.graphs.space_time.layout import Arrow, Lane, flow_order, lay_out
-from cklog.graphs.space_time.legend import axis, legend
 from cklog.graphs.space_time.shapes import (
     ARROWS,
     INK,
@@ -22,11 +21,13 @@ from cklog.graphs.space_time.shapes import (
     USELESS,
     arrow,
     arrow_style,
+    axis,
     box,
     box_style,
     centred,
     definitions,
     failure_mark,
+    legend,
     line_stroke,
 )
 from cklog.graphs.view import graph_headline, left_out, line_word, messages_word, useless_note

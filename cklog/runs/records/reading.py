@@ -1,4 +1,7 @@
-"""A run given as tables of records, read: checkpoint records, or raw events made into them, as evidence."""
+"""A run given as tables of records, read: checkpoint records, or raw events made into them, as evidence.
+
+The pieces of chains that checkpoint records tell of.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ from cklog.engine.reading import Reading
 from cklog.errors import CorruptInput, NotFound
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
+from cklog.history.pieces import record_pieces
 from cklog.history.records import CheckpointRecords, records_of, tells_no_watermarks
-from cklog.history.state_files import gone_states
+from cklog.history.state_files import gone_states, state_flaws
 from cklog.history.watermarks import CurrentState, build_history
 from cklog.inputs.offers import OffersRecords
+from cklog.inputs.pieces import PiecesRead
 from cklog.inputs.tables import WITH_PLACES, TableRead, as_it_is, read_table
 from cklog.lines.entries import protocol_of
 from cklog.lines.replay_ranges import impossible_loops
@@ -185,3 +190,14 @@ def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
         operators = ", ".join(sorted({s.operator for s in subtasks}))
         raise NotFound(f"no operator or subtask {name}", f"operators here: {operators}")
     return found
+
+
+def pieces_of_records(reader: RecordReader) -> PiecesRead:
+    """Make pieces of the checkpoint records of a run, and of the state files that they name."""
+    table, findings, inputs, _ = reader.checkpoints()
+    records = records_of(table, *reader.named())
+    del table  # as large as the records themselves, which are another table
+    lost = any(f.id in DAMAGE for f in findings) or bool(records.findings)
+    flaws, more = state_flaws(records, reader.tables)
+    told = (*findings, *records.findings, *more)
+    return PiecesRead(record_pieces(records, lost, flaws).table, told, tuple(inputs))

@@ -4,6 +4,8 @@ What is needed is the recovery line, and what the failure of any single subtask 
 failures is made of those (Wang et al., checkpoint space reclamation; `cklog.lines.checkpoint_sets`). A delta needs the
 chain that it stands on. Current states are left out of it: a failure that reaches them undoes no more than their own
 would.
+
+How far back message logs are needed: to what was received before the oldest line a restart may go back to.
 """
 
 from __future__ import annotations
@@ -29,11 +31,18 @@ from cklog.model.question import Question
 from cklog.model.verdict import LOSSES, Draft
 from cklog.retention.files import CheckpointFate, StoredFiles, rows_of
 from cklog.retention.links import CheckpointLinks, floors, links_of
-from cklog.retention.plan import RetentionDoubt, RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
+from cklog.retention.plan import (
+    LogTrim,
+    RetentionDoubt,
+    RetentionFate,
+    RetentionPlan,
+    RetentionRow,
+    rules_of,
+    totals_of,
+)
 from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.reading import RecordReader
-from cklog.runs.records.trimming import trimming
 from cklog.zigzag.intervals import useless
 
 RULES: Mapping[str, str] = {
@@ -303,3 +312,34 @@ def _rows(
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+
+
+def trimming(evidence: Evidence, line: Ints | None, kept: Ints, in_doubt: bool) -> tuple[LogTrim, ...]:
+    """For each channel, below which message its log is needed by no line that a restart may go back to.
+
+    The line of total failure is the oldest of all lines, message by message; where older checkpoints are kept because
+    somebody asked for them, a restart may go back to those. In doubt nothing may be trimmed. Of a channel that
+    delivers out of order all from the first message on that was missing then is needed.
+
+    Parameters
+    ----------
+    line : the line's checkpoints as rows of the history, shape (n,); None if there is none
+    kept : rows of the history that stay as targets of a restart
+    """
+    history = evidence.history
+    if line is None:
+        return ()
+    lowest = line.copy()
+    owner = np.searchsorted(history.first, kept, "right") - 1
+    np.minimum.at(lowest, owner, kept)
+    below = history.received_of(lowest - history.first[:-1]).tolist()
+    found = []
+    for k, name in enumerate(history.channels):
+        receiver = int(history.dst[k])
+        label = int(history.label[lowest[receiver]])
+        if name in evidence.deliveries.received:
+            missing = evidence.deliveries.missing(name, label, below[k])
+            below[k] = missing[0][0] if missing else below[k]
+        checkpoint = f"{history.subtasks[receiver]}={label}"
+        found.append(LogTrim(name, None if in_doubt else below[k], checkpoint))
+    return tuple(found)

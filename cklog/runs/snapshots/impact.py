@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.model import (
@@ -24,11 +25,12 @@ from cklog.impact.sinks.model import (
     SinkTransaction,
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
+from cklog.inputs.offers import OffersSnapshots
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.runs.snapshots.line import SnapshotLog, SnapshotPlan
 from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
 from cklog.runs.snapshots.state import operator_labels, source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
 
@@ -47,19 +49,21 @@ class _Restored:
     newer: tuple[JudgedSnapshot, ...]
 
 
-def snapshot_impact(log: SnapshotLog, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
+def snapshot_impact(
+    parser: OffersSnapshots, reading: Reading, question: Question, logs: BoundLogs | None
+) -> Draft[SinkImpact]:
     """What restoring each job does to results; the whole answer of `cklog impact`.
 
     Parameters
     ----------
     question : `at` chooses another snapshot, `against` names one up to which the job had come at least
     """
-    plan = log.plan(question)
+    plan = plan_snapshots(parser, reading, question)
     jobs = [_restored(plan, group) for group in plan.groups]
     restored = [job for job in jobs if job is not None]
     found = [_impact(plan, job, question.against, logs, len(plan.groups) > 1) for job in restored]
     unsure = question.check_files and any(
-        j.verdict == "unchecked" for group in plan.groups for j in _newer(plan, group)
+        j.verdict == "unchecked" for group in plan.groups for j in newer_than(group, plan.chosen[group.job])
     )
     result = SinkImpact(
         system="flink",
@@ -80,16 +84,15 @@ def snapshot_impact(log: SnapshotLog, question: Question, logs: BoundLogs | None
     )
 
 
-def _newer(plan: SnapshotPlan, group: Candidates) -> Sequence[JudgedSnapshot]:
-    judged = plan.chosen[group.job]
-    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
-
-
 def _restored(plan: SnapshotPlan, group: Candidates) -> _Restored | None:
     judged = plan.chosen[group.job]
     if judged is None:
         return None
-    return _Restored(group, judged, tuple(j for j in _newer(plan, group) if j.folder.path in plan.survey.tables))
+    return _Restored(
+        group,
+        judged,
+        tuple(j for j in newer_than(group, plan.chosen[group.job]) if j.folder.path in plan.survey.tables),
+    )
 
 
 def _entry(job: _Restored) -> dict[str, Any]:

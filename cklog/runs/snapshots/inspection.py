@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Finding
-from cklog.model.question import InspectQuestion
+from cklog.model.question import InspectQuestion, Question
+from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import name_of
+from cklog.runs.snapshots.plan import plan_snapshots
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
 
 _KINDS = (
@@ -25,6 +28,13 @@ _KINDS = (
     "output-channel",
     "coordinator",
 )
+
+
+def inspect_snapshots(parser: OffersSnapshots, reading: Reading, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    """Say which snapshots are here, with their operators and state, as `asked`."""
+    plan = plan_snapshots(parser, reading, Question())
+    result, findings = inspection(parser, plan.survey, plan.chosen, plan.rows, asked)
+    return Draft("inspect", result, [*plan.findings, *findings], plan.survey.inputs)
 
 
 def inspection(

@@ -8,33 +8,30 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cklog.engine.reading import Reading
-from cklog.errors import NotFound, UsageError
+from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
-from cklog.model.question import InspectQuestion, Question
+from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.retention.plan import RetentionPlan
-from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
-    dependencies,
-    dependency_findings,
-    moved_findings,
     name_of,
-    not_checked,
-    snapshot_findings,
 )
-from cklog.runs.snapshots.inspection import inspection
-from cklog.runs.snapshots.lineage import Candidates, candidates, lost, owners_of
-from cklog.runs.snapshots.retained import chosen_snapshots, times_told
-from cklog.runs.snapshots.retention import FileDoubt, copied_jobs, plan_retention
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.plan import (
+    SnapshotPlan,
+    is_unsure,
+    job_named,
+    newer_than,
+    newest_with_metadata,
+    plan_snapshots,
+)
 from cklog.runs.snapshots.state import (
     in_flight,
     in_flight_sums,
@@ -43,122 +40,19 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey, survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey
 
 
-class SnapshotLog:
-    """The analyses of snapshots."""
+class SnapshotLine:
+    """The line of a plan, in the words of the jobs' folders."""
 
     def __init__(self, parser: OffersSnapshots, reading: Reading) -> None:
         self._parser = parser
         self._reading = reading
 
-    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """What each job restarts from."""
-        return self._draft("recovery-line", question)
-
-    def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """The same, for the tools that will replay from it."""
-        return self._draft("replay", question)
-
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
-        """Say which snapshots are here, with their operators and state; `asked` may name a uid and a job's log."""
-        plan = self.plan(Question())
-        result, findings = inspection(self._parser, plan.survey, plan.chosen, plan.rows, asked)
-        return Draft("inspect", result, [*plan.findings, *findings], plan.survey.inputs)
-
-    def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        """Prove or refute that each snapshot of a line is whole, and the newest that is."""
-        plan = self.plan(question)
-        checks: list[Check] = []
-        for name, number in line.items():
-            group = self._group(plan.groups, name)
-            judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
-            checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
-        refuted = [c for c in checks if c.holds is False]
-        findings = [
-            Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
-            for c in refuted
-        ]
-        result = verification(checks)
-        return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
-
-    def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
-        """Which files nothing needs, over all jobs below PATH.
-
-        Raises
-        ------
-        UsageError : PATH is one checkpoint; a window, and nothing tells when checkpoints were taken; marks
-        NotFound : there is no such snapshot as pinned
-        """
-        if self._parser.only is not None:
-            raise UsageError(f"{self._parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
-        if policy.marked:
-            raise UsageError("--marked: Flink marks nothing as deleted", "it deletes a file with its last user")
-        found = survey(self._parser, self._reading)
-        files = self._parser.state_files()
-        owners = {file.path: file.owner for file in files}
-        groups = candidates(self._parser, found.judged, owners)
-        copied = copied_jobs(found.judged, files, self._parser.job_id)
-        doubt = FileDoubt(lost(self._parser, found.judged, owners), copied, policy.jobs_stopped)
-        pinned = [self._pinned(found.judged, groups, text) for text in policy.pins]
-        times = times_told(self._parser, found.judged, policy)
-        chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
-        plan = plan_retention(found.judged, files, owners, doubt, chosen)
-        findings = snapshot_findings(found, {g.job: _newest(g) for g in groups}, groups)
-        findings += dependency_findings(dependencies(found.judged, owners, self._parser.job_id))
-        return Draft("retention", plan, findings, found.inputs)
-
-    def _pinned(self, judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates], text: str) -> JudgedSnapshot:
-        """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
-        name, equals, number = text.rpartition("=")
-        if equals and number.isdecimal() and len(number) < 19:
-            found = [j for j in self._group(groups, name).snapshots if int(number) in (j.id, j.folder.number)]
-        else:
-            wanted = text.rstrip("/")
-            found = [j for j in judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
-        if len(found) != 1:
-            why = "no" if not found else "more than one"
-            raise NotFound(f"--pin {text}: {why} snapshot of that name", "name its folder, or JOB/0=CKPT")
-        if found[0].verdict == "no-metadata":
-            raise NotFound(f"--pin {text}: it has no metadata, so nothing tells what it needs")
-        return found[0]
-
-    def plan(self, question: Question) -> SnapshotPlan:
-        """What each job restarts from, and what was found on the way."""
-        _refuse(question)
-        found = survey(self._parser, self._reading, question.check_files)
-        owners = owners_of(self._parser)
-        groups = candidates(self._parser, found.judged, owners)
-        trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
-        chosen = {group.job: _newest(group, trusted) for group in groups}
-        findings = snapshot_findings(found, chosen, groups)
-        refused: list[str] = []
-        for name, number in question.at:
-            group = self._group(groups, name)
-            chosen[group.job], more = _asked_for(group, name, number, trusted)
-            findings += more
-            refused += [finding.message.partition(":")[0] for finding in more]
-        rows = dependencies(found.judged, owners, self._parser.job_id)
-        findings += moved_findings(found, [j for j in chosen.values() if j is not None])
-        findings += dependency_findings(rows)
-        if not question.check_files:
-            findings = [f for f in findings if f.id != "files-outside"]
-            findings.append(not_checked(found.judged))
-        return SnapshotPlan(survey=found, groups=groups, chosen=chosen, findings=findings, rows=rows, refused=refused)
-
-    def _group(self, groups: Sequence[Candidates], name: str) -> Candidates:
-        """The job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
-        wanted = name.removesuffix("/0")
-        found = [g for g in groups if wanted in (g.job, self._parser.job_id(g.job))]
-        found = found or [g for g in groups if len(wanted) > 3 and self._parser.job_id(g.job).startswith(wanted)]
-        if len(found) != 1:
-            known = ", ".join(self._parser.job_id(g.job) for g in groups[:5])
-            raise NotFound(f"{name}: {'no' if not found else 'more than one'} job of that name", f"jobs: {known}")
-        return found[0]
-
-    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
-        plan = self.plan(question)
+    def draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        """Make the whole answer of `recovery-line` or `replay`, before its verdict."""
+        plan = plan_snapshots(self._parser, self._reading, question)
         several = len(plan.groups) > 1
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
@@ -186,7 +80,7 @@ class SnapshotLog:
             notes=tuple(self._notes(plan, restored)),
             details=self._details(plan, restored, question),
         )
-        unsure = any(_is_unsure(group, judged) for group, judged in picks) and question.check_files
+        unsure = any(is_unsure(group, judged) for group, judged in picks) and question.check_files
         return Draft(
             command,
             line,
@@ -212,14 +106,28 @@ class SnapshotLog:
 
     def _entry(self, group: Candidates, judged: JudgedSnapshot | None) -> LineEntry:
         if judged is None:
-            return LineEntry(self._label(group), 0, None, None, None, True, "initial")
+            return LineEntry(
+                operator=self._label(group),
+                subtask=0,
+                checkpoint=None,
+                time=None,
+                uri=None,
+                rolled_back=True,
+                state="initial",
+            )
         return LineEntry(
-            self._label(group), 0, judged.id, None, self._where(judged), judged is not _first(group), "stored"
+            operator=self._label(group),
+            subtask=0,
+            checkpoint=judged.id,
+            time=None,
+            uri=self._where(judged),
+            rolled_back=judged is not newest_with_metadata(group),
+            state="stored",
         )
 
     def _past(self, group: Candidates, judged: JudgedSnapshot | None) -> list[CheckpointId]:
         """Snapshots with metadata that are newer than what is restored."""
-        newer = [j for j in _newer(group, judged) if j.folder.metadata is not None]
+        newer = [j for j in newer_than(group, judged) if j.folder.metadata is not None]
         return [CheckpointId(self._label(group), 0, j.id) for j in newer if j.id is not None]
 
     def _notes(self, plan: SnapshotPlan, restored: Sequence[tuple[Candidates, JudgedSnapshot]]) -> list[str]:
@@ -268,10 +176,10 @@ class SnapshotLog:
             return "No snapshot is here that a job could restart from."
         if not restored:
             return self._nothing(plan)
-        back = sum(j is not _first(g) for g, j in restored)
+        back = sum(j is not newest_with_metadata(g) for g, j in restored)
         if total == 1:
             group, judged = restored[0]
-            first = _first(group)
+            first = newest_with_metadata(group)
             older = "" if first is None or judged is first else f", not {self._called(first)} ({first.verdict})"
             return f"Restore {self._called(judged)}{older}."
         past = f"; {back} of them not from their newest one" if back else ""
@@ -290,66 +198,6 @@ class SnapshotLog:
             )
         count = many(len(plan.survey.judged), "snapshot")
         return f"None of {count} can be restored: there is no recovery point but the initial state."
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotPlan:
-    """What each job restarts from.
-
-    `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's
-    folder, None: none can be restored; `rows` which snapshots need files of others; `refused` why what was asked for
-    cannot be restored.
-    """
-
-    survey: Survey
-    groups: Sequence[Candidates]
-    chosen: Mapping[str, JudgedSnapshot | None]
-    findings: Sequence[Finding]
-    rows: Sequence[dict[str, Any]]
-    refused: Sequence[str]
-
-
-def _refuse(question: Question) -> None:
-    if question.failed:
-        raise UsageError("--failed: a restored job restarts as a whole from its snapshot", "leave --failed out")
-    if question.as_of is not None:
-        raise UsageError("--as-of: Flink's snapshots hold no time", "choose one with --at JOB/0=CKPT")
-    if question.earliest:
-        raise UsageError("--earliest: a snapshot is a line by itself", "choose one with --at JOB/0=CKPT")
-
-
-def _first(group: Candidates) -> JudgedSnapshot | None:
-    """The newest snapshot that has metadata: one without never was complete."""
-    return next((j for j in group.snapshots if j.folder.metadata is not None), None)
-
-
-def _newest(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> JudgedSnapshot | None:
-    return next((j for j in group.snapshots if j.verdict in trusted), None)
-
-
-def _asked_for(
-    group: Candidates, name: str, number: int, trusted: tuple[str, ...]
-) -> tuple[JudgedSnapshot | None, list[Finding]]:
-    """The snapshot of that number; None and why, if it cannot be restored."""
-    found = [j for j in group.snapshots if number in (j.id, j.folder.number)]
-    if not found:
-        known = ", ".join(str(j.id) for j in group.snapshots if j.id is not None)
-        raise NotFound(f"--at {name}={number}: no such checkpoint", f"there are {known}" if known else "")
-    whole = next((j for j in found if j.verdict in trusted), None)
-    if whole is not None:
-        return whole, []
-    message = f"{name_of(found[0])} is {found[0].verdict}: {VERDICTS[found[0].verdict]}"
-    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]
-
-
-def _is_unsure(group: Candidates, judged: JudgedSnapshot | None) -> bool:
-    """Whether a snapshot newer than the chosen one may be whole, for all that is known."""
-    return any(j.verdict == "unchecked" for j in _newer(group, judged))
-
-
-def _newer(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:
-    """What is newer than one of the snapshots of a job; all of them, if that is None."""
-    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
 
 
 def _named(survey: Survey, name: str) -> JudgedSnapshot:
@@ -390,6 +238,25 @@ def _reason(flaw: Any) -> dict[str, Any]:
     return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}
 
 
+def verify_snapshots(
+    parser: OffersSnapshots, reading: Reading, line: Mapping[str, int | None], maximal: bool, question: Question
+) -> Draft[Verification]:
+    """Prove or refute that each snapshot of a line is whole, and the newest that is."""
+    plan = plan_snapshots(parser, reading, question)
+    checks: list[Check] = []
+    for name, number in line.items():
+        group = job_named(parser, plan.groups, name)
+        judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
+        checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
+    refuted = [c for c in checks if c.holds is False]
+    findings = [
+        Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
+        for c in refuted
+    ]
+    result = verification(checks)
+    return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
+
+
 def _checks(
     name: str,
     number: int | None,
@@ -408,5 +275,5 @@ def _checks(
     if maximal:
         told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
         newest = best is judged or best is None
-        checks.append(Check("maximal", None if newest and _is_unsure(group, judged) else newest, told))
+        checks.append(Check("maximal", None if newest and is_unsure(group, judged) else newest, told))
     return checks

@@ -1,4 +1,7 @@
-"""What may be deleted below a root with many jobs (Flink), and what must stay, file by file."""
+"""What may be deleted below a root with many jobs (Flink), and what must stay, file by file.
+
+Which snapshots of jobs (Flink) are kept where not all that can be restored are asked for.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from cklog.engine.reading import Reading
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import StateFile
+from cklog.model.verdict import Draft
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
-from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.retention.policy import RetentionPolicy
+from cklog.runs.snapshots.findings import (
+    dependencies,
+    dependency_findings,
+    snapshot_findings,
+)
+from cklog.runs.snapshots.lineage import Candidates, candidates, lost
+from cklog.runs.snapshots.plan import job_named, newest_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
 
 RULES: Mapping[str, str] = {
     "restorable": "a snapshot that can be restored needs it",
@@ -184,3 +199,130 @@ def _folders(
             if of is not None and of != j.folder.job:
                 found[of]["needed_by"].add(j.folder.path or ".")
     return tuple({**total, "needed_by": sorted(total["needed_by"])} for _, total in sorted(found.items()))
+
+
+Times = Mapping[tuple[str, int], int]
+"""When a job's checkpoint was triggered, in ms: by the job's folder and the checkpoint's number."""
+
+
+def chosen_snapshots(
+    judged: Sequence[JudgedSnapshot],
+    groups: Sequence[Candidates],
+    policy: RetentionPolicy,
+    pinned: Iterable[JudgedSnapshot],
+    times: Times,
+) -> dict[str, str]:
+    """The rule of each snapshot, by its folder, that a policy speaks of; nothing if all restorable ones are kept.
+
+    What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
+    why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it.
+    """
+    found = {j.folder.path: "pin" for j in pinned if j.verdict != "restorable" or policy.limits}
+    if not policy.limits:
+        return found
+    for j in judged:
+        if j.verdict == "restorable" and j.folder.path not in found:
+            found[j.folder.path] = "savepoint" if j.folder.number is None else "older"
+    for snapshots in _by_job(judged, groups):
+        whole = [j for j in snapshots if j.verdict == "restorable"]
+        found.update({j.folder.path: "restorable" for j in whole[:1]})
+        numbered = [j for j in whole if j.folder.number is not None]
+        for rank, j in enumerate(numbered):
+            rule = _asked(policy, rank, times.get((j.folder.job, j.folder.number or 0)))
+            if rule is not None and found[j.folder.path] == "older":
+                found[j.folder.path] = rule
+    return found
+
+
+def _by_job(judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates]) -> list[Sequence[JudgedSnapshot]]:
+    """The snapshots of each job, newest first; those that no job here restarts from, by folder."""
+    told = {j.folder.path for group in groups for j in group.snapshots}
+    rest: dict[str, list[JudgedSnapshot]] = {}
+    for j in sorted(judged, key=lambda j: (j.id or -1, j.folder.path), reverse=True):
+        if j.folder.path not in told:
+            rest.setdefault(j.folder.job, []).append(j)
+    return [*(group.snapshots for group in groups), *rest.values()]
+
+
+def _asked(policy: RetentionPolicy, rank: int, time: int | None) -> str | None:
+    """Why one stays that is the `rank`-th newest of its job and was taken at `time`."""
+    if policy.keep is not None and rank < policy.keep:
+        return "keep"
+    if policy.since is None:
+        return None
+    if time is None:
+        return "no-time"
+    return "window" if time >= policy.since else None
+
+
+def times_told(
+    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], policy: RetentionPolicy
+) -> dict[tuple[str, int], int]:
+    """When checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
+
+    Raises
+    ------
+    UsageError : a window without such a log, or such a log without a window
+    NotFound : there is no such log
+    """
+    if policy.since is None:
+        if policy.job_log:
+            raise UsageError("--job-log without --window", "it tells when checkpoints were taken")
+        return {}
+    if not policy.job_log:
+        hint = "--job-log FILE, the job manager's log, tells when each checkpoint was triggered"
+        raise UsageError("--window: Flink's snapshots hold no time", hint)
+    try:
+        rows = parser.job_log(policy.job_log)
+    except OSError as error:
+        raise NotFound(f"--job-log {policy.job_log}: {error.strerror or error}") from None
+    jobs = sorted({j.folder.job for j in judged if j.folder.number is not None})
+    told = {(row["job"], row["checkpoint"]): row["trigger_time"] for row in rows if row["trigger_time"] is not None}
+    alone = {number: time for (job, number), time in told.items() if job is None} if len(jobs) == 1 else {}
+    found = {(job, number): time for job in jobs for (id, number), time in told.items() if id == parser.job_id(job)}
+    return found | {(jobs[0], number): time for number, time in alone.items()}
+
+
+def snapshot_retention(parser: OffersSnapshots, reading: Reading, policy: RetentionPolicy) -> Draft[RetentionPlan]:
+    """Plan which files nothing needs, over all jobs below PATH.
+
+    Raises
+    ------
+    UsageError : PATH is one checkpoint; a window, and nothing tells when checkpoints were taken; marks
+    NotFound : there is no such snapshot as pinned
+    """
+    if parser.only is not None:
+        raise UsageError(f"{parser.only} is one checkpoint of a job", "PATH is the root of all jobs")
+    if policy.marked:
+        raise UsageError("--marked: Flink marks nothing as deleted", "it deletes a file with its last user")
+    found = survey(parser, reading)
+    files = parser.state_files()
+    owners = {file.path: file.owner for file in files}
+    groups = candidates(parser, found.judged, owners)
+    copied = copied_jobs(found.judged, files, parser.job_id)
+    doubt = FileDoubt(lost(parser, found.judged, owners), copied, policy.jobs_stopped)
+    pinned = [_pinned(parser, found.judged, groups, text) for text in policy.pins]
+    times = times_told(parser, found.judged, policy)
+    chosen = chosen_snapshots(found.judged, groups, policy, pinned, times)
+    plan = plan_retention(found.judged, files, owners, doubt, chosen)
+    findings = snapshot_findings(found, {g.job: newest_of(g) for g in groups}, groups)
+    findings += dependency_findings(dependencies(found.judged, owners, parser.job_id))
+    return Draft("retention", plan, findings, found.inputs)
+
+
+def _pinned(
+    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], groups: Sequence[Candidates], text: str
+) -> JudgedSnapshot:
+    """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
+    name, equals, number = text.rpartition("=")
+    if equals and number.isdecimal() and len(number) < 19:
+        found = [j for j in job_named(parser, groups, name).snapshots if int(number) in (j.id, j.folder.number)]
+    else:
+        wanted = text.rstrip("/")
+        found = [j for j in judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
+    if len(found) != 1:
+        why = "no" if not found else "more than one"
+        raise NotFound(f"--pin {text}: {why} snapshot of that name", "name its folder, or JOB/0=CKPT")
+    if found[0].verdict == "no-metadata":
+        raise NotFound(f"--pin {text}: it has no metadata, so nothing tells what it needs")
+    return found[0]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cklog.engine import Damage, reader_of
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink import handles as flink_handles
-from cklog.parsers.flink.uid import operator_id
+from cklog.parsers.flink.parser import operator_id
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 from tests.reading.flink import said, scanned, split_of

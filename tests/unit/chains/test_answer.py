@@ -21,8 +21,7 @@ from cklog.model.verdict import Answer
 from cklog.parsers.native.parser import Native
 from cklog.policies.delta_number import RESTORE
 from cklog.run import Options, open_run
-from cklog.runs.records.pieces import pieces_of_records
-from cklog.runs.records.reading import RecordReader
+from cklog.runs.records.reading import RecordReader, pieces_of_records
 from cklog.storage import Root
 from tests.builders.kafka import Log, Row, batch
 from tests.builders.native import checkpoint, write

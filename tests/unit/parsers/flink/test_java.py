@@ -21,14 +21,12 @@ from cklog.parsers.flink import (
 from cklog.parsers.flink import (
     metadata as flink_metadata,
 )
+from cklog.parsers.flink import parser as flink_uid
 from cklog.parsers.flink import (
     rows as flink_rows,
 )
 from cklog.parsers.flink import (
     sources as flink_sources,
-)
-from cklog.parsers.flink import (
-    uid as flink_uid,
 )
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown, serialized
 from tests.builders import flink as fb

@@ -1,0 +1,125 @@
+"""What each job restarts from: snapshots judged, grouped by job, and one chosen for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.engine.reading import Reading
+from cklog.errors import NotFound, UsageError
+from cklog.inputs.offers import OffersSnapshots
+from cklog.model.findings import Finding
+from cklog.model.question import Question
+from cklog.runs.snapshots.findings import (
+    dependencies,
+    dependency_findings,
+    moved_findings,
+    name_of,
+    not_checked,
+    snapshot_findings,
+)
+from cklog.runs.snapshots.lineage import Candidates, candidates, owners_of
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey, survey
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """What each job restarts from.
+
+    `groups` are the jobs with their snapshots, newest first; `chosen` the one that each restarts from, by the job's
+    folder, None: none can be restored; `rows` which snapshots need files of others; `refused` why what was asked for
+    cannot be restored.
+    """
+
+    survey: Survey
+    groups: Sequence[Candidates]
+    chosen: Mapping[str, JudgedSnapshot | None]
+    findings: Sequence[Finding]
+    rows: Sequence[dict[str, Any]]
+    refused: Sequence[str]
+
+
+def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question) -> SnapshotPlan:
+    """Find what each job restarts from, as the question asks.
+
+    Raises
+    ------
+    NotFound : there is no such job or snapshot as asked for
+    UsageError : options that snapshots know no answer to
+    """
+    _refuse(question)
+    found = survey(parser, reading, question.check_files)
+    owners = owners_of(parser)
+    groups = candidates(parser, found.judged, owners)
+    trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
+    chosen = {group.job: newest_of(group, trusted) for group in groups}
+    findings = snapshot_findings(found, chosen, groups)
+    refused: list[str] = []
+    for name, number in question.at:
+        group = job_named(parser, groups, name)
+        chosen[group.job], more = _asked_for(group, name, number, trusted)
+        findings += more
+        refused += [finding.message.partition(":")[0] for finding in more]
+    rows = dependencies(found.judged, owners, parser.job_id)
+    findings += moved_findings(found, [j for j in chosen.values() if j is not None])
+    findings += dependency_findings(rows)
+    if not question.check_files:
+        findings = [f for f in findings if f.id != "files-outside"]
+        findings.append(not_checked(found.judged))
+    return SnapshotPlan(survey=found, groups=groups, chosen=chosen, findings=findings, rows=rows, refused=refused)
+
+
+def job_named(parser: OffersSnapshots, groups: Sequence[Candidates], name: str) -> Candidates:
+    """Find the job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
+    wanted = name.removesuffix("/0")
+    found = [g for g in groups if wanted in (g.job, parser.job_id(g.job))]
+    found = found or [g for g in groups if len(wanted) > 3 and parser.job_id(g.job).startswith(wanted)]
+    if len(found) != 1:
+        known = ", ".join(parser.job_id(g.job) for g in groups[:5])
+        raise NotFound(f"{name}: {'no' if not found else 'more than one'} job of that name", f"jobs: {known}")
+    return found[0]
+
+
+def _refuse(question: Question) -> None:
+    if question.failed:
+        raise UsageError("--failed: a restored job restarts as a whole from its snapshot", "leave --failed out")
+    if question.as_of is not None:
+        raise UsageError("--as-of: Flink's snapshots hold no time", "choose one with --at JOB/0=CKPT")
+    if question.earliest:
+        raise UsageError("--earliest: a snapshot is a line by itself", "choose one with --at JOB/0=CKPT")
+
+
+def newest_with_metadata(group: Candidates) -> JudgedSnapshot | None:
+    """Return the newest snapshot that has metadata: one without never was complete."""
+    return next((j for j in group.snapshots if j.folder.metadata is not None), None)
+
+
+def newest_of(group: Candidates, trusted: tuple[str, ...] = ("restorable",)) -> JudgedSnapshot | None:
+    """Return the newest snapshot of a job whose verdict is one of `trusted`; None: there is none."""
+    return next((j for j in group.snapshots if j.verdict in trusted), None)
+
+
+def is_unsure(group: Candidates, judged: JudgedSnapshot | None) -> bool:
+    """Return whether a snapshot newer than the chosen one may be whole, for all that is known."""
+    return any(j.verdict == "unchecked" for j in newer_than(group, judged))
+
+
+def newer_than(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:
+    """Return what is newer than one of the snapshots of a job; all of them, if that is None."""
+    return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
+
+
+def _asked_for(
+    group: Candidates, name: str, number: int, trusted: tuple[str, ...]
+) -> tuple[JudgedSnapshot | None, list[Finding]]:
+    """The snapshot of that number; None and why, if it cannot be restored."""
+    found = [j for j in group.snapshots if number in (j.id, j.folder.number)]
+    if not found:
+        known = ", ".join(str(j.id) for j in group.snapshots if j.id is not None)
+        raise NotFound(f"--at {name}={number}: no such checkpoint", f"there are {known}" if known else "")
+    whole = next((j for j in found if j.verdict in trusted), None)
+    if whole is not None:
+        return whole, []
+    message = f"{name_of(found[0])} is {found[0].verdict}: {VERDICTS[found[0].verdict]}"
+    return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]

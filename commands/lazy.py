@@ -1,0 +1,40 @@
+"""Commands that are loaded when they are called, or listed: a start pays for one of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyCommands(TyperGroup):
+    """A group whose commands are named by `places`: the function, or group of them, of each as module:name.
+
+    Contexts and commands are of typer's own copy of click, whose types have no public names.
+    """
+
+    places: ClassVar[Mapping[str, str]]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name every command, in the order of the help."""
+        return list(self.places)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command; None: there is no such one."""
+        if cmd_name not in self.places:
+            return None
+        module, _, name = self.places[cmd_name].partition(":")
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, typer.Typer):
+            group = get_group(found)
+            group.name = cmd_name
+            return group
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=SETTINGS)
+        alone.command(cmd_name)(found)
+        return get_command(alone)
