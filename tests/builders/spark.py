@@ -10,9 +10,10 @@ from typing import Literal
 
 import pytest
 
-from cklog.inputs.batches import BatchPlan
+from cklog.inputs.pieces import PiecesRead
 from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import BatchPlan, pieces_of, plan_of
 from cklog.storage import READ_LIMIT, FileEntry, Root
 from tests.conftest import SAMPLES, SHARED
 
@@ -70,8 +71,12 @@ class Memory(Root):
         return self.with_files(dict(self.files))
 
     def plan(self, as_of: int | None = None, at: int | None = None) -> BatchPlan:
-        """What `SparkCheckpoint` says."""
-        return SparkCheckpoint(self).plan(as_of, at)
+        """What a restart of the query does."""
+        return plan_of(SparkCheckpoint(self), as_of, at)
+
+    def pieces(self) -> PiecesRead:
+        """Its state, every file of it read."""
+        return pieces_of(SparkCheckpoint(self))
 
 
 def load(folder: Path, home: str) -> Memory:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
 from tests.builders.spark import load
 from tests.conftest import SAMPLES
@@ -101,7 +102,7 @@ class Restarts:
         for home in homes:
             for path in paths:
                 damage(home / path)
-        plan = plan_of(homes[0])
+        plan = plan_of(SparkCheckpoint(Root(str(homes[0]))))
         if plan.fails == self.starts(homes[0]):
             return f"{paths}: fails {plan.fails}, line {plan.committed}"
         if plan.committed < 0 or not plan.rolled_back:
@@ -114,10 +115,6 @@ class Restarts:
     def commits(home: Path) -> int:
         """How many batches are done."""
         return len(list((home / "ck/commits").glob("[0-9]*")))
-
-
-def plan_of(home: Path) -> Any:
-    return SparkCheckpoint(Root(str(home))).plan()
 
 
 def delete(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cklog.inputs.batches import BatchPlan
+from cklog.runs.batches.plan import BatchPlan
 
 
 def shape(plan: BatchPlan) -> tuple[Any, ...]:

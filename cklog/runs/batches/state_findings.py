@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.model.findings import Finding, Severity, Where
 from cklog.runs.batches.judge import Fact, file_finding
-from cklog.runs.batches.state_line import UNSURE, BrokenLink, JudgedState
+from cklog.runs.batches.state_line import UNSURE, BrokenStore, JudgedState
 
 _EXAMPLES = 3
 _PLACES = 8
@@ -33,7 +33,7 @@ def state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> 
 
 def _flaw_findings(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
     """Report files that cannot be used, but that a restart does not need."""
-    needed = {link.path for link in judged.broken}
+    needed = {store.path for store in judged.broken}
     for path, flaw in state.flaws():
         if path not in needed:
             then = _PASSED if path.endswith((".snapshot", ".zip")) else _NOT_NEEDED
@@ -42,11 +42,11 @@ def _flaw_findings(state: StoredState, judged: JudgedState) -> Iterator[Finding]
 
 def _broken_facts(judged: JudgedState, names: Mapping[str, str | None]) -> Iterator[Fact]:
     """Report what stops a restart; one finding an operator and kind of damage."""
-    groups: dict[tuple[str, str], list[BrokenLink]] = {}
-    for link in judged.broken:
-        groups.setdefault((link.chain.operator, link.id), []).append(link)
-    for (operator, id), links in sorted(groups.items()):
-        yield Fact(_broken_finding(judged, id, links, names.get(operator)), stops=id not in UNSURE)
+    groups: dict[tuple[str, str], list[BrokenStore]] = {}
+    for store in judged.broken:
+        groups.setdefault((store.chain.operator, store.id), []).append(store)
+    for (operator, id), stores in sorted(groups.items()):
+        yield Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in UNSURE)
 
 
 def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
@@ -76,21 +76,21 @@ def _way_back(judged: JudgedState) -> str:
     return f"The restart fails. Put it back from a backup, {back}."
 
 
-def _broken_finding(judged: JudgedState, id: str, links: list[BrokenLink], name: str | None) -> Finding:
-    """Report the links of one operator that are broken in one way; `name` is the operator's."""
-    first = links[0]
+def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], name: str | None) -> Finding:
+    """Report the stores of one operator that lack files in one way; `name` is the operator's."""
+    first = stores[0]
     called = f"operator {first.chain.operator}" + (f" ({name})" if name else "")
-    names = ", ".join(link.path for link in links[1:_EXAMPLES])
-    more = f" and {len(links) - _EXAMPLES} more" if len(links) > _EXAMPLES else ""
-    also = f" So it is with {names}{more}." if len(links) > 1 else ""
-    which = f"Partition {first.chain.subtask}" if len(links) == 1 else f"{len(links)} stores"
+    names = ", ".join(store.path for store in stores[1:_EXAMPLES])
+    more = f" and {len(stores) - _EXAMPLES} more" if len(stores) > _EXAMPLES else ""
+    also = f" So it is with {names}{more}." if len(stores) > 1 else ""
+    which = f"Partition {first.chain.subtask}" if len(stores) == 1 else f"{len(stores)} stores"
     why = f": {first.why}" if first.why else " is missing"
     then = _MAY_READ if id in UNSURE else _way_back(judged)
     message = (
         f"{first.path}{why}.{also} {which} of {called} cannot load version {judged.needed}, the state after batch "
         f"{judged.needed - 1}. {then}"
     )
-    places = tuple(Where(link.path, link.offset) for link in links[:_PLACES])
+    places = tuple(Where(store.path, store.offset) for store in stores[:_PLACES])
     return Finding(id, "error", first.path, message, where=places)
 
 

@@ -20,8 +20,11 @@ UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
 """Flaws of files that Spark may well be able to read."""
 
 
-class BrokenLink(NamedTuple):
-    """A link that a store cannot do without: its file, the finding's id, why ("": it is missing), and where in it."""
+class BrokenStore(NamedTuple):
+    """A store that cannot load a version: the file that it lacks, the finding's id, why, and where in the file.
+
+    `why` is "" if the file is missing.
+    """
 
     chain: ChainName
     path: str
@@ -44,7 +47,7 @@ class JudgedState:
 
     batch: int
     needed: int
-    broken: tuple[BrokenLink, ...]
+    broken: tuple[BrokenStore, ...]
     unjudged: str
 
 
@@ -56,7 +59,7 @@ def judge_state(state: StoredState, logs: MetadataLogs) -> JudgedState:
     if state.unknown:
         return JudgedState(logs.committed, state.needed, (), state.unknown)
     chains = _read_for(state, logs.committed)
-    broken = tuple(_broken_links(state, chains)) if logs.committed >= 0 else ()
+    broken = tuple(_broken_stores(state, chains)) if logs.committed >= 0 else ()
     batch = logs.committed if not broken else _newest_batch(state, logs, chains)
     unsure = sorted({link.path for link in broken if link.id in UNSURE})
     return JudgedState(batch, state.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
@@ -95,8 +98,8 @@ def _can_all_load(chains: Chains, batch: int) -> bool:
     return all(chains.can_restore(i, batch + 1) for i in range(len(chains.names)))
 
 
-def _broken_links(state: StoredState, chains: Chains) -> Iterator[BrokenLink]:
-    """Yield for each store that cannot load the needed version the link that it lacks."""
+def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
+    """Yield the stores that cannot load the needed version."""
     flaws = dict(state.flaws())
     for i, chain in enumerate(chains.names):
         link = chains.why_not(i, state.needed)
@@ -105,11 +108,11 @@ def _broken_links(state: StoredState, chains: Chains) -> Iterator[BrokenLink]:
         if link.row is None or link.flaw == "is missing":
             version = state.needed if link.version is None else link.version
             path = state.missing(chain, version)
-            yield BrokenLink(chain=chain, path=path, id="missing-state-file", why="", offset=None)
+            yield BrokenStore(chain=chain, path=path, id="missing-state-file", why="", offset=None)
             continue
         path = chains.table["path"][link.row].as_py()
         flaw = flaws.get(path)
         if flaw is None:
-            yield BrokenLink(chain=chain, path=path, id="missing-state-file", why=link.flaw, offset=None)
+            yield BrokenStore(chain=chain, path=path, id="missing-state-file", why=link.flaw, offset=None)
         else:
-            yield BrokenLink(chain=chain, path=path, id=flaw.id, why=flaw.why, offset=flaw.offset)
+            yield BrokenStore(chain=chain, path=path, id=flaw.id, why=flaw.why, offset=flaw.offset)

@@ -10,6 +10,7 @@ import pytest
 
 from cklog.errors import NotFound
 from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
 from tests.builders.spark import REAL, SAMPLE, Memory, batch_time, needs_real, sample
 from tests.reading.spark import said, shape
@@ -34,7 +35,7 @@ def test_a_killed_query_runs_its_planned_batch_again(
     home = REAL / folder
     root = Root(str(home), (("file:///mnt/spark/prod1/run_" + folder[0], str(home)),))
     assert SparkCheckpoint.recognises(root)
-    plan = SparkCheckpoint(root).plan()
+    plan = plan_of(SparkCheckpoint(root))
     has = None if sink is None else False
     assert shape(plan) == (committed, committed + 1, [("source/0", kind, start, end, True, True)], sink, has)
     assert said(plan) == []
@@ -44,7 +45,7 @@ def test_a_killed_query_runs_its_planned_batch_again(
 
 @needs_real
 def test_the_checkpoint_folder_itself_is_enough_but_its_inputs_lie_outside() -> None:
-    plan = SparkCheckpoint(Root(str(REAL / "A_file_hdfs_parquetsink" / "ck"))).plan()
+    plan = plan_of(SparkCheckpoint(Root(str(REAL / "A_file_hdfs_parquetsink" / "ck"))))
     assert (plan.committed, plan.planned, plan.sink) == (14, 15, None)
     assert said(plan) == [("warning", "unchecked-input", "source/0")]
     assert any("sink is not known" in note for note in plan.notes)
@@ -52,7 +53,7 @@ def test_the_checkpoint_folder_itself_is_enough_but_its_inputs_lie_outside() -> 
 
 def test_the_sample_reads_as_its_readme_says() -> None:
     home = "file:///srv/cklog-sample/wordcount"
-    plan = SparkCheckpoint(Root(str(SAMPLE), ((home, str(SAMPLE)),))).plan()
+    plan = plan_of(SparkCheckpoint(Root(str(SAMPLE), ((home, str(SAMPLE)),))))
     source = ("source/0", "file", {"logOffset": 5}, {"logOffset": 6}, True, True)
     assert shape(plan) == (5, 6, [source], "out", False)
     assert [file.path for file in plan.sources[0].files] == [f"{home}/in/minute-6.json"]

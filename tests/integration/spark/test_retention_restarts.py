@@ -10,6 +10,7 @@ import pytest
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
+from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
 from tests.builders.spark_restarts import Restarts
 
@@ -29,6 +30,6 @@ def test_a_query_starts_without_what_may_go(provider: str, restarting: Any, tmp_
         for path in gone:
             (home / path).unlink(missing_ok=True)  # the copy has no checksums of the source's log
         if batch is not None:
-            for path in SparkCheckpoint(Root(str(home))).plan(at=batch).remove:
+            for path in plan_of(SparkCheckpoint(Root(str(home))), at=batch).remove:
                 (home / path).unlink()
         assert restarts.starts(home), (provider, batch)

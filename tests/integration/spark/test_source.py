@@ -26,6 +26,7 @@ from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.streams import KafkaStreams
 from cklog.parsers.native.parser import Native
 from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import plan_of
 from cklog.spark_source import SourceTable, register
 from cklog.storage import Root
 from tests.conftest import SAMPLES
@@ -142,7 +143,7 @@ def of(parser: Any, folder: Path, **given: str) -> list[dict[str, Any]]:
 
 def test_batches_of_a_query_are_the_plan_s() -> None:
     folder = SAMPLES / "spark-wordcount"
-    plan = SparkCheckpoint(Root(str(folder))).plan()
+    plan = plan_of(SparkCheckpoint(Root(str(folder))))
     found = of(SparkCheckpoint, folder)
     assert [(r["batch"], r["planned"], r["committed"], r["time"], r["watermark"]) for r in found] == [
         (b.batch, b.planned, b.committed, b.time, b.watermark) for b in plan.batches

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from cklog.chains.restorable import chains_of
-from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import sidecar_of
-from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.parsers.spark.state.lz4_blocks import decoded
+from cklog.runs.batches.plan import BatchPlan
 from tests.builders.spark import REAL, Memory, load, needs_real
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
@@ -117,7 +116,7 @@ def test_with_any_state_file_damaged_the_line_is_by_definition(name: str) -> Non
 @pytest.mark.parametrize("name", [*FOLDERS, *OURS])
 def test_chains_agree_with_the_line_and_read_every_file(name: str) -> None:
     root = root_of(name)
-    table, findings, inputs, _ = SparkCheckpoint(root).pieces()
+    table, findings, inputs, _ = root.pieces()
     chains = chains_of(table)
     assert findings == ()
     assert set(chains.common("run")) == {newest(name) + 1}
@@ -134,7 +133,7 @@ def test_a_flipped_bit_is_found_with_and_without_checksums() -> None:
                 data = root.files[path]
                 at = len(data) // 2
                 flipped = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
-                told = SparkCheckpoint(root.with_files({**root.files, path: flipped})).pieces()[1]
+                told = root.with_files({**root.files, path: flipped}).pieces()[1]
                 assert [finding.subject for finding in told] == [path] or is_the_same(path, data, flipped), path
 
 
@@ -234,7 +233,7 @@ def test_random_damage_anywhere_in_the_state_ends_in_an_answer(name: str) -> Non
             files[path] = bytes(data[: chance.randint(0, len(data))]) if chance.random() < 0.5 else bytes(data)
         root = whole.with_files(files)
         assert root.plan().committed <= newest(name)
-        chains_of(SparkCheckpoint(root).pieces()[0])
+        chains_of(root.pieces()[0])
 
 
 A, B = "A_file_hdfs_parquetsink", "B_rate_rocksdb_changelog"

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.chains.restorable import chains_of
-from cklog.inputs.batches import BatchPlan
 from cklog.parsers.codecs.hadoop_crc import encode
-from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import BatchPlan
 from tests.builders.spark import Memory
 from tests.builders.spark_state import snapshot, stream
 from tests.reading.spark import said
@@ -92,7 +91,7 @@ def test_pieces_agree_with_the_line(data: st.DataObject) -> None:
     for path in data.draw(st.sets(st.sampled_from(sorted(p for p in root.files if p.startswith("state/0/0/"))))):
         root.files[path] = data.draw(st.sampled_from([b"", DELTA[:-1], DELTA]))
     plan = root.plan()
-    chains = chains_of(SparkCheckpoint(root).pieces()[0])
+    chains = chains_of(root.pieces()[0])
     assert set(chains.common("run")) == {plan.committed + 1 if plan.committed >= 0 else None}
 
 
@@ -160,7 +159,7 @@ def test_files_that_no_restart_reads_are_not_read() -> None:
     for path in ("state/0/0/1.delta", "state/0/0/3.snapshot", "state/0/1/6.delta"):
         root.files[path] = b"damaged"
     assert said(root.plan()) == []
-    findings = SparkCheckpoint(root).pieces()[1]
+    findings = root.pieces()[1]
     assert [(f.severity, f.subject) for f in findings] == [
         ("warning", path) for path in ("state/0/0/1.delta", "state/0/0/3.snapshot", "state/0/1/6.delta")
     ]
@@ -171,7 +170,7 @@ def test_state_of_the_batch_in_flight_does_not_count() -> None:
     root.files["state/0/0/8.delta"] = b"half written"
     assert said(root.plan()) == []
     assert root.plan().committed == 6
-    assert max(SparkCheckpoint(root).pieces()[0]["version"].to_pylist()) == 7
+    assert max(root.pieces()[0]["version"].to_pylist()) == 7
 
 
 def test_what_cannot_be_judged_is_said_to_be_unjudged() -> None:
@@ -286,7 +285,7 @@ def test_a_zip_needs_its_files_and_can_be_done_without(
 
 
 def test_the_bytes_to_read_are_those_of_the_zip_and_its_files() -> None:
-    table = SparkCheckpoint(rocks()).pieces()[0]
+    table = rocks().pieces()[0]
     sizes = dict(zip(table["path"].to_pylist(), table["bytes"].to_pylist(), strict=True))
     zip_size = len(rocks().files["state/0/0/4.zip"])
     assert sizes["state/0/0/4.zip"] == zip_size + 5
