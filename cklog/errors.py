@@ -1,11 +1,11 @@
-"""Why cklog could not look at all, each with the exit code of design section 5.
+"""Errors for the cases without an answer, each with its exit code (`docs/json.md`).
 
-Damage inside the input is a finding and is returned, never raised; these are for the cases without an answer.
+Damage inside the input is a finding and is returned, never raised.
 """
 
 
 class CklogError(Exception):
-    """One line for stderr, a hint if there is one, and the exit code."""
+    """The base of all errors that a user sees: one line for stderr, a hint if there is one, and the exit code."""
 
     id = "error"
     exit_code = 70
@@ -38,7 +38,7 @@ class NotFound(CklogError):
 
 
 class SelfCheckFailed(CklogError):
-    """cklog refuted its own answer: a bug in cklog."""
+    """An answer that cklog itself refuted: a bug in cklog."""
 
     id = "self-check-failed"
     exit_code = 70

@@ -48,4 +48,10 @@ class ChainSource:
 def source_of_pieces(parser: OffersPieces) -> ChainSource:
     """Take the pieces that a parser hands over as they are."""
     read = parser.pieces()
-    return ChainSource(read.table, read.findings, read.inputs, parser.restored_together, read.notes)
+    return ChainSource(
+        table=read.table,
+        findings=read.findings,
+        inputs=read.inputs,
+        together=parser.restored_together,
+        notes=read.notes,
+    )

@@ -6,7 +6,13 @@ is a pure function from one such batch to a few rows of partial results. *Reduce
 keys; it is associative and commutative, so neither engine, nor the number and order of splits, shows in the
 answer.
 
-Engines: `cklog.engine.local` (threads in this process) and `cklog.engine.spark` (mapInArrow and groupBy).
+This room knows no format and no analysis: readers and kernels are handed to it.
+
+- `local`: the engine of threads in this process
+- `spark`: the engine on a Spark session (mapInArrow and groupBy)
+- `merge`: reduce, on Arrow tables
+- `damage`: counts damage and intact records
+- `reading`: how a run is read: which engine, how large splits, how strict
 """
 
 from __future__ import annotations
@@ -19,10 +25,13 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 Aggregate = Literal["sum", "min", "max"]
+"""How the values of a column become one."""
+
 Kernel = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""A pure function from a batch of rows to partial results."""
 
 DAMAGE_LISTED = 100
-"""Damaged records named with their place, per file and kind; all of them are counted."""
+"""Damaged records that are listed with their place, per file and kind; all of them are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`count` records of kind `id` that were skipped; `offset` as in `cklog.model.findings.Where`."""
+    """`count` records that were skipped; `id` is that of the finding, `offset` as in `cklog.model.findings.Where`."""
 
     path: str
     id: str
@@ -57,7 +66,7 @@ Reader = Callable[[Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Dama
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """Merge rows that agree in `keys`: each other column by its aggregate.
+    """How rows that agree in `keys` become one: each other column by its aggregate.
 
     With `span` = (from, to), rows whose half-open spans [from, to) overlap or touch merge, and others stay
     apart: the result has one row per key and *island*, its span the union.
@@ -96,19 +105,19 @@ class Scanned:
 
 
 class Engine(Protocol):
-    """Runs scans. Both engines give equal results."""
+    """What runs scans; all engines give equal results."""
 
     name: str
 
     def run(self, scan: Scan) -> Scanned:
-        """Read every split, apply the kernel, reduce."""
+        """Read every split, apply the kernel, and reduce what it gives."""
 
     def close(self) -> None:
         """Give back what the engine holds."""
 
 
 def reader_of(split: Split) -> Reader:
-    """The function that a split names.
+    """Import and return the function that a split names as its reader.
 
     >>> reader_of(Split("f", "f", "cklog.engine:reader_of", 0, 1, 1)).__name__
     'reader_of'

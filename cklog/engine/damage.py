@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from cklog.engine import Damage
 
 
 class DamageTally:
-    """Damage by file and kind: the first `limit` places by offset are kept, every record is counted."""
+    """Damage by file and kind, of which the first `limit` places by offset are kept, and intact records by file."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -25,33 +24,34 @@ class DamageTally:
         if damage.detail or damage.offset is not None:
             placed.append(damage)
         if len(placed) > 2 * self._limit:
-            self._trim(key)
+            self._keep_first(*key)
 
     def count(self, path: str, records: int) -> None:
-        """`records` more intact records of `path`."""
+        """Count `records` more intact records of `path`."""
         self.records[path] = self.records.get(path, 0) + records
 
     def update(self, other: DamageTally) -> None:
-        """Take over what another tally has seen."""
+        """Add what another tally has counted."""
         for damage in other.damage():
             self.add(damage)
         for path, records in other.records.items():
             self.count(path, records)
 
     def damage(self) -> tuple[Damage, ...]:
-        """In order of file, kind and offset; the last row of a kind counts those without a listed place."""
-        return tuple(self._rows())
-
-    def _rows(self) -> Iterable[Damage]:
-        for key in sorted(self._count):
-            self._trim(key)
-            placed = self._placed[key]
-            yield from placed
-            rest = self._count[key] - sum(damage.count for damage in placed)
+        """Return the damage in order of file, kind and offset; a kind's last row counts what has no listed place."""
+        found: list[Damage] = []
+        for path, id in sorted(self._count):
+            self._keep_first(path, id)
+            placed = self._placed[path, id]
+            found += placed
+            rest = self._count[path, id] - sum(damage.count for damage in placed)
             if rest:
-                yield Damage(key[0], key[1], None, "", rest)
+                found.append(Damage(path, id, offset=None, detail="", count=rest))
+        return tuple(found)
 
-    def _trim(self, key: tuple[str, str]) -> None:
+    def _keep_first(self, path: str, id: str) -> None:
+        """Drop the places of a file and kind that lie behind the first ones."""
+        key = (path, id)
         placed = self._placed[key]
         placed.sort(key=lambda damage: (-1 if damage.offset is None else damage.offset, damage.detail))
         self._placed[key] = [replace(damage) for damage in placed[: self._limit]]

@@ -22,40 +22,40 @@ class LocalEngine:
     name = "local"
 
     def run(self, scan: Scan) -> Scanned:
-        """Read every split, apply the kernel, reduce."""
+        """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             for parts, found in threads.map(lambda split: run_split(scan, split), scan.splits):
                 fold.add(parts)
                 tally.update(found)
-        return Scanned(_wanted(fold.table(), scan), tally.damage(), tally.records)
+        return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], DamageTally]:
-    """Partial rows of one split, merged; damage and counts. Both engines run this."""
+    """Return the partial rows of one split, merged, with its damage and counts; both engines run this."""
     fold = _Fold(scan)
     tally = DamageTally(DAMAGE_LISTED)
-    for part in _partials(scan, split, tally):
+    for part in _partial_rows(scan, split, tally):
         fold.add([part])
     if scan.trim is not None:
         return scan.trim(fold.table()).to_batches(), tally
     return fold.batches(), tally
 
 
-def _wanted(table: pa.Table, scan: Scan) -> pa.Table:
-    """The reduced rows that `Scan.without` does not name."""
+def _without_unwanted(table: pa.Table, scan: Scan) -> pa.Table:
+    """Drop the reduced rows that `Scan.without` names."""
     if scan.without is None:
         return table
     name, modulus, rest = scan.without
     return table.filter(pa.array(table[name].to_numpy() % modulus != rest))
 
 
-def _partials(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.RecordBatch]:
-    """Partial rows of each batch; damage and counts go to `tally`."""
+def _partial_rows(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.RecordBatch]:
+    """Yield the partial rows of each batch; damage and counts go to `tally`."""
     for item in reader_of(split)(split, scan.table, scan.columns):
         if isinstance(item, Damage):
             tally.add(item)
@@ -67,15 +67,16 @@ def _partials(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.Recor
 
 
 class _Fold:
-    """Partial rows, merged whenever many have piled up."""
+    """The partial rows of a scan, merged whenever many have piled up."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         self._parts: list[pa.RecordBatch] = []
         self._rows = 0
-        self._merged = 0
+        self._merged = 0  # rows that were left by the last merge
 
     def add(self, parts: list[pa.RecordBatch]) -> None:
+        """Add partial rows."""
         self._parts += parts
         self._rows += sum(part.num_rows for part in parts)
         if self._scan.reduce is not None and self._rows > _FOLD_ROWS + 2 * self._merged:
@@ -83,11 +84,13 @@ class _Fold:
             self._merged = self._rows = sum(part.num_rows for part in self._parts)
 
     def batches(self) -> list[pa.RecordBatch]:
+        """Return the rows so far, merged if they are of several batches."""
         if self._scan.reduce is None or len(self._parts) < 2:
             return self._parts
         return self.table().to_batches()  # type: ignore[no-any-return]
 
     def table(self) -> pa.Table:
+        """Return the rows so far as one table, merged if the scan is reduced."""
         if self._scan.reduce is None:
             return _concatenated(self._parts, self._scan.partial)
         tables = [pa.Table.from_batches([part], schema=self._scan.partial) for part in self._parts]
@@ -95,11 +98,10 @@ class _Fold:
 
 
 def _concatenated(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """All rows; columns may stay dictionary-encoded, which is why the declared schema is not forced."""
+    """Return all rows as a table, of the declared schema only if parts differ: columns may stay dictionary-encoded."""
     if not parts:
         return schema.empty_table()
-    wide = [i for i, part in enumerate(parts) if part.schema != parts[0].schema]
     tables = [pa.Table.from_batches([part]) for part in parts]
-    if wide:
+    if any(part.schema != parts[0].schema for part in parts):
         tables = [table.cast(schema) for table in tables]
     return pa.concat_tables(tables)

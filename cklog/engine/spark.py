@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned
+from cklog.engine import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
 from cklog.engine.damage import DamageTally
 from cklog.errors import EngineError
 
@@ -35,6 +35,8 @@ _META = pa.schema(
 """Beside the partial columns: damage and record counts travel in rows of their own, the partial columns null."""
 
 _RECORDS = "records"
+"""What the row says that counts intact records, in the place of a damage's id."""
+
 _MOST_TASKS = 4096
 
 _QUIET = {
@@ -53,7 +55,7 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """`--master`, `--remote`, `--spark-conf K=V` and whether Spark's own logs are wanted (`-v`)."""
+    """The options `--master`, `--remote`, `--spark-conf K=V`, and whether Spark's own logs are wanted (`-v`)."""
 
     master: str = ""
     remote: str = ""
@@ -62,7 +64,7 @@ class SparkOptions:
 
 
 class SparkEngine:
-    """Runs scans on a Spark session; one that it had to start, on first use, it stops on `close`."""
+    """Scans on a Spark session; one that it had to start, on first use, it stops on `close`."""
 
     name = "spark"
 
@@ -72,21 +74,21 @@ class SparkEngine:
         self._borrowed = False
 
     def run(self, scan: Scan) -> Scanned:
-        """Read every split in tasks, apply the kernel there, reduce with groupBy."""
+        """Read every split in tasks, apply the kernel there, and reduce with groupBy."""
         if not scan.splits:
             return Scanned(scan.partial.empty_table())
-        session = self._start()
+        session = self._started_session()
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
         count = len(scan.splits)
         frame = session.range(0, count, 1, min(count, _MOST_TASKS))
-        frame = frame.mapInArrow(_task(scan, schema), _spark_schema(schema))
+        frame = frame.mapInArrow(_split_reader(scan, schema), _spark_schema(schema))
         if scan.reduce is not None:
-            frame = _reduced(frame, scan)
+            frame = _reduced(frame, scan, scan.reduce)
         try:
             table = frame.toArrow()
         except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
             raise EngineError(f"the Spark job failed: {_first_line(error)}", "-v shows Spark's log") from error
-        return _scanned(table, scan)
+        return _scanned_of(table, scan)
 
     def close(self) -> None:
         """Stop the session, if one was started; a notebook's own goes on."""
@@ -94,7 +96,8 @@ class SparkEngine:
             self._session.stop()
         self._session = None
 
-    def _start(self) -> Any:
+    def _started_session(self) -> Any:
+        """Return the active session, or start one as the options say."""
         if self._session is None:
             from pyspark.sql import SparkSession
 
@@ -103,8 +106,8 @@ class SparkEngine:
         return self._session
 
 
-def _task(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a Spark task does with its numbers of splits; the scan itself travels with the task."""
+def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function by which a Spark task reads the splits whose numbers it gets; the scan travels with it."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from cklog.engine.local import run_split
@@ -113,19 +116,21 @@ def _task(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]],
             for number in batch.column(0).to_pylist():
                 parts, tally = run_split(scan, scan.splits[number])
                 for part in parts:
-                    yield _widened(part, scan.partial, schema)
+                    yield _with_empty_meta(part, scan.partial, schema)
                 yield from _meta_rows(tally, schema)
 
     return read
 
 
-def _widened(part: pa.RecordBatch, partial: pa.Schema, schema: pa.Schema) -> pa.RecordBatch:
+def _with_empty_meta(part: pa.RecordBatch, partial: pa.Schema, schema: pa.Schema) -> pa.RecordBatch:
+    """Return partial rows with columns of `_META` that are null."""
     columns = [part.column(i).cast(field.type) for i, field in enumerate(partial)]
     empty = [pa.nulls(part.num_rows, field.type) for field in _META]
     return pa.RecordBatch.from_arrays([*columns, *empty], schema=schema)
 
 
 def _meta_rows(tally: DamageTally, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield damage and counts of records, if there are any, as rows of which the partial columns are null."""
     rows = [(d.path, d.id, d.offset, d.detail, d.count) for d in tally.damage()]
     rows += [(path, _RECORDS, None, "", count) for path, count in tally.records.items()]
     if rows:
@@ -134,17 +139,20 @@ def _meta_rows(tally: DamageTally, schema: pa.Schema) -> Iterator[pa.RecordBatch
         yield pa.RecordBatch.from_arrays([*empty, *columns], schema=schema)
 
 
-def _reduced(frame: Any, scan: Scan) -> Any:
-    """`Reduce` in Spark's own aggregates; meta rows are groups of their own."""
+def _reduced(frame: Any, scan: Scan, reduce: Reduce) -> Any:
+    """Reduce a frame by Spark's own aggregates; meta rows are groups of their own.
+
+    Islands of spans: a row opens one if it starts behind all that rows before it, of its keys, have reached; a running
+    count of those that open one numbers the islands.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    assert scan.reduce is not None
-    keys = [*scan.reduce.keys, "__path", "__what", "__offset", "__detail"]
-    found = {name: getattr(F, how)(name).alias(name) for name, how in scan.reduce.aggregates.items()}
+    keys = [*reduce.keys, "__path", "__what", "__offset", "__detail"]
+    found = {name: getattr(F, how)(name).alias(name) for name, how in reduce.aggregates.items()}
     group = list(keys)
-    if scan.reduce.span is not None:
-        start, end = scan.reduce.span
+    if reduce.span is not None:
+        start, end = reduce.span
         order = Window.partitionBy(*keys).orderBy(F.col(start), F.col(end))
         reach = F.max(end).over(order.rowsBetween(Window.unboundedPreceding, -1))
         opens = F.when(F.col(start) <= reach, 0).otherwise(1)
@@ -158,8 +166,8 @@ def _reduced(frame: Any, scan: Scan) -> Any:
     return frame.select(*scan.partial.names, *_META.names)
 
 
-def _scanned(table: pa.Table, scan: Scan) -> Scanned:
-    """Split Spark's answer into partial rows, damage and record counts."""
+def _scanned_of(table: pa.Table, scan: Scan) -> Scanned:
+    """Split what Spark returned into reduced rows, damage and record counts."""
     import pyarrow.compute as pc
 
     meta = table.filter(pc.is_valid(table["__what"])).select(_META.names).to_pylist()
@@ -168,7 +176,14 @@ def _scanned(table: pa.Table, scan: Scan) -> Scanned:
         if row["__what"] == _RECORDS:
             tally.count(row["__path"], row["__count"])
         else:
-            tally.add(Damage(row["__path"], row["__what"], row["__offset"], row["__detail"], row["__count"]))
+            damage = Damage(
+                path=row["__path"],
+                id=row["__what"],
+                offset=row["__offset"],
+                detail=row["__detail"],
+                count=row["__count"],
+            )
+            tally.add(damage)
     rows = table.filter(pc.is_null(table["__what"])).select(scan.partial.names)
     return Scanned(rows.cast(scan.partial), tally.damage(), tally.records)
 
@@ -180,10 +195,10 @@ def _spark_schema(schema: pa.Schema) -> Any:
 
 
 def _session(options: SparkOptions) -> Any:
-    """A session as the options say; local sessions survive a killed Python worker (`local[N,4]`)."""
+    """Start a session as the options say; a local one survives a killed Python worker (`local[N,4]`)."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.remote:
-        return _connect(options)
+        return _connected_session(options)
     if not options.master or options.master.startswith("local"):
         _require_java()
     from pyspark.sql import SparkSession
@@ -199,7 +214,8 @@ def _session(options: SparkOptions) -> Any:
         raise EngineError(f"Spark did not start: {_first_line(error)}", "-v shows Spark's log") from error
 
 
-def _connect(options: SparkOptions) -> Any:
+def _connected_session(options: SparkOptions) -> Any:
+    """Connect to the Spark Connect server that `--remote` names."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(options.remote)
@@ -212,14 +228,14 @@ def _connect(options: SparkOptions) -> Any:
 
 
 def _require_java() -> None:
-    """One clear line instead of the launcher's shell script error."""
+    """Raise `EngineError` unless there is a Java 17 or newer: one clear line instead of the launcher's script error."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     hint = "install Java 17 or newer, or use --engine local, which needs none"
     if not java or not os.path.exists(java):
         raise EngineError("--engine spark needs Java 17 or newer, and none was found", hint)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = told.partition('version "')[2].partition(".")[0].strip('"')
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = printed.partition('version "')[2].partition(".")[0].strip('"')
     if version.isdigit() and int(version) < 17:
         raise EngineError(f"--engine spark needs Java 17 or newer; {java} is version {version}", hint)
 
@@ -243,7 +259,7 @@ def _launched_with_logs_to(target: int | None) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    """What happened, in a line: the first, and what a Python traceback inside ends with."""
+    """Say what happened in a line: the first of the message, and what a Python traceback inside it ends with."""
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

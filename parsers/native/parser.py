@@ -148,7 +148,7 @@ class Native:
 
     @cached_property
     def _folders(self) -> frozenset[str]:
-        return frozenset(self._root.tree()[1])
+        return frozenset(self._root.tree().folders)
 
     def scan(
         self,

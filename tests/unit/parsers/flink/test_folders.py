@@ -111,13 +111,13 @@ def test_absolute_names_lead_nowhere_outside(tmp_path: Path, stored: str, looked
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths that were opened, asked about or listed, of whatever file system."""
     found: list[str] = []
-    real = storage._system
+    real = storage.file_system
 
     def noted(path: str) -> Any:
         found.append(path)
         return real(path)
 
-    monkeypatch.setattr(storage, "_system", noted)
+    monkeypatch.setattr(storage, "file_system", noted)
     return found
 
 
