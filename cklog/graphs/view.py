@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphSubtask
-from cklog.lines.sentences import message_words
+from cklog.lines.sentences import checkpoint_name, message_words, path_words
 from cklog.lines.view import line_headline
 from cklog.model.lines import RecoveryLine
-from cklog.model.names import CheckpointId
 from cklog.model.verdict import LOSSES, Answer
-from cklog.model.zigzag import UselessCheckpoint, ZCycles, ZigzagMessage
+from cklog.model.zigzag import UselessCheckpoint, ZCycles
 from cklog.render.view import Section, View, section
 
 # --- graph
@@ -50,7 +49,7 @@ def useless_note(graph: CheckpointGraph) -> str:
     if not graph.useless:
         return ""
     more = f" and {len(graph.useless) - _NAMED} more" if len(graph.useless) > _NAMED else ""
-    names = ", ".join(map(_checkpoint_name, graph.useless[:_NAMED]))
+    names = ", ".join(map(checkpoint_name, graph.useless[:_NAMED]))
     return f"Useless (on a Z-cycle: in no consistent line, ever): {names}{more}"
 
 
@@ -95,10 +94,6 @@ def edge_word(edge: Edge) -> str:
     if edge.orphan:
         return "orphan"
     return "in flight" if edge.in_flight else "-"
-
-
-def _checkpoint_name(checkpoint: CheckpointId) -> str:
-    return f"{checkpoint.operator}/{checkpoint.subtask}={checkpoint.checkpoint}"
 
 
 def _subtasks_section(graph: CheckpointGraph) -> Section:
@@ -205,9 +200,9 @@ def _z_cycles_headline(found: ZCycles, lost: bool) -> str:
     useless, total = found.counts["useless"], found.checkpoints
     if found.asked is not None:
         if found.useless:
-            return f"{_checkpoint_name(found.asked)} is useless."
+            return f"{checkpoint_name(found.asked)} is useless."
         end = " that is left" if lost else ": some consistent line holds it"
-        return f"{_checkpoint_name(found.asked)} is on no Z-cycle{end}."
+        return f"{checkpoint_name(found.asked)} is on no Z-cycle{end}."
     if not useless and lost:
         return f"None of {total} checkpoints is known to be useless: records are lost."
     if not found.cyclic:
@@ -221,24 +216,19 @@ def _witness_cells(useless: UselessCheckpoint) -> tuple[int | str, str]:
     """Give the length of a checkpoint's cycle and its messages; dashes where no witness was asked for."""
     if useless.witness is None:
         return "-", "-"
-    return len(useless.witness), ", ".join(
-        f"{_message_number(message)} {message.channel}" for message in useless.witness
-    )
-
-
-def _message_number(message: ZigzagMessage) -> str:
-    return "m?" if message.seq is None else f"m{message.seq}"
+    return len(useless.witness), path_words(useless.witness)
 
 
 def useless_sentence(useless: UselessCheckpoint) -> str:
     """Say why a checkpoint is useless, message by message.
 
+    >>> from cklog.model.zigzag import ZigzagMessage
     >>> there = ZigzagMessage("a/0->b/0", send_interval=1, receive_interval=0, seq=4, received_before=1)
     >>> back = ZigzagMessage("b/0->a/0", send_interval=0, receive_interval=0, seq=2, received_before=1)
     >>> useless_sentence(UselessCheckpoint("a", 0, 1, (there, back)))  # doctest: +NORMALIZE_WHITESPACE
     'a/0=1: a/0 sent m4 after checkpoint 1, b/0 received it before checkpoint 1; b/0 sent m2 after checkpoint 0, a/0
      received it before checkpoint 1. Whatever line holds a/0=1, one of these is an orphan message'
     """
-    name = f"{useless.operator}/{useless.subtask}={useless.checkpoint}"
+    name = checkpoint_name(useless)
     words = "; ".join(message_words(message) for message in useless.witness or ())
     return f"{name}: {words}. Whatever line holds {name}, one of these is an orphan message"

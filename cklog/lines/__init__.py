@@ -16,7 +16,7 @@ Public modules:
 * `proof`: a line proved or refuted from watermarks, in plain Python
 * `verify`: a given line read from a file and checked with `proof`
 * `entries`: a line, its rollbacks and zigzag messages as rows of an answer
-* `sentences`: rollbacks and zigzag messages in words
+* `sentences`: rollbacks, checkpoints and zigzag messages in words
 * `resume_offsets`: where Kafka partitions resume, checked for what Kafka can take
 * `exports`: those offsets in the formats of the tools that will use them
 * `view`: answers of recovery-line, replay, verify and inspect as sections of rows

@@ -96,7 +96,7 @@ def all_bounded(rows: list[ResumeOffset]) -> bool:
 
 def _sorted_rows(rows: Iterable[ResumeOffset], topic: str) -> list[ResumeOffset]:
     """Sort rows by partition; refuse `topic` if there is none."""
-    found = sorted(rows, key=lambda row: row[:2])
+    found = sorted(rows, key=lambda row: (row.topic, row.partition))
     if not found:
         raise UsageError(f"--topic {topic}: no such topic among the sources")
     return found

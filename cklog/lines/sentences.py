@@ -1,9 +1,12 @@
-"""Rollbacks and messages of zigzag paths in plain words."""
+"""Rollbacks, checkpoints and messages of zigzag paths in plain words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cklog.model.lines import Rollback
-from cklog.model.zigzag import ZigzagMessage
+from cklog.model.names import CheckpointId
+from cklog.model.zigzag import UselessCheckpoint, ZigzagMessage
 
 
 def rollback_sentence(step: Rollback) -> str:
@@ -37,3 +40,23 @@ def message_words(message: ZigzagMessage) -> str:
         f"{sender} sent {number}{f' on #{port}' if port else ''} after checkpoint {message.send_interval}, "
         f"{receiver} received it before {before}"
     )
+
+
+def path_words(path: Iterable[ZigzagMessage]) -> str:
+    """List the messages of a zigzag path by number and channel; "-" if there is none.
+
+    >>> from dataclasses import replace
+    >>> lost = ZigzagMessage("b/0->a/0", send_interval=0, receive_interval=0, seq=None, received_before=1)
+    >>> path_words([replace(lost, channel="a/0->b/0", seq=4), lost])
+    'm4 a/0->b/0, m? b/0->a/0'
+    """
+    return ", ".join(f"m{'?' if m.seq is None else m.seq} {m.channel}" for m in path) or "-"
+
+
+def checkpoint_name(checkpoint: CheckpointId | UselessCheckpoint) -> str:
+    """Name a checkpoint as options do: OP/SUB=CKPT.
+
+    >>> checkpoint_name(CheckpointId("a", 0, 5))
+    'a/0=5'
+    """
+    return f"{checkpoint.operator}/{checkpoint.subtask}={checkpoint.checkpoint}"

@@ -25,7 +25,7 @@ from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import zigzag_message
-from cklog.lines.sentences import message_words
+from cklog.lines.sentences import checkpoint_name, message_words
 from cklog.model.findings import Finding
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
@@ -124,7 +124,7 @@ def _checkpoint_of_row(history: History, row: int) -> CheckpointId:
 
 
 def _breach_finding(breach: IndexBreach) -> Finding:
-    start, end = (f"{c.operator}/{c.subtask}={c.checkpoint}" for c in (breach.start, breach.end))
+    start, end = checkpoint_name(breach.start), checkpoint_name(breach.end)
     path = "; ".join(message_words(message) for message in breach.path) or "it comes later in the same subtask"
     message = (
         f"{end} has index {breach.end_index}, not above {breach.start_index} of {start}, from which a Z-path leads: "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cklog.lines.sentences import message_words
+from cklog.lines.sentences import checkpoint_name, message_words, path_words
 from cklog.lines.view import metric_rows
-from cklog.model.names import CheckpointId
 from cklog.model.verdict import LOSSES, Answer
 from cklog.model.wording import utc
-from cklog.model.zigzag import AuditResult, ZigzagMessage
+from cklog.model.zigzag import AuditResult
 from cklog.protocols.failures_over_time import FailureAt, FailuresOverTime
 from cklog.render.curve import figure
 from cklog.render.view import Section, View
@@ -46,12 +45,12 @@ def audit_view(answer: Answer[AuditResult]) -> View:
     broken = f"The index does not rise at {found.broken} of {found.indexed} checkpoints: the protocol was broken."
     rows = tuple(
         (
-            _checkpoint_name(b.end),
+            checkpoint_name(b.end),
             b.end_index,
-            _checkpoint_name(b.start),
+            checkpoint_name(b.start),
             b.start_index,
             len(b.path),
-            _path_words(b.path),
+            path_words(b.path),
         )
         for b in found.breaches
     )
@@ -66,14 +65,6 @@ def audit_view(answer: Answer[AuditResult]) -> View:
     notes += [_LOST] if any(finding.id in LOSSES for finding in answer.findings) else []
     section = Section("Indices that do not rise", names, rows, note)
     return View(_RULES.get(found.rule, broken), (section,) if rows else (), tuple(notes), data=section)
-
-
-def _checkpoint_name(checkpoint: CheckpointId) -> str:
-    return f"{checkpoint.operator}/{checkpoint.subtask}={checkpoint.checkpoint}"
-
-
-def _path_words(path: tuple[ZigzagMessage, ...]) -> str:
-    return ", ".join(f"m{'?' if m.seq is None else m.seq} {m.channel}" for m in path) or "-"
 
 
 # --- failures-over-time
