@@ -1,1 +1,12 @@
-"""What the partitions of a Kafka folder hold: read once, counted exactly."""
+"""What the partitions of a Kafka folder hold: each is read once, and counted exactly.
+
+How bytes become batches is the parser's matter (`cklog.parsers.kafka`); what a run makes of offsets is in `cklog.lines`
+and `cklog.runs`.
+
+- `logs`: a folder of partitions, opened
+- `batch_runs`: what a segment holds, as a few rows for any number of batches
+- `partition`: one partition: where it begins, ends, and will end after a restart, and its transactions
+- `range_counts`: what ranges of offsets hold, exact to the record
+- `group_commits`: the committed offsets of consumer groups
+- `findings`: what is wrong with partitions, commits and ranges
+"""

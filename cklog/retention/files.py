@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,10 +17,11 @@ _RECORDS = re.compile(
     r"job\.json|(checkpoints|channels|events|outputs|state|system)/.*\.(jsonl(\.gz|\.zst)?|parquet|log)"
 )
 _STRENGTH = {"VALID": 0, "KEEP": 1, "OBSOLETE": 2}
+"""Of several checkpoints that name a file, the one whose fate comes first here decides."""
 
 
 class StoredFiles:
-    """The files below a root."""
+    """The files below a root, listed when they are first asked for."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -33,17 +35,17 @@ class StoredFiles:
         return sorted(self._sizes)
 
     def of(self, uri: str | None) -> list[FileEntry]:
-        """What a `uri` leads to: a file, or all files of a folder; nothing if it is not there, or not below PATH.
+        """Return the files that a `uri` leads to: one, or all of a folder; none if it is not there, or not below PATH.
 
         Files that hold the records themselves are none of a checkpoint's.
         """
-        path = None if not uri else self._inside(uri)
+        path = None if not uri else self._path_below_root(uri)
         if not path:
             return []
-        found = [path] if path in self._sizes else self._below(path + "/")
+        found = [path] if path in self._sizes else self._files_below(path + "/")
         return [FileEntry(one, self._sizes[one]) for one in found if not _RECORDS.fullmatch(one)]
 
-    def _inside(self, uri: str) -> str | None:
+    def _path_below_root(self, uri: str) -> str | None:
         """A stored path relative to the root, None if it is not below it."""
         if _ABSOLUTE.match(uri):
             found = self._root.resolve(uri.rstrip("/"))
@@ -51,9 +53,8 @@ class StoredFiles:
         path = posixpath.normpath(uri)
         return None if path.startswith("..") else path
 
-    def _below(self, folder: str) -> list[str]:
-        from bisect import bisect_left
-
+    def _files_below(self, folder: str) -> list[str]:
+        """The paths that begin with `folder`, which ends in a slash."""
         start = bisect_left(self._paths, folder)
         end = bisect_left(self._paths, folder[:-1] + "0")  # "0" comes right after "/"
         return self._paths[start:end]
@@ -61,27 +62,27 @@ class StoredFiles:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFate:
-    """The fate of a checkpoint: its name, where it is stored, and its size as recorded."""
+    """The fate of a checkpoint, as a row without a file, and where its state is stored."""
 
     row: RetentionRow
     uri: str | None
 
 
 def rows_of(judged: Iterable[CheckpointFate], files: StoredFiles) -> Iterator[RetentionRow]:
-    """One row per file, sorted by path, then one per checkpoint without a file below PATH, in order.
+    """Yield one row per file, sorted by path, then one per checkpoint without a file below PATH, in order.
 
     A file that several checkpoints name has the fate of the one that needs it most.
     """
     by_path: dict[str, RetentionRow] = {}
     bare: list[RetentionRow] = []
-    for one in judged:
-        entries = files.of(one.uri)
+    for checkpoint in judged:
+        entries = files.of(checkpoint.uri)
         for entry in entries:
-            made = replace(one.row, path=entry.path, bytes=entry.size, file=True)
+            made = replace(checkpoint.row, path=entry.path, bytes=entry.size, file=True)
             known = by_path.get(entry.path)
             if known is None or _STRENGTH[made.fate] < _STRENGTH[known.fate]:
                 by_path[entry.path] = made
         if not entries:
-            bare.append(one.row)
+            bare.append(checkpoint.row)
     yield from (by_path[path] for path in sorted(by_path))
     yield from bare

@@ -1,7 +1,8 @@
-"""What may be deleted, and what must stay, row by row: a plan. Nothing is deleted.
+"""A plan of deletion, row by row: what may be deleted, and what must stay. Nothing is deleted.
 
-Every kind of run makes its rows in a module of its own: `retention_snapshots` (Flink), `retention_checkpoints` (native
-records), `retention_batches` (Spark), `retention_versions` (chains without a line).
+Every kind of run makes its rows in a module of its own: `cklog.runs.snapshots.retention` (Flink),
+`cklog.runs.records.retention` (native records), `cklog.runs.batches.retention` (Spark), `cklog.runs.pieces.retention`
+(chains without a line).
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ RetentionDoubt = Literal["", "damaged", "unproven", "no-line"]
 
 @dataclass(frozen=True, slots=True)
 class RetentionRow:
-    """The fate of one file or checkpoint: `rule` says why, `needed_by` for what, where it is for something else.
+    """The fate of one file or checkpoint.
 
-    VALID: recovery needs it as things are. KEEP: it stays for another reason. OBSOLETE: it may go. `bytes` None: not
-    known. `checkpoint` (OP/SUB=CKPT) is what it holds, if that is known; `file`: whether `path` is a file below PATH.
+    `bytes` : None: not known
+    `fate` : VALID: recovery needs it as things are. KEEP: it stays for another reason. OBSOLETE: it may go
+    `rule` : why, a key of `RetentionPlan.rules`
+    `needed_by` : what it is needed by, if that is something else
+    `checkpoint` : what it holds (OP/SUB=CKPT), if that is known
+    `file` : whether `path` is a file below PATH
     """
 
     path: str
@@ -33,9 +38,10 @@ class RetentionRow:
 
 @dataclass(frozen=True, slots=True)
 class LogTrim:
-    """Messages of a channel below `below` are needed by nothing that stays; None: that cannot be told.
+    """How far back the message log of a channel is needed.
 
-    `checkpoint` is the oldest one of the receiver that a restart may still go back to.
+    `below` : messages with lower numbers are needed by nothing that stays; None: not known
+    `checkpoint` : the oldest one of the receiver that a restart may still go back to
     """
 
     channel: str
@@ -45,11 +51,14 @@ class LogTrim:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """Every row, sorted, and what they add up to; `unit` is what a row is.
+    """A plan of deletion: every row, sorted, and what they add up to.
 
-    `folders`: of each job, or savepoint, how many files and bytes stay and how many may go, and which others need it.
-    `rules` are those in use, with their meanings; `trimming` says how far back message logs are needed. `doubt` is why
-    more stays than has to, if evidence is missing.
+    `unit` : what a row is
+    `totals` : by fate, how many rows and bytes
+    `folders` : of each job, or savepoint, how many files and bytes stay and may go, and which others need it
+    `rules` : those in use, with their meanings
+    `trimming` : how far back message logs are needed
+    `doubt` : why more stays than has to, if evidence is missing
     """
 
     kind: Literal["snapshots", "checkpoints", "batches", "versions"]
@@ -64,7 +73,7 @@ class RetentionPlan:
 
 
 def totals_of(rows: Iterable[RetentionRow], unit: str) -> dict[str, dict[str, int]]:
-    """How many rows and bytes share each fate; what is not known counts as no bytes."""
+    """Count the rows and bytes of each fate; bytes that are not known count as none."""
     totals: dict[str, dict[str, int]] = {}
     for row in rows:
         total = totals.setdefault(row.fate, {unit: 0, "bytes": 0})
@@ -74,5 +83,5 @@ def totals_of(rows: Iterable[RetentionRow], unit: str) -> dict[str, dict[str, in
 
 
 def rules_of(rows: Sequence[RetentionRow], meanings: Mapping[str, str]) -> dict[str, str]:
-    """The rules in use, with their meanings."""
+    """Return the rules that rows use, with their meanings."""
     return {rule: meanings[rule] for rule in sorted({row.rule for row in rows})}

@@ -15,11 +15,15 @@ _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What is kept beside what recovery needs. No clock is read: `now` is given, in ms since the epoch.
+    """What is kept beside what recovery needs.
 
-    `keep`: how many of the newest restorable ones; `window`: how many ms before `now` one may have been taken; `pins`
-    name single ones. `marked` were deleted by somebody already and wait for their last dependant (US patent 9,471,438):
-    neither `keep` nor `window` holds them. `jobs_stopped` and `job_log` are about Flink.
+    `keep` : how many of the newest restorable checkpoints
+    `window`, `now` : in ms; those taken at most `window` before `now` (since the epoch; no clock is read)
+    `pins` : single checkpoints, OP/SUB=CKPT
+    `marked` : checkpoints that somebody has deleted already and that wait for their last dependant (US patent
+        9,471,438): neither `keep` nor `window` holds them
+    `jobs_stopped` : Flink: no job writes to the folders any more
+    `job_log` : Flink: a log of the job manager
     """
 
     keep: int | None = None
@@ -40,17 +44,17 @@ class RetentionPolicy:
 
     @property
     def since(self) -> int | None:
-        """The oldest time, in ms, that the window holds."""
+        """The oldest time, in ms since the epoch, that the window holds."""
         return None if self.window is None or self.now is None else self.now - self.window
 
     @property
     def limits(self) -> bool:
-        """Whether it says how many, or how old, ones are kept."""
+        """Whether it says how many checkpoints are kept, or how old ones."""
         return self.keep is not None or self.window is not None
 
 
 def duration(text: str) -> int | None:
-    """Milliseconds of `7d`, `36h`, `90m`, `30s`, `500ms` or `2w`; None if empty.
+    """Return the milliseconds of `7d`, `36h`, `90m`, `30s`, `500ms` or `2w`; None if empty.
 
     >>> duration("7d"), duration("90 m"), duration("")
     (604800000, 5400000, None)
@@ -64,7 +68,7 @@ def duration(text: str) -> int | None:
 
 
 def named(option: str, text: str) -> tuple[str, int]:
-    """Subtask and number of OP/SUB=CKPT.
+    """Split OP/SUB=CKPT, given for `option`, into subtask and number.
 
     >>> named("--pin", "join/1=5")
     ('join/1', 5)
@@ -76,7 +80,7 @@ def named(option: str, text: str) -> tuple[str, int]:
 
 
 def marks_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """Marks as given: each is OP/SUB=CKPT, or a file with one such a line; `#` begins a comment there.
+    """Return marks as given: each text is one (OP/SUB=CKPT), or a file with one a line; `#` begins a comment there.
 
     Raises
     ------
@@ -84,11 +88,12 @@ def marks_of(texts: Iterable[str]) -> tuple[str, ...]:
     """
     found: list[str] = []
     for text in texts:
-        found += [text] if _NAMED.fullmatch(text) else _lines(text)
+        found += [text] if _NAMED.fullmatch(text) else _mark_lines(text)
     return tuple(dict.fromkeys(found))
 
 
-def _lines(path: str) -> Sequence[str]:
+def _mark_lines(path: str) -> Sequence[str]:
+    """The lines of a file of marks, without comments."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file.read(_MARKS_LIMIT).splitlines()]

@@ -3,74 +3,69 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections import Counter
 from typing import Any
 
 from cklog.model.verdict import Answer
 from cklog.render.text import visible
-from cklog.render.view import Section, View, section
+from cklog.render.view import Section, View, cut_section, section
 from cklog.retention.plan import RetentionPlan, RetentionRow
+
+_COLUMNS = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
 
 
 def retention_view(answer: Answer[RetentionPlan]) -> View:
+    """Show what may go and what stays, folder by folder and row by row, and why."""
     plan = answer.result
-    columns = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
-    data = section("All", columns, [_cells(row) for row in plan.rows])
-    shown = [row for row in plan.rows if not _is_sum(row.path)]
-    stays = [row for row in shown if row.fate != "OBSOLETE"]
+    shown = [row for row in plan.rows if not _is_checksum(row.path)]
+    goes = [_plan_cells(row) for row in shown if row.fate == "OBSOLETE"]
+    stays = [_plan_cells(row) for row in shown if row.fate != "OBSOLETE"] if plan.kind != "snapshots" else []
     sections = [
-        _by_folder(plan),
-        _listed("What may go", [row for row in shown if row.fate == "OBSOLETE"]),
-        _listed("What stays", stays if plan.kind != "snapshots" else []),
-        _log_trimming(plan),
-        _why(plan),
+        _folder_section(plan),
+        cut_section("What may go", _COLUMNS, goes, ": --format csv lists them all"),
+        cut_section("What stays", _COLUMNS, stays, ": --format csv lists them all"),
+        _trimming_section(plan),
+        _rule_section(plan),
     ]
+    data = section("All", _COLUMNS, [_plan_cells(row) for row in plan.rows])
     return View(_headline(plan), tuple(s for s in sections if s.rows), _notes(plan), data=data)
 
 
-_MOST = 40
-
-
-def _is_sum(path: str) -> bool:
+def _is_checksum(path: str) -> bool:
     """Whether it is a checksum file, which goes with the file that it is of."""
     return path.endswith(".crc")
 
 
-def _why(plan: RetentionPlan) -> Section:
-    counts: dict[str, list[Any]] = {}
+def _rule_section(plan: RetentionPlan) -> Section:
+    """The rules in use with how many rows and bytes follow each; those first by which rows are needed most."""
+    fates = {row.rule: row.fate for row in reversed(plan.rows)}
+    count = Counter(row.rule for row in plan.rows)
+    size: Counter[str] = Counter()
     for row in plan.rows:
-        count = counts.setdefault(row.rule, [row.fate, 0, 0])
-        count[1] += 1
-        count[2] += row.bytes or 0
-    rows = [(fate, rule, *counts[rule][1:], plan.rules[rule]) for rule in plan.rules for fate in counts[rule][:1]]
+        size[row.rule] += row.bytes or 0
     order = {"VALID": 0, "KEEP": 1, "OBSOLETE": 2}
-    rows.sort(key=lambda row: (order[row[0]], row[1]))
+    rules = sorted(plan.rules, key=lambda rule: (order[fates[rule]], rule))
+    rows = [(fates[rule], rule, count[rule], size[rule], plan.rules[rule]) for rule in rules]
     return section("Why", ("fate", "rule", plan.unit, "bytes", "meaning"), rows)
 
 
-def _cells(row: RetentionRow) -> tuple[Any, ...]:
+def _plan_cells(row: RetentionRow) -> tuple[Any, ...]:
     size = "-" if row.bytes is None else row.bytes
     checkpoint = "-" if row.checkpoint in (None, row.path) else row.checkpoint
     return row.path, size, row.fate, row.rule, row.needed_by or "-", checkpoint
 
 
-def _listed(title: str, rows: Sequence[RetentionRow]) -> Section:
-    columns = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
-    more = f"and {len(rows) - _MOST} more: --format csv lists them all" if len(rows) > _MOST else ""
-    return section(title, columns, [_cells(row) for row in rows[:_MOST]], more)
-
-
-def _by_folder(plan: RetentionPlan) -> Section:
+def _folder_section(plan: RetentionPlan) -> Section:
     numbers = ("folder", "files", "bytes", "obsolete_files", "obsolete_bytes")
     folders = [(*(f[name] for name in numbers), ", ".join(f["needed_by"]) or "-") for f in plan.folders]
     columns = ("folder", "files", "bytes", "obsolete", "obsolete bytes", "needed by")
     return section("By folder", columns, folders)
 
 
-def _log_trimming(plan: RetentionPlan) -> Section:
+def _trimming_section(plan: RetentionPlan) -> Section:
     rows = [(t.channel, "-" if t.below is None else t.below, t.checkpoint) for t in plan.trimming]
-    more = f"and {len(rows) - _MOST} more: --json lists them all" if len(rows) > _MOST else ""
-    return section("Log trimming", ("channel", "not needed below", "oldest target"), rows[:_MOST], more)
+    columns = ("channel", "not needed below", "oldest target")
+    return cut_section("Log trimming", columns, rows, ": --json lists them all")
 
 
 def _headline(plan: RetentionPlan) -> str:
@@ -105,7 +100,7 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
         notes.append("It is state that may go. Leave the records: they tell what was sent and received.")
         if plan.trimming and not plan.doubt:
             notes.append("Trimming counts on channels that deliver in order, unless events/ tells otherwise.")
-    if any(_is_sum(row.path) for row in plan.rows):
+    if any(_is_checksum(row.path) for row in plan.rows):
         notes.append("Checksum files (.crc) are counted but not shown: each goes, or stays, with what it is of.")
     if plan.kind == "batches":
         notes.append("Logs of sources and of a file sink, and what is the query's as a whole, are never proposed.")
@@ -113,13 +108,13 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
 
 
 def as_paths(answer: Answer[RetentionPlan]) -> str:
-    """What may go, one path below PATH a line; where there is none, the checkpoint's name."""
+    """List what may go, one path below PATH a line; where there is none, the checkpoint's name."""
     plan = answer.result
     return "".join(f"{row.path}\n" for row in plan.rows if row.fate == "OBSOLETE")
 
 
 def as_script(answer: Answer[RetentionPlan]) -> str:
-    """A script for `sh`, to be read and then run by a person in PATH: one `rm` a line, each with its reason.
+    """Write a script for `sh`, to be read and then run by a person in PATH: one `rm` a line, each with its reason.
 
     What is no file below PATH is named in a comment.
     """
@@ -130,10 +125,10 @@ def as_script(answer: Answer[RetentionPlan]) -> str:
         "# Read it, then run it in the folder that was PATH. It stops at the first file that it cannot delete.",
         "set -eu",
     ]
-    return "\n".join(lines + [_command(row) for row in plan.rows if row.fate == "OBSOLETE"]) + "\n"
+    return "\n".join(lines + [_script_line(row) for row in plan.rows if row.fate == "OBSOLETE"]) + "\n"
 
 
-def _command(row: RetentionRow) -> str:
+def _script_line(row: RetentionRow) -> str:
     size = "" if row.bytes is None else f"{row.bytes} bytes, "
     if not row.file:
         return f"# {visible(row.path)}: {size}{row.rule}; no file of it is known below PATH"
