@@ -30,7 +30,7 @@ from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
+from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots
 from cklog.runs.snapshots.state import operator_labels, source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
 
