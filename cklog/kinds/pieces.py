@@ -24,13 +24,13 @@ class PiecesKind(Kind):
         self._parser = parser
 
     def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
-        from cklog.runs.pieces.retention import inspect_pieces
+        from cklog.runs.pieces.analyses import inspect_pieces
 
         self._refuse_snapshot_names(asked)
         return inspect_pieces(self._parser)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
-        from cklog.runs.pieces.retention import version_retention
+        from cklog.runs.pieces.analyses import version_retention
 
         self._refuse_flink_options(policy)
         return version_retention(self._parser, policy)

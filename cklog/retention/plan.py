@@ -1,7 +1,7 @@
 """A plan of deletion, row by row: what may be deleted, and what must stay. Nothing is deleted.
 
 Every kind of run makes its rows in a module of its own: `cklog.runs.snapshots.retention` (Flink),
-`cklog.runs.records.retention` (native records), `cklog.runs.batches.retention` (Spark), `cklog.runs.pieces.retention`
+`cklog.runs.records.retention` (native records), `cklog.runs.batches.retention` (Spark), `cklog.runs.pieces.analyses`
 (chains without a line).
 """
 

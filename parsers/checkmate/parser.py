@@ -1,7 +1,7 @@
 """Dumps of the CheckMate testbed: what its uncoordinated, communication-induced and coordinated runs leave.
 
     universalis-snapshots/snapshot_{worker}_{operator}_{stamp}.bin   a pickled dict, in a bucket or a copy of it
-    worker-{worker}-logs/{channel}.bin                               see `cklog.parsers.checkmate.log`
+    worker-{worker}-logs/{channel}.bin                               see `cklog.parsers.checkmate.dump`
 
     snapshot = {"local_state_data": any, "last_kafka_consumed": {str(partition): last offset taken},
                 "last_messages_sent": {channel: last number sent, -1 none}             not if coordinated
@@ -24,8 +24,8 @@ from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
-from cklog.parsers.checkmate import log as checkmate_log
-from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_dump
+from cklog.parsers.checkmate.dump import READER as LOG_READER
+from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_count, is_dump, turns
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, batch_of_rows
@@ -108,7 +108,7 @@ class CheckMate:
 
     def _splits(self, table: str, split_bytes: int) -> Iterator[Split]:
         """Cut units or logs into runs of about `split_bytes`, counted by their numbers; each split lists the dump."""
-        reader = READER if table == "checkpoints" else checkmate_log.READER
+        reader = READER if table == "checkpoints" else LOG_READER
         places = self._places(table)
         start, size = 0, 0
         for i, (path, more) in enumerate(places):
@@ -190,7 +190,7 @@ def _why_no_channel(deployment: Deployment, channel: str) -> str:
 
 def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
-    found = [(log.path, checkmate_log.turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
+    found = [(log.path, turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
     late = [(path, turns) for path, turns in found if turns and (len(turns) > 1 or turns[0].counter > 0)]
     if not late:
         return
@@ -284,7 +284,7 @@ class _SnapshotReading:
             "received": self._next_numbers(body, _PROCESSED, self._channel_name),
         }
         clock = body.get(_CLOCK)
-        indexed = {"index": clock} if checkmate_log.is_count(clock) else {}
+        indexed = {"index": clock} if is_count(clock) else {}
         return row | marks | indexed | {"kind": "local", "time": snapshot.stamp}
 
     def _next_numbers(self, body: dict[str, Any], key: str, name: Callable[[str], str]) -> dict[str, int]:

@@ -28,9 +28,9 @@ import numpy as np
 
 from cklog.engine import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
+from cklog.parsers.flink.elements import STATES, StateList, listed_state
 from cklog.parsers.flink.java import Cursor, Malformed
 from cklog.parsers.flink.rows import Owner, Row, handle_row, row
-from cklog.parsers.flink.sources import STATES, StateList, listed_state
 
 _DEEPEST = 8
 """Changelog handles hold keyed handles, which in practice hold none."""

@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from cklog.engine import Damage, Split
 from cklog.parsers.flink.contents import ByteStretch
+from cklog.parsers.flink.elements import coordinated
 from cklog.parsers.flink.handles import Handles
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
 from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
-from cklog.parsers.flink.sources import coordinated
 from cklog.storage import open_file
 
 READER = "cklog.parsers.flink.metadata:read"

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 
 from cklog.engine import Damage, Split
 from cklog.model.schemas import TABLES
-from cklog.parsers.jsonl.columns import Fields, decode
-from cklog.parsers.jsonl.mixed_columns import decode_mixed
+from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.tables.records import (
     PSEUDO,

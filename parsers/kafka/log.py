@@ -18,8 +18,8 @@ import pyarrow as pa
 from cklog.engine import Damage, Split
 from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
-from cklog.parsers.kafka.indexes import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
+from cklog.parsers.kafka.side_files import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.table import READER
 from cklog.storage import FileEntry
 

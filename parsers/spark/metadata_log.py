@@ -11,6 +11,12 @@
 Lines end in a newline, the last one does not. Spark writes a temporary file and renames it, so a file that is there
 should be whole; object stores, full disks and copies made in haste leave others. Beside each file may lie its Hadoop
 checksum. Damage is returned as a `cklog.inputs.batches.FileFlaw`, never raised.
+
+Logs of files that a Spark query keeps: a file source's, which says what a batch reads, and a file sink's.
+
+Tasks write part files into the sink's folder, where readers find them; a batch counts when its file appears in the log,
+`_spark_metadata/N`. A batch that was cut short leaves part files that no log lists, and runs again with other names:
+each has a random one. Which folder the sink writes to is not stored in the checkpoint.
 """
 
 from __future__ import annotations
@@ -22,8 +28,19 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn, TypeVar
+from urllib.parse import unquote
 
-from cklog.inputs.batches import BatchCommit, BatchOffsets, FileFlaw, FileRead, LoggedFile, LogListing
+from cklog.inputs.batches import (
+    BatchCommit,
+    BatchOffsets,
+    FileFlaw,
+    FileLog,
+    FileRead,
+    FoundSize,
+    LoggedFile,
+    LogListing,
+)
+from cklog.inputs.sink_files import SinkFiles
 from cklog.parsers.codecs import hadoop_crc
 from cklog.storage import READ_LIMIT, FileEntry, Root
 
@@ -257,3 +274,80 @@ def _logged_file(line: Line) -> LoggedFile:
     if not (isinstance(value, dict) and isinstance(value.get("path"), str)):
         raise Damaged("torn-batch-file", line.offset, "no path on the line")
     return LoggedFile(value["path"], _integer_member(value, "batchId"), line.offset)
+
+
+SINK_LOG = "_spark_metadata"
+
+
+def read_file_log(
+    root: Root, listing: LogListing, decode: Callable[[bytes], tuple[LoggedFile, ...]] = decode_files
+) -> FileLog:
+    """Read the files of a log that whoever reads all of it needs."""
+    reads = {}
+    for number, entry in listing.files.items():
+        if number >= listing.base:
+            sidecar = listing.sidecars.get(hadoop_crc.sidecar_of(entry.path))
+            reads[number] = read(root, entry, decode, sidecar)
+    return FileLog(listing, reads)
+
+
+def read_sink_log(root: Root, entries: Iterable[FileEntry], folder: str) -> FileLog:
+    """Read the log of the file sink that wrote to a folder."""
+    return read_file_log(root, list_log(entries, f"{folder}/{SINK_LOG}"))
+
+
+def size_of(root: Root, stored: str) -> FoundSize:
+    """Return the size of an input file; Spark stores its path as a URI, in which a space is %20."""
+    try:
+        found = root.exists_outside(stored)
+        return found if found is not None or "%" not in stored else root.exists_outside(unquote(stored))
+    except (OSError, ValueError):
+        return "outside"
+
+
+def find_sinks(entries: Iterable[FileEntry], prefix: str) -> tuple[str, ...]:
+    """Find the folders beside the checkpoint that hold a file sink's log; none if PATH is the checkpoint itself."""
+    if not prefix:
+        return ()
+    parts = (entry.path.split("/") for entry in entries)
+    return tuple(sorted({path[0] for path in parts if len(path) == 3 and path[1] == SINK_LOG}))
+
+
+def find_bare_sinks(entries: Iterable[FileEntry], prefix: str) -> tuple[str, ...]:
+    """Find the folders beside the checkpoint with part files as a file sink writes them, and no log of any kind.
+
+    A batch writer leaves `_SUCCESS`, a table format its own folder.
+    """
+    inside: dict[str, set[str]] = {}
+    for entry in entries:
+        first, _, rest = entry.path.partition("/")
+        if prefix and rest and first + "/" != prefix:
+            inside.setdefault(first, set()).add(rest)
+    return tuple(sorted(folder for folder, names in inside.items() if _looks_written(names)))
+
+
+def _looks_written(names: set[str]) -> bool:
+    """Return whether these are the names in a folder that a file sink without a log wrote to."""
+    parts = any(name.startswith("part-") and "/" not in name for name in names)
+    return parts and not any(name.startswith(("_", ".hoodie/")) for name in names)
+
+
+def sink_files(root: Root, entries: list[FileEntry], folder: str) -> SinkFiles:
+    """List the files of a sink's folder, by the batches whose log lists them."""
+    log = read_sink_log(root, entries, folder)
+    here = {posixpath.basename(e.path): e.path for e in entries if _is_result(e.path, folder)}
+    listed: dict[int, tuple[str, ...]] = {}
+    for number, found in log.reads.items():
+        names = (posixpath.basename(unquote(line.path)) for line in found.value or ())
+        listed[number] = tuple(sorted(here[name] for name in names if name in here))
+    known = set().union(*listed.values())
+    whole = {number for number, found in log.reads.items() if found.flaw is None}
+    first = log.listing.base if log.listing.compacts else 0
+    lacking = tuple(n for n in range(first, log.listing.newest) if n not in whole)
+    return SinkFiles(listed, tuple(sorted(set(here.values()) - known)), log.listing.newest, lacking)
+
+
+def _is_result(path: str, folder: str) -> bool:
+    """Return whether readers of a folder take a file for data: no part of its path begins with a dot or underscore."""
+    inside = path.removeprefix(f"{folder}/").split("/")
+    return path.startswith(f"{folder}/") and not any(part.startswith((".", "_")) for part in inside)

@@ -22,15 +22,21 @@ from cklog.inputs.offers import KindName
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.findings import InputUsed
 from cklog.parsers.codecs import hadoop_crc
-from cklog.parsers.spark import file_logs
 from cklog.parsers.spark.metadata_log import (
+    SINK_LOG,
     decode_commit,
     decode_initial,
     decode_metadata,
     decode_offsets,
     decode_source_files,
+    find_bare_sinks,
+    find_sinks,
     list_log,
     read,
+    read_file_log,
+    read_sink_log,
+    sink_files,
+    size_of,
 )
 from cklog.parsers.spark.state.versions import StateVersions
 from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, json_text
@@ -129,7 +135,7 @@ class SparkCheckpoint:
 
     def source_log(self, source: str) -> FileLog:
         """Read the log of a file source."""
-        return file_logs.read_file_log(self._root, self.source_listing(source), decode_source_files)
+        return read_file_log(self._root, self.source_listing(source), decode_source_files)
 
     def first_offset(self, source: str, verify: bool) -> FileRead[Any] | None:
         """Read `sources/I/0` of a source that keeps only where it began; None if that is missing."""
@@ -142,23 +148,23 @@ class SparkCheckpoint:
 
     def size_of(self, stored: str) -> FoundSize:
         """Return the size of an input file, given by its stored path."""
-        return file_logs.size_of(self._root, stored)
+        return size_of(self._root, stored)
 
     def sinks(self) -> tuple[str, ...]:
         """Return the folders beside the checkpoint that hold a file sink's log, sorted."""
-        return file_logs.find_sinks(self._entries, self._prefix)
+        return find_sinks(self._entries, self._prefix)
 
     def sink_log(self, folder: str) -> FileLog:
         """Read the log of the file sink that wrote to a folder."""
-        return file_logs.read_sink_log(self._root, self._entries, folder)
+        return read_sink_log(self._root, self._entries, folder)
 
     def bare_sinks(self) -> tuple[str, ...]:
         """Return the folders beside the checkpoint that look written to by a file sink, but have no log, sorted."""
-        return file_logs.find_bare_sinks(self._entries, self._prefix)
+        return find_bare_sinks(self._entries, self._prefix)
 
     def sink_files(self, folder: str) -> SinkFiles:
         """List what lies in the file sink's folder, against its log."""
-        return file_logs.sink_files(self._root, self._entries, folder)
+        return sink_files(self._root, self._entries, folder)
 
     def with_checksums(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths, and those of their checksum files that are there, sorted."""
@@ -174,7 +180,7 @@ class SparkCheckpoint:
             InputUsed(logs.offset_log.folder, self.name, logs.offset_log.bytes(), offsets),
             InputUsed(logs.commit_log.folder, self.name, logs.commit_log.bytes(), commits),
         ]
-        folders = [f"{self._prefix}sources"] + ([f"{sink}/{file_logs.SINK_LOG}"] if sink is not None else [])
+        folders = [f"{self._prefix}sources"] + ([f"{sink}/{SINK_LOG}"] if sink is not None else [])
         for folder in folders:
             size = sum(entry.size for entry in self._entries if entry.path.startswith(folder + "/"))
             used.append(InputUsed(folder, self.name, size, None))

@@ -21,7 +21,7 @@ from cklog.model.question import Question
 from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
-from cklog.runs.pieces.retention import version_retention
+from cklog.runs.pieces.analyses import version_retention
 from tests.oracles import lines as oracle
 
 Records = list[dict[str, Any]]

@@ -1,7 +1,7 @@
 """The answer of `advise timing`: application-aware moments beside the best in hindsight, random and periodic ones.
 
 Meteor Shower (ICDE 2012) checkpoints the whole application at once, when its state is smallest (section III-C): the
-first periods of a trace are profiled (`cklog.advise.timing.turning_points`), in the others the moments are chosen as
+first periods of a trace are profiled (`cklog.advise.timing.choice`), in the others the moments are chosen as
 the controller would have chosen them (`cklog.advise.timing.choice`). Beside that stand
 
     oracle     the moment of each period at which the state was least, known afterwards only (section IV-C)
@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from cklog.advise.timing.choice import Choice, Report, choose
+from cklog.advise.timing.choice import Choice, Profile, Report, averages, choose, profile, turning_points
 from cklog.advise.timing.state_sizes import Polyline, Sizes, blocks_of, read_sizes, totals
-from cklog.advise.timing.turning_points import Profile, averages, profile, turning_points
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.errors import UsageError
@@ -109,7 +108,7 @@ class TimingAdvice:
     ----------
     from_ms, to_ms : the whole periods of the trace
     in_sample : whether moments are chosen in the profiled periods themselves, because there are no others
-    s_min, highest, alpha, relaxation, s_max : as in `cklog.advise.timing.turning_points.Threshold`, None if no subtask
+    s_min, highest, alpha, relaxation, s_max : as in `cklog.advise.timing.choice.Threshold`, None if no subtask
         is dynamic
     profiled : when the dynamic HAUs' sum was least in each profiled period, and that sum
     periods : the periods in which moments are chosen

@@ -13,9 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cklog.advise.timing.answer import TimingQuestion, advise_timing
-from cklog.advise.timing.choice import choose
+from cklog.advise.timing.choice import choose, dynamic, reported, turning_points
 from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
-from cklog.advise.timing.turning_points import dynamic, reported, turning_points
 from cklog.model.names import Subtask
 from cklog.model.schemas import STATE
 from cklog.run import Options, open_run

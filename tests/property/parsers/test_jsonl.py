@@ -9,8 +9,7 @@ import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cklog.parsers.jsonl.columns import Fields, decode
-from cklog.parsers.jsonl.mixed_columns import decode_mixed
+from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
 TYPES: dict[str, Any] = {"string": str, "int64": int}

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cklog.model.schemas import SYSTEM
-from cklog.parsers.jsonl.mixed_columns import decode_mixed
+from cklog.parsers.jsonl.columns import decode_mixed
 from tests.builders.native import write
 from tests.builders.token_rounds import AB, BC, Record, chain, manifest
 from tests.program import Ended, cklog

@@ -192,7 +192,7 @@ def test_behind_a_bad_record_no_number_is_known(tmp_path: Path) -> None:
 def test_records_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(tmp_path)
     before = opened(tmp_path).recovery_line(QUESTION)
-    monkeypatch.setattr("cklog.parsers.checkmate.log._BLOCK_BYTES", 64)
+    monkeypatch.setattr("cklog.parsers.checkmate.dump._BLOCK_BYTES", 64)
     assert opened(tmp_path).recovery_line(QUESTION) == before
 
 

@@ -25,9 +25,6 @@ from cklog.parsers.flink import parser as flink_uid
 from cklog.parsers.flink import (
     rows as flink_rows,
 )
-from cklog.parsers.flink import (
-    sources as flink_sources,
-)
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown, serialized
 from tests.builders import flink as fb
 from tests.reading.flink import of, said, scanned
@@ -94,7 +91,7 @@ def test_object_streams_cannot_bite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [flink_contents, flink_elements, flink_java, flink_metadata, flink_rows, flink_sources, flink_uid],
+    [flink_contents, flink_elements, flink_java, flink_metadata, flink_rows, flink_uid],
 )
 def test_examples_are_right(module: Any) -> None:
     assert doctest.testmod(module).failed == 0

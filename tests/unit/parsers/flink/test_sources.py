@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from cklog.engine import Split
 from cklog.parsers.flink import elements as flink_elements
 from cklog.parsers.flink.contents import candidates
+from cklog.parsers.flink.elements import fitting
 from cklog.parsers.flink.java import Cursor
 from cklog.parsers.flink.metadata import READER, rows
 from cklog.parsers.flink.rows import FIELDS
-from cklog.parsers.flink.sources import fitting
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 from tests.reading.flink import of, said, scanned

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka import indexes, segment
+from cklog.parsers.kafka import segment, side_files
 from cklog.parsers.kafka.log import first_at, reconcile, splits, tail_splits
 from cklog.parsers.kafka.segment import segments
 from cklog.parsers.kafka.table import read
@@ -125,7 +125,7 @@ def test_the_tail_of_a_large_log_costs_an_index_and_a_probe_per_split(
         log.add(batch(i, [cec(i, i, pad="x" * 20_000)]))
     log.write(tmp_path, padding=200_000)
     reads: list[int] = []
-    for module in (indexes, segment):
+    for module in (side_files, segment):
         monkeypatch.setattr(module, "open_file", lambda uri: Counted(open_file(uri), reads))
     root = Root(str(tmp_path))
     made = tail_splits(root.uri, root.list(), 256 << 10, 1 << 20)

@@ -24,7 +24,7 @@ from cklog.model.schemas import TABLES
 from cklog.model.verdict import Answer
 from cklog.parsers.kafka import table as kafka_table
 from cklog.parsers.kafka.batches import header
-from cklog.parsers.kafka.rows import own_place
+from cklog.parsers.kafka.table import own_place
 from cklog.parsers.native.parser import Native
 from cklog.parsers.tables.records import NotARecord
 from cklog.run import Options, Run, open_run

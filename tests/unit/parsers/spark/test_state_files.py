@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.spark.metadata_log import Damaged
+from cklog.parsers.spark.state.files import SnapshotFile, parts_of
 from cklog.parsers.spark.state.lz4_blocks import HEADER, MAGIC, SEED, decoded
-from cklog.parsers.spark.state.zip_snapshots import SnapshotFile, parts_of
 from tests.builders.spark_state import snapshot, stream, zipped
 
 P1, P2, P3, P4, P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393

@@ -1,10 +1,8 @@
-"""Which checkpoints may go of a store that holds chains of base and delta checkpoints, and tells of no messages.
+"""A store that holds chains of base and delta checkpoints and nothing else: what is in it, and which may go.
 
 The newest checkpoint of each operator that can be restored is what recovery needs; what that and others asked for stand
 on stays with them. Marks are those of US patent 9,471,438: a checkpoint that is marked as deleted goes with the last
 one that is a delta on it.
-
-A folder that holds chains of base and delta checkpoints and nothing else: no messages, no channels, no rounds.
 """
 
 from __future__ import annotations
