@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cklog.arrays.columns import holds, true_rows
 from cklog.arrays.types import Ints, Mask
@@ -135,7 +136,7 @@ def _piece_per_record(records: CheckpointRecords, flaws: pa.Array | None) -> pa.
     )
 
 
-def _state_places(found: pa.Table) -> tuple[Any, Any]:
+def _state_places(found: pa.Table) -> tuple[pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray]:
     """Return path and offset of each record's state if the record names it, else of the record itself."""
     n = len(found)
     placed = "_path" in found.column_names
@@ -203,6 +204,6 @@ def _with_flaw(table: pa.Table, which: Mask, flaws: pa.Array) -> pa.Table:
     return table.set_column(at, "flaw", found)
 
 
-def _words_of(code: Any, words: Sequence[str]) -> pa.DictionaryArray:
+def _words_of(code: NDArray[Any], words: Sequence[str]) -> pa.DictionaryArray:
     """Return a column of words from their indices in `words`."""
     return pa.DictionaryArray.from_arrays(pa.array(code.astype(np.int32)), pa.array(words))

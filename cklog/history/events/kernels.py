@@ -102,6 +102,7 @@ _THIRD = np.uint64(0xAAAAAAAAAAAAAAAB)
 """Times 3 it is 1, modulo 2⁶⁴: the sum of n * (n + 1) below m is (m³ - m) / 3."""
 
 _LISTED = 1 << 16
+"""Codes of which all possible ones are counted; of more, only those that occur."""
 
 
 def check_of(first: Ints, end: Ints) -> Ints:

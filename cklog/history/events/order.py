@@ -172,18 +172,18 @@ def _incomplete_checkpoints(rows: pa.Table) -> list[Finding]:
     return [unusable_events(INCOMPLETE, "events/", len(rows), "checkpoint events without a checkpoint number", places)]
 
 
-def unusable_events(what: str, subject: str, count: int, told: str, places: Iterable[tuple[str, int]]) -> Finding:
+def unusable_events(what: str, subject: str, count: int, fault: str, places: Iterable[tuple[str, int]]) -> Finding:
     """Report events that say too little, or what cannot be.
 
     Parameters
     ----------
     what : `FOREIGN` or `INCOMPLETE`
-    told : what is wrong with the `count` events, in words
+    fault : what is wrong with the `count` events, in words
     places : (path, offset) of some of them; the first of each file becomes a place of the finding
     """
     first = dict(sorted(places, reverse=True))
     path, offset = min(first.items())
-    message = f"{subject}: {count} {told}; not used. The first is at {offset} of {path}"
+    message = f"{subject}: {count} {fault}; not used. The first is at {offset} of {path}"
     where = tuple(Where(path, first[path]) for path in sorted(first))
     return Finding(UNUSABLE[what], "error", subject, message, where=where)
 
@@ -199,12 +199,12 @@ def _running_backwards(subtasks: tuple[Subtask, ...], owner: Ints, position: Int
     falls = same & ((number[1:] < number[:-1]) | (position[1:] == position[:-1]))
     early = same & ~falls & (time[1:] < time[:-1]) & (time[1:] != _LEAST)
     found = []
-    for flags, told in ((falls, "out of order"), (early, "at an earlier time")):
+    for flags, words in ((falls, "out of order"), (early, "at an earlier time")):
         rows = np.flatnonzero(flags)
         _, first = np.unique(owner[rows], return_index=True)
         for r in rows[first].tolist():
             who = str(subtasks[owner[r]])
-            message = f"{who}: checkpoint {number[r + 1]} follows {number[r]} in the local order, {told}"
+            message = f"{who}: checkpoint {number[r + 1]} follows {number[r]} in the local order, {words}"
             places = tuple(Where(taken["path"][k].as_py(), taken["offset"][k].as_py()) for k in (r, r + 1))
             found.append(
                 Finding("order-backwards", "error" if flags is falls else "warning", who, message, where=places)

@@ -115,22 +115,22 @@ def read_events(
 
     lost = losses(order, intervals, found, numbers)
     ports = ports_of(order, intervals, lost.trimmed, channels)
-    deliveries, told = Deliveries(), _unlogged_sends(ports)
+    deliveries, others = Deliveries(), _unlogged_sends(ports)
     suspected = suspect_channels(order, ports, intervals, lost)
     if suspected:
         runs = scan(
             places.columns(), events.run_kernel(places, suspected), events.SEQUENCE_RUNS, events.SEQUENCE_RUNS_REDUCE
         )[0]
         deliveries, wrong = examine_channels(order, ports, lost, runs, suspected)
-        told += wrong
+        others += wrong
     table = checkpoint_table(order, ports, usable_checkpoints(order, lost, sources))
     current = current_states(order, ports, lost)
     if metadata is not None:
         silent = None if lost.damaged else CurrentState()
         table, left_out = with_records(table, metadata, lambda s: current.get(s) if s in places.index else silent)
-        told += left_out
+        others += left_out
     raw = RawEvents(order=order, ports=ports, deliveries=deliveries, current=current, table=table)
-    return raw, [*_with_most_places(findings + more), *order.findings, *strange, *lost.findings, *told], inputs
+    return raw, [*_with_most_places(findings + more), *order.findings, *strange, *lost.findings, *others], inputs
 
 
 def _with_most_places(findings: list[Finding]) -> list[Finding]:
@@ -145,7 +145,7 @@ def _with_most_places(findings: list[Finding]) -> list[Finding]:
 def _unusable_findings(rows: pa.Table) -> list[Finding]:
     """Report events that cannot be used: of a channel that is not their subtask's, or of no channel or number."""
     found = []
-    for side, told in (
+    for side, fault in (
         (events.FOREIGN, "sends or receives are not of a channel of their subtask"),
         (events.INCOMPLETE, "sends or receives name no channel or no sequence number"),
     ):
@@ -154,7 +154,7 @@ def _unusable_findings(rows: pa.Table) -> list[Finding]:
             places = zip(mine["path"].to_pylist(), mine["least"].to_pylist(), strict=True)
             names = sorted(name for name in mine["channel"].to_pylist() if name is not None)
             subject = names[0] if names else "events/"
-            found.append(unusable_events(side, subject, pc.sum(mine["rows"]).as_py(), told, sorted(places)))
+            found.append(unusable_events(side, subject, pc.sum(mine["rows"]).as_py(), fault, sorted(places)))
     return found
 
 

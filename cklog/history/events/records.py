@@ -231,10 +231,10 @@ def _with_watermarks(records: pa.Table, sent: Any, received: Any) -> pa.Table:
     return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names).cast(WITH_PLACES)
 
 
-def _left_out(id: str, keys: list[tuple[str, int, int]], told: str) -> list[Finding]:
-    """Report (operator, subtask, checkpoint) that are not used; `told` says why, in words."""
+def _left_out(id: str, keys: list[tuple[str, int, int]], reason: str) -> list[Finding]:
+    """Report (operator, subtask, checkpoint) that are not used, for a `reason` in words."""
     if not keys:
         return []
     first = f"{keys[0][0]}/{keys[0][1]}={keys[0][2]}"
-    message = f"{len(keys)} checkpoints {told}, {first} among them; they are not used"
+    message = f"{len(keys)} checkpoints {reason}, {first} among them; they are not used"
     return [Finding(id, "warning", first, message)]
