@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.arrays.columns import codes, entries
+from cklog.arrays.columns import codes, entries, integers, plain_strings
 from cklog.arrays.types import Ints, Mask
 from cklog.engine import Damage, Split, reader_of
 from cklog.inputs.queues import Queue
@@ -240,10 +240,10 @@ def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_st
         type=kinds_of(table["type"]),
         window=windows.indices.to_numpy().astype(np.int64),
         ts=table["ts"].to_numpy().astype(np.int64),
-        open_windows=_numbers_or_unknown(table["open_windows"]),
+        open_windows=integers(table["open_windows"], UNKNOWN),
         input=numbers,
-        pos=_numbers_or_unknown(table["pos"]),
-        bytes=_numbers_or_unknown(table["bytes"]),
+        pos=integers(table["pos"], UNKNOWN),
+        bytes=integers(table["bytes"], UNKNOWN),
         file=np.array([order[path] for path in files] or [0], np.int64)[file],
         offset=table["_offset"].to_numpy().astype(np.int64),
         names=windows.dictionary,
@@ -298,14 +298,8 @@ def kinds_of(column: pa.Array | pa.ChunkedArray) -> Ints:
     if isinstance(column, pa.DictionaryArray):
         codes = pc.index_in(column.dictionary, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
         return codes[column.indices.to_numpy()].astype(np.int64)  # type: ignore[no-any-return]
-    plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-    found: Ints = pc.index_in(plain, value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
+    found: Ints = pc.index_in(plain_strings(column), value_set=pa.array(TYPES)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
-
-
-def _numbers_or_unknown(column: pa.ChunkedArray) -> Ints:
-    found: Ints = pc.fill_null(column, UNKNOWN).to_numpy().astype(np.int64)
-    return found
 
 
 def _input_matrix(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
@@ -316,7 +310,7 @@ def _input_matrix(table: pa.Table) -> tuple[tuple[str, ...], Ints]:
     rows = len(table)
     needs = kinds_of(table["type"]) != CONTROL
     names: list[str] = [""]
-    matrix = _numbers_or_unknown(table["input"])[:, None]
+    matrix = integers(table["input"], UNKNOWN)[:, None]
     given = matrix[:, 0] >= 0
     if not given.any():
         row, code, names, value = entries(table["inputs"])

@@ -1,4 +1,4 @@
-"""Coordinated rounds: the most recent complete one, where the newest hangs, and what a restart from it takes.
+"""The answer of `rounds`: the most recent complete round, where the newest hangs, and what a restart takes.
 
 A round counts as complete by its checkpoint records alone, as for `recovery-line` (`cklog.lines.rounds`), so that both
 name the same line. After a burst failure a checkpoint of which every copy went with a failed node is not there either.
@@ -25,7 +25,8 @@ from cklog.model.names import Subtask
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, Draft
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
-from cklog.rounds.token_rounds import Hang, Individual, TokenRound, TokenRounds, Variant, with_tokens
+from cklog.rounds.hangs import Hang, hangs_of
+from cklog.rounds.token_rounds import Individual, TokenRound, TokenRounds, Variant, with_tokens
 from cklog.rounds.tuples import PreservedTuples, RoundCut, SavedTuples, Tuples, known_sent, sources_of_job, tuples_of
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.reading import RecordReader, subtasks_named
@@ -36,9 +37,10 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class RoundsQuestion:
-    """`round` : whose individual checkpoints are listed, None: the one to restart from and the newest.
+    """What `rounds` is asked.
 
-    `failed_nodes` : gone, with their disks; `as_of` in ms: later records do not count
+    `round` is the one whose individual checkpoints are listed, None: the one to restart from, and the newest. The
+    `failed_nodes` are gone, with their disks. Records later than `as_of`, in ms, do not count.
     """
 
     round: int | None = None
@@ -50,9 +52,17 @@ class RoundsQuestion:
 class RoundsAnswer:
     """The answer of `rounds`.
 
-    `round` : the most recent complete one that can be read, None: back to the initial states; `completed` : when, ms.
-    `bytes` to read for it; None: not all known. `tokens` : whether any are logged. `individual` and `hangs` are those
-    of `shown` rounds.
+    Attributes
+    ----------
+    round, completed : the most recent complete one that can be read, and when it was complete, in ms; None: everything
+        goes back to its initial state
+    variant : by which it, or the newest round that shows one, was made
+    bytes : to read for the restart; None: not all known
+    tokens : whether any are logged
+    rounds : every round
+    shown : the rounds whose checkpoints are `individual`, and what keeps the incomplete ones of them in `hangs`
+    saved, preserved, sources : what goes with the round to restart from
+    line, restart, nodes : where each subtask restarts, from which checkpoint, and what each node has to do
     """
 
     round: int | None
@@ -81,12 +91,13 @@ class _WithTokens(RecordReader):
         self._tokens = tokens
 
     def named(self) -> tuple[list[Subtask], list[str]]:
+        """Return the subtasks and channels that any record names, and those of token events."""
         known, channels = super().named()
         return [*known, *self._tokens.subtasks()], [*channels, *self._tokens.channels()]
 
 
 def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
-    """Answer `cklog rounds`.
+    """Read the records and tokens of a run, and draft the answer of `cklog rounds`.
 
     Raises
     ------
@@ -94,7 +105,7 @@ def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion
     """
     read = read_tokens(tables, reading, asked.as_of)
     evidence = _WithTokens(tables, reading, read).evidence_of(Question(as_of=asked.as_of, everything=True))
-    found = _Found(evidence, read, tables, asked)
+    found = _RestartFromRound(evidence, read, tables, asked)
     tuples = found.tuples(reading)
     result = found.result(tuples)
     findings = [*evidence.findings, *read.findings, *found.findings, *tuples.findings]
@@ -109,8 +120,12 @@ def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion
     )
 
 
-class _Found:
-    """What the records say, step by step; `place` is the round to restart from, -1 for none."""
+class _RestartFromRound:
+    """The rounds of a run and the restart from one of them.
+
+    `place` is that round among all, -1 for none; `findings` are those met so far; `in_doubt` says that the records lack
+    what the answer rests on.
+    """
 
     def __init__(self, evidence: Evidence, read: TokensRead, tables: OffersRecords, asked: RoundsQuestion) -> None:
         self._evidence, self._read, self._tables, self._asked = evidence, read, tables, asked
@@ -123,16 +138,21 @@ class _Found:
         self._of = TokenRounds(records, history, rounds, self._log)
         self._placement, self.findings = placement_of(history.subtasks, tables.manifest, self._log, asked.failed_nodes)
         self._copies = Copies(records, self._placement, self._log, round_numbers(records), rounds.number)
-        self.place = self._restart_from(rounds)
+        self.place = self._newest_readable(rounds)
         self._line = rounds.line[self.place] if self.place >= 0 else np.zeros(len(history.subtasks), np.int64)
         if self.place < 0:
             self.findings += no_initial_line(history)
-        self.findings += [*self._unrecorded(), *self._misplaced()]
-        self._restart = restarts(evidence.built, self._line, self._copies, self._placement, self._failed())
-        self.in_doubt = self._doubts()
+        self.findings += [*self._unrecorded_checkpoints(), *self._misplaced_tokens()]
+        self._restart = restarts(evidence.built, self._line, self._copies, self._placement, self._failed_subtasks())
+        doubts = self._doubts_of_failure()
+        self.findings += doubts
+        self.in_doubt = bool(doubts)
 
-    def _restart_from(self, rounds: HistoryRounds) -> int:
-        """The last complete round of which every checkpoint can be read."""
+    def _newest_readable(self, rounds: HistoryRounds) -> int:
+        """Return the place of the last complete round of which every checkpoint can be read, -1 for none.
+
+        Adds a finding for each newer one that is passed over.
+        """
         built = self._evidence.built
         line = rounds.line.copy() if self._placement.failed else rounds.line
         while True:
@@ -143,10 +163,12 @@ class _Found:
                 self.findings += findings
                 return place
             line[place, gone] = -1
-            self.findings.append(_unreachable(built.history, int(rounds.number[place]), gone, self._placement))
+            self.findings.append(
+                _unreachable_checkpoints(built.history, int(rounds.number[place]), gone, self._placement)
+            )
 
-    def _failed(self) -> frozenset[int]:
-        """The subtasks that are down though their nodes are not: all, if nobody says which."""
+    def _failed_subtasks(self) -> frozenset[int]:
+        """Return the subtasks that are down though their nodes are not: all, if it is not said which."""
         subtasks = self._evidence.history.subtasks
         names = self._tables.manifest.get("failed", [])
         if not (names or self._placement.failed):
@@ -154,23 +176,26 @@ class _Found:
         index = {subtask: i for i, subtask in enumerate(subtasks)}
         return frozenset(index[s] for name in names for s in subtasks_named(name, subtasks))
 
-    def _doubts(self) -> bool:
-        """Whether nobody tells where a subtask ran, or whether its checkpoint went with its node."""
+    def _doubts_of_failure(self) -> list[Finding]:
+        """Name subtasks of which it is not known where they ran, or whether their checkpoints went with their nodes."""
         if not self._placement.failed:
-            return False
+            return []
+        found = []
         homeless = [f"{r.operator}/{r.subtask}" for r in self._restart if r.node is None]
         if homeless:
-            message = f"nothing tells on which nodes {_names(homeless)} ran: counted as lost"
-            self.findings.append(Finding("unknown-placement", "warning", homeless[0], message))
+            message = f"nothing tells on which nodes {_few_names(homeless)} ran: counted as lost"
+            found.append(Finding("unknown-placement", "warning", homeless[0], message))
         down = [r for r in self._restart if r.fate == "restarts elsewhere" and r.read_from == "unknown"]
         if down:
             names = [f"{r.operator}/{r.subtask}" for r in down]
-            message = f"nothing tells whether the checkpoints of {_names(names)} were stored outside the failed nodes"
-            self.findings.append(Finding("unknown-store", "warning", names[0], message))
-        return bool(homeless or down)
+            message = (
+                f"nothing tells whether the checkpoints of {_few_names(names)} were stored outside the failed nodes"
+            )
+            found.append(Finding("unknown-store", "warning", names[0], message))
+        return found
 
-    def _unrecorded(self) -> list[Finding]:
-        """Checkpoints that the system log calls stored and of which no record is here."""
+    def _unrecorded_checkpoints(self) -> list[Finding]:
+        """Name checkpoints that the system log calls stored and of which no record is here."""
         lost = self._of.unrecorded()
         if not lost:
             return []
@@ -182,8 +207,8 @@ class _Found:
         )
         return [Finding("unrecorded-checkpoint", "warning", str(history.subtasks[i]), message)]
 
-    def _misplaced(self) -> list[Finding]:
-        """Channels on which a checkpoint of the round to restart from does not stand where its token stood."""
+    def _misplaced_tokens(self) -> list[Finding]:
+        """Name channels on which a checkpoint of the round to restart from does not stand where its token stood."""
         if self.place < 0:
             return []
         history = self._evidence.history
@@ -204,7 +229,7 @@ class _Found:
         return [Finding("misplaced-token", "warning", history.channels[k], message)]
 
     def tuples(self, reading: Reading) -> Tuples:
-        """The tuples that go with the round, from the channel logs."""
+        """Find the tuples that go with the round, in the channel logs."""
         history, built = self._evidence.history, self._evidence.built
         sources = sources_of_job(history, self._tables.manifest)
         known = known_sent(history, built.newest_sent, self._log)
@@ -217,8 +242,8 @@ class _Found:
         return sources_of(self._evidence.records, self._evidence.history, self._line)
 
     def result(self, tuples: Tuples) -> RoundsAnswer:
-        """All of it."""
-        evidence, rows, shown = self._evidence, self._of.rows(), self._shown()
+        """Return the whole answer."""
+        evidence, rows, shown = self._evidence, self._of.rows(), self._places_shown()
         incomplete = [p for p in shown if rows[p].state == "incomplete"]
         sizes = [row.bytes for row in self._restart]
         return RoundsAnswer(
@@ -229,8 +254,8 @@ class _Found:
             tokens=self._log.logged,
             rounds=tuple(rows),
             shown=tuple(rows[p].round for p in shown),
-            individual=tuple(row for p in shown for row in self._of.individual(p, self._size)),
-            hangs=tuple(hang for p in incomplete for hang in self._of.hangs(p)),
+            individual=tuple(row for p in shown for row in self._of.individual(p, self._size_of)),
+            hangs=tuple(hang for p in incomplete for hang in hangs_of(self._of, p)),
             saved=tuples.saved,
             preserved=tuples.preserved,
             sources=tuple(self._sources()),
@@ -240,11 +265,12 @@ class _Found:
             notes=self._notes(),
         )
 
-    def _size(self, row: int) -> int | None:
+    def _size_of(self, row: int) -> int | None:
+        """Return the bytes of the checkpoint at a row of the history."""
         return self._copies.own_size(int(self._evidence.built.row[row]))
 
-    def _shown(self) -> list[int]:
-        """The places of the rounds whose individual checkpoints are told."""
+    def _places_shown(self) -> list[int]:
+        """Return the places of the rounds whose individual checkpoints are listed."""
         numbers = self._of.rounds.number
         if self._asked.round is None:
             return sorted({self.place, len(numbers) - 1} - {-1})
@@ -261,15 +287,15 @@ class _Found:
         return ("records of the system log are lost: a token that is told missing may have come",)
 
 
-def _unreachable(history: History, number: int, gone: list[int], placement: Placement) -> Finding:
+def _unreachable_checkpoints(history: History, number: int, gone: list[int], placement: Placement) -> Finding:
     names = [str(history.subtasks[i]) for i in gone]
     message = (
-        f"round {number} is complete, but the only copies of {_names(names)} lie on failed nodes "
-        f"({_names(sorted(placement.failed))}): an older round is taken; bring their disks back to use it"
+        f"round {number} is complete, but the only copies of {_few_names(names)} lie on failed nodes "
+        f"({_few_names(sorted(placement.failed))}): an older round is taken; bring their disks back to use it"
     )
     return Finding("unreachable-checkpoint", "error", f"round {number}", message)
 
 
-def _names(names: list[str]) -> str:
+def _few_names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"

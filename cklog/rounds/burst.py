@@ -1,4 +1,4 @@
-"""A burst failure: nodes are gone, and with them the subtasks that ran there and what lay on their own disks.
+"""Burst failures: nodes are gone, and with them the subtasks that ran there and what lay on their own disks.
 
 All subtasks go back to the most recent complete checkpoint; those of failed nodes are restarted on healthy ones. A
 checkpoint is read from the local disk of the node where its subtask restarts, else from the shared storage (Meteor
@@ -18,13 +18,12 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from cklog.arrays.columns import holds
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound
 from cklog.history.records import CheckpointRecords
-from cklog.history.tokens import TokenLog
+from cklog.history.tokens import StoredCopy, TokenLog
 from cklog.history.watermarks import BuiltHistory
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask
@@ -35,14 +34,14 @@ RestartFate = Literal["restarts elsewhere", "restarts", "rolls back"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where subtasks ran: `node` of each, None if nobody tells; all `nodes`, sorted, and those that `failed`."""
+    """Where subtasks ran: the `node` of each, None if it is not known; all `nodes`, sorted, and those that `failed`."""
 
     node: tuple[str | None, ...]
     nodes: tuple[str, ...]
     failed: frozenset[str]
 
     def lost(self, i: int) -> bool | None:
-        """Whether a subtask's node failed; None: it is not known where it ran, and some node failed."""
+        """Tell whether subtask `i`'s node failed; None: it is not known where it ran, and some node failed."""
         if not self.failed:
             return False
         return None if self.node[i] is None else self.node[i] in self.failed
@@ -51,7 +50,7 @@ class Placement:
 def placement_of(
     subtasks: tuple[Subtask, ...], manifest: Mapping[str, Any], log: TokenLog, failed: Iterable[str]
 ) -> tuple[Placement, list[Finding]]:
-    """The placement that the manifest gives, and what is wrong with it.
+    """Return the placement that the manifest gives, and what is wrong with it.
 
     `operators[].placement` is an object, subtask → node; `nodes` a list of more nodes (spares).
 
@@ -59,14 +58,14 @@ def placement_of(
     ------
     NotFound : a failed node is none of them
     """
-    places, findings = _places(manifest)
+    places, findings = _placed_nodes(manifest)
     spare = manifest.get("nodes", [])
     if not isinstance(spare, list) or not all(isinstance(node, str) and node for node in spare):
         message = "job.json: nodes is no list of names; it is ignored"
         findings.append(Finding("bad-placement", "error", "nodes", message))
         spare = []
-    told = {node for copies in log.copies.values() for *_, node in copies if node}
-    nodes = tuple(sorted({*places.values(), *spare, *told}))
+    storing = {copy.node for copies in log.copies.values() for copy in copies if copy.node}
+    nodes = tuple(sorted({*places.values(), *spare, *storing}))
     gone = frozenset(failed)
     for name in sorted(gone - set(nodes)):
         known = ", ".join(nodes[:10]) or "none: job.json needs operators[].placement"
@@ -74,13 +73,13 @@ def placement_of(
     return Placement(tuple(places.get(s) for s in subtasks), nodes, gone), findings
 
 
-def _places(manifest: Mapping[str, Any]) -> tuple[dict[Subtask, str], list[Finding]]:
-    """The node of each subtask that the manifest places."""
+def _placed_nodes(manifest: Mapping[str, Any]) -> tuple[dict[Subtask, str], list[Finding]]:
+    """Return the node of each subtask that the manifest places."""
     places: dict[Subtask, str] = {}
     findings = []
     for row in manifest.get("operators", []):
         given = row.get("placement", {})
-        if not isinstance(given, dict) or not all(_is_place(key, node) for key, node in given.items()):
+        if not isinstance(given, dict) or not all(_is_placement(key, node) for key, node in given.items()):
             message = f"job.json: the placement of {row['name']} is no object of subtask → node; it is ignored"
             findings.append(Finding("bad-placement", "error", row["name"], message))
             continue
@@ -88,13 +87,14 @@ def _places(manifest: Mapping[str, Any]) -> tuple[dict[Subtask, str], list[Findi
     return places, findings
 
 
-def _is_place(key: str, node: Any) -> bool:
+def _is_placement(key: str, node: Any) -> bool:
+    """Tell whether an entry of JSON places a subtask: a number and a name."""
     return key.isascii() and key.isdecimal() and len(key) < 10 and isinstance(node, str) and bool(node)
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of an individual checkpoint: on the disk of `node`, or in the shared storage, or nobody knows where."""
+    """A copy of an individual checkpoint: on the disk of `node`, in the shared storage, or it is not known where."""
 
     store: CheckpointPlace
     node: str | None
@@ -102,7 +102,7 @@ class Copy:
 
 
 def copy_at(uri: str | None, ran_on: str | None, node: str | None = None) -> Copy:
-    """Where a stored checkpoint lies.
+    """Tell where a stored checkpoint lies, of a subtask that ran on `ran_on`; `node`: on the disk of that one.
 
     >>> copy_at("hdfs://store/7", "n1").store, copy_at("file:///ckpt/7", "n1").node, copy_at("ckpt/7", "n1").store
     ('shared storage', 'n1', 'unknown')
@@ -120,23 +120,28 @@ def copy_at(uri: str | None, ran_on: str | None, node: str | None = None) -> Cop
 
 
 class Copies:
-    """Where the checkpoint of every record can be read from after a failure."""
+    """Where the checkpoint of every record can be read from after a failure.
+
+    Parameters
+    ----------
+    number : the round of each record, -1 for none
+    rounds : the round numbers, whose places the copies in `log` are given by
+    """
 
     def __init__(
         self, records: CheckpointRecords, placement: Placement, log: TokenLog, number: Ints, rounds: Ints
     ) -> None:
-        """`number`: the round of each record, -1 for none, places of which in `rounds` the log's copies go by."""
         self._records = records
         self._placement = placement
-        self._more: dict[tuple[int, int], list[tuple[str | None, str | None]]] = {}
+        self._stored: dict[tuple[int, int], list[StoredCopy]] = {}  # by round and subtask
         for place, copies in log.copies.items():
-            for i, uri, node in copies:
-                self._more.setdefault((int(rounds[place]), i), []).append((uri, node))
+            for copy in copies:
+                self._stored.setdefault((int(rounds[place]), copy.subtask), []).append(copy)
         self._number = number
         self._parent = parents(records)
 
     def chain(self, row: int) -> list[int]:
-        """The records that restoring one reads: itself and, of a delta, what it stands on."""
+        """Return the records that restoring one reads: itself and, of a delta, those that it is based on."""
         found = []
         while row >= 0:
             found.append(row)
@@ -144,39 +149,40 @@ class Copies:
         return found
 
     def own_size(self, row: int) -> int | None:
-        """Bytes of a record's checkpoint alone."""
+        """Return the bytes of a record's checkpoint alone; None: not known, or no record (-1)."""
         size: int | None = self._records.table["bytes"][row].as_py() if row >= 0 else None
         return size
 
     def size(self, row: int) -> int | None:
-        """Bytes of a record's chain; None if some are not known."""
+        """Return the bytes of a record's chain; None if some are not known."""
         if row < 0:
             return None
         sizes = [self.own_size(r) for r in self.chain(row)]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def of(self, row: int) -> list[Copy]:
-        """The copies of a record's checkpoint that did not go with a failed node; the local ones first."""
+        """Return the copies of a record's checkpoint that did not go with a failed node; the local ones first."""
         i = int(self._records.subtask[row])
         ran_on = self._placement.node[i]
-        more = self._more.get((int(self._number[row]), i), []) if self._number[row] >= 0 else []
+        stored = self._stored.get((int(self._number[row]), i), []) if self._number[row] >= 0 else []
         uri = self._records.table["uri"][row].as_py()
-        found = [copy_at(uri, ran_on)] if uri is not None or not more else []
-        found += [copy_at(uri, ran_on, node) for uri, node in more]
+        found = [copy_at(uri, ran_on)] if uri is not None or not stored else []
+        found += [copy_at(copy.uri, ran_on, copy.node) for copy in stored]
         left = [copy for copy in dict.fromkeys(found) if copy.node not in self._placement.failed]
         return sorted(left, key=lambda copy: (copy.store, copy.node or "", copy.uri or ""))
 
     def lost(self, row: int) -> bool:
-        """Whether a record cannot be read: all copies of it, or of what it stands on, went with failed nodes."""
+        """Tell whether a record cannot be read: all copies of it, or of what it is based on, went with failed nodes."""
         return row >= 0 and any(not self.of(r) for r in self.chain(row))
 
 
 def parents(records: CheckpointRecords) -> Ints:
-    """The record that each delta stands on, -1 for none; without `parent` the one before it."""
-    form = records.table["form"]
-    form = form.cast(pa.string()) if pa.types.is_dictionary(form.type) else form
+    """Return the row of the record that each delta is based on, -1 for none; without `parent` the one before it.
+
+    Shape (records,); records are in order of subtask and number.
+    """
     found = np.full(len(records.number), -1)
-    delta = pc.indices_nonzero(pc.fill_null(pc.equal(form, "delta"), False)).to_pylist()
+    delta = np.flatnonzero(holds(records.table["form"], "delta")).tolist()
     if not delta:
         return found
     place = {pair: r for r, pair in enumerate(zip(records.subtask.tolist(), records.number.tolist(), strict=True))}
@@ -192,9 +198,10 @@ def parents(records: CheckpointRecords) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskRestart:
-    """What happens to a subtask: it ran on `node`, resumes on `on` (None: nobody tells), and reads its checkpoint.
+    """What a restart does with a subtask. None: not known.
 
-    `read_from` with `uri`; `bytes` to read, with what a delta stands on. None: not known.
+    It ran on `node`, resumes on node `on`, and reads its checkpoint number `checkpoint` from `read_from`, at `uri`;
+    `bytes` are to read, with all that a delta is based on.
     """
 
     operator: str
@@ -210,9 +217,9 @@ class SubtaskRestart:
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node has to do: subtasks it restarts and rolls back, bytes to read from its disk and from elsewhere.
+    """What a node has to do: subtasks to restart and to roll back, and bytes to read from its disk and from elsewhere.
 
-    `unknown` of its subtasks have checkpoints of unknown place or size.
+    `node` None: it is not known which. `unknown` of its subtasks have checkpoints of unknown place or size.
     """
 
     node: str | None
@@ -227,7 +234,7 @@ class NodeLoad:
 def restarts(
     built: BuiltHistory, line: Ints, copies: Copies, placement: Placement, failed: frozenset[int]
 ) -> list[SubtaskRestart]:
-    """Where every subtask goes on and what it reads; `failed`: those that are down, whatever their nodes do.
+    """Say where every subtask goes on and what it reads; `failed`: those that are down, whatever their nodes do.
 
     A subtask of a failed node goes to the healthy node with the fewest subtasks then, the first by name of equals.
     """
@@ -235,20 +242,33 @@ def restarts(
     rows = built.row[history.first[:-1] + line]
     fate: list[RestartFate] = []
     for i in range(len(history.subtasks)):
-        down = placement.lost(i)
-        fate.append("restarts elsewhere" if down is not False else "restarts" if i in failed else "rolls back")
-    target = _targets(fate, placement)
+        if placement.lost(i) is not False:
+            fate.append("restarts elsewhere")
+        else:
+            fate.append("restarts" if i in failed else "rolls back")
+    target = _target_nodes(fate, placement)
     found = []
     for i, subtask in enumerate(history.subtasks):
         row, label = int(rows[i]), int(history.label[history.first[i] + line[i]])
-        copy = _best(copies.of(row), target[i]) if row >= 0 else Copy("initial state", None, None)
-        size = copies.size(row) if row >= 0 else 0
-        found.append(SubtaskRestart(*subtask, placement.node[i], fate[i], target[i], label, copy.store, copy.uri, size))
+        copy = _best_copy(copies.of(row), target[i]) if row >= 0 else Copy("initial state", None, None)
+        found.append(
+            SubtaskRestart(
+                operator=subtask.operator,
+                subtask=subtask.subtask,
+                node=placement.node[i],
+                fate=fate[i],
+                on=target[i],
+                checkpoint=label,
+                read_from=copy.store,
+                uri=copy.uri,
+                bytes=copies.size(row) if row >= 0 else 0,
+            )
+        )
     return found
 
 
-def _targets(fate: list[RestartFate], placement: Placement) -> list[str | None]:
-    """The node where each subtask goes on."""
+def _target_nodes(fate: list[RestartFate], placement: Placement) -> list[str | None]:
+    """Choose the node where each subtask goes on; None: not known, or no node is left."""
     count = {node: 0 for node in placement.nodes if node not in placement.failed}
     for node, what in zip(placement.node, fate, strict=True):
         if node in count and what != "restarts elsewhere":
@@ -263,8 +283,8 @@ def _targets(fate: list[RestartFate], placement: Placement) -> list[str | None]:
     return target
 
 
-def _best(copies: list[Copy], node: str | None) -> Copy:
-    """The copy to read: on the node's own disk, else in the shared storage, else wherever it is."""
+def _best_copy(copies: list[Copy], node: str | None) -> Copy:
+    """Choose the copy to read: on the node's own disk, else in the shared storage, else wherever it is."""
     own = [copy for copy in copies if copy.store == "local disk" and copy.node == node]
     shared = [copy for copy in copies if copy.store == "shared storage"]
     other = [Copy("unknown", copy.node, copy.uri) for copy in copies]
@@ -272,7 +292,7 @@ def _best(copies: list[Copy], node: str | None) -> Copy:
 
 
 def loads(rows: list[SubtaskRestart], placement: Placement) -> list[NodeLoad]:
-    """What each node has to do, failed ones too; None stands for nodes that nobody names."""
+    """Sum up what each node has to do, failed ones too; last, if there are any, the subtasks on no known node."""
     names: list[str | None] = [*placement.nodes]
     if any(row.on is None for row in rows):
         names.append(None)
@@ -282,13 +302,13 @@ def loads(rows: list[SubtaskRestart], placement: Placement) -> list[NodeLoad]:
         known = [row for row in mine if row.bytes is not None and row.read_from != "unknown"]
         found.append(
             NodeLoad(
-                name,
-                name in placement.failed,
-                sum(row.fate != "rolls back" for row in mine),
-                sum(row.fate == "rolls back" for row in mine),
-                sum(row.bytes or 0 for row in known if row.read_from == "local disk"),
-                sum(row.bytes or 0 for row in known if row.read_from == "shared storage"),
-                len(mine) - len(known),
+                node=name,
+                failed=name in placement.failed,
+                restarts=sum(row.fate != "rolls back" for row in mine),
+                rolls_back=sum(row.fate == "rolls back" for row in mine),
+                local_bytes=sum(row.bytes or 0 for row in known if row.read_from == "local disk"),
+                shared_bytes=sum(row.bytes or 0 for row in known if row.read_from == "shared storage"),
+                unknown=len(mine) - len(known),
             )
         )
     return found

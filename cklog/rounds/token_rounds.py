@@ -1,4 +1,4 @@
-"""Token rounds: how each went, which individual checkpoints it has, and where an incomplete one hangs.
+"""Token rounds: how each went, which individual checkpoints it has, and by which variant it was made.
 
 Meteor Shower (ICDE 2012) checkpoints a whole application by tokens. A subtask (the paper's HAU) takes its individual
 checkpoint when the tokens of all channels into it have come. What it does with its own tokens tells the variants apart:
@@ -18,9 +18,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.errors import CorruptInput
 from cklog.history.arrays import History
 from cklog.history.records import CheckpointRecords
@@ -36,9 +35,15 @@ Variant = Literal["MS-src", "MS-src+ap"]
 class TokenRound:
     """A round, and how its tokens fared; times in ms. None: not known.
 
-    `late_ms` : how long the slowest subtask came after the last but one; `tokens_missing` : channels into subtasks
-    without a checkpoint whose token is not known to have come; `alignment_ms` : the longest wait of a subtask from its
-    first token to its last, which `aligned` had
+    Attributes
+    ----------
+    checkpoints, subtasks : how many subtasks have stored a checkpoint of it, and how many there are
+    missing : the subtasks without one, in words
+    tokens_missing : channels into these whose token is not known to have come
+    first_time, last_time, span_ms : when its first and last checkpoint was taken, and the time between
+    slowest, late_ms : the subtask whose checkpoint came last, and how long after the last but one
+    slowest_channel : the channel that brought that subtask's last token
+    alignment_ms, aligned : the longest wait of a subtask from its first token to its last, and which subtask had it
     """
 
     round: int
@@ -60,9 +65,16 @@ class TokenRound:
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """The individual checkpoint of a subtask in a round; `tokens` of `channels` into it have come. None: not known.
+    """The individual checkpoint of a subtask in a round; times in ms. None: not known.
 
-    `state` incomplete: it was begun, or its record cannot be used. `slowest_channel` brought the last token.
+    Attributes
+    ----------
+    state : "incomplete" if it was begun, or if its record cannot be used
+    checkpoint : its number among those of the subtask
+    bytes : its own size
+    tokens, channels : how many tokens have come, and how many channels lead into the subtask
+    first_token, last_token, alignment_ms : when the first and the last token came, and the time between
+    slowest_channel : the channel that brought the last one
     """
 
     round: int
@@ -80,25 +92,10 @@ class Individual:
     slowest_channel: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """What keeps a subtask from its individual checkpoint, `depth` steps behind the cause (0: it is one).
-
-    token-not-sent : `channel` has not brought its token, its sender has not sent it; token-under-way : it was sent and
-    has not been taken; checkpoint-not-begun, checkpoint-not-stored : all tokens have come; no-checkpoint : all before
-    it have stored theirs, and no tokens are logged
-    """
-
-    round: int
-    operator: str
-    subtask: int
-    why: Literal["token-not-sent", "token-under-way", "checkpoint-not-begun", "checkpoint-not-stored", "no-checkpoint"]
-    channel: str | None
-    depth: int
-
-
 def with_tokens(rounds: HistoryRounds, numbers: Ints, subtasks: int) -> HistoryRounds:
-    """The rounds with those that only tokens name: nobody has a checkpoint of them.
+    """Add the rounds that only tokens name, of which no subtask has a checkpoint.
+
+    `numbers` are the rounds that tokens name, (k,), of a history of so many `subtasks`.
 
     Raises
     ------
@@ -114,37 +111,41 @@ def with_tokens(rounds: HistoryRounds, numbers: Ints, subtasks: int) -> HistoryR
 
 
 class TokenRounds:
-    """The rounds of a history with the tokens that made them."""
+    """The rounds of a history with the tokens that made them.
+
+    A round is given by its `place`, an index into `rounds.number`. `between`, (c,), says which channels carry tokens:
+    all but those from a subtask to itself.
+    """
 
     def __init__(self, records: CheckpointRecords, history: History, rounds: HistoryRounds, log: TokenLog) -> None:
         self.history = history
         self.rounds = rounds
         self.log = log
         self._records = records
-        self._between = history.src != history.dst  # a channel to itself carries no token
-        self._aligned = _alignments(log, history)
+        self.between = history.src != history.dst
+        self.alignments = _alignments(log, history)
 
     @cached_property
     def variants(self) -> tuple[Variant | None, ...]:
-        """The variant of each round, None where nothing tells."""
-        return tuple(_from_tokens(self) if self.log.logged else _from_lines(self))
+        """The variant of each round, None where nothing shows it."""
+        return tuple(_variants_by_tokens(self) if self.log.logged else _variants_by_lines(self))
 
     def variant_of(self, place: int) -> Variant | None:
-        """The variant of a round (-1: of none), or of the newest round that tells."""
+        """Return the variant of a round (place -1: of none), else that of the newest round that shows one."""
         if place >= 0 and self.variants[place] is not None:
             return self.variants[place]
         return next((v for v in reversed(self.variants) if v is not None), None)
 
     def rows(self) -> list[TokenRound]:
-        """Every round, in order."""
+        """Return every round, in order."""
         plain = described_rounds(self.history, self.rounds)
-        longest = self._aligned.longest(len(self.history.subtasks), len(plain))
+        longest = self.alignments.longest(len(self.history.subtasks), len(plain))
         return [self._row(place, row, int(longest[place])) for place, row in enumerate(plain)]
 
     def _row(self, place: int, row: Round, longest: int) -> TokenRound:
-        """`longest` is the row of the longest alignment in it, -1 for none."""
-        subtasks, aligned = self.history.subtasks, self._aligned
-        slowest = None if row.slowest is None else self._last_token(place, row.slowest)
+        """Describe a round; `longest` is the row of its longest alignment, -1 for none."""
+        subtasks, aligned = self.history.subtasks, self.alignments
+        slowest = None if row.slowest is None else self._channel_of_last_token(place, row.slowest)
         return TokenRound(
             round=row.round,
             state=row.state,
@@ -156,49 +157,51 @@ class TokenRounds:
             last_time=row.last_time,
             span_ms=row.span_ms,
             slowest=row.slowest,
-            late_ms=self._late(place),
+            late_ms=self._late_ms(place),
             slowest_channel=row.slowest_channel if slowest is None else slowest,
             alignment_ms=None if longest < 0 else int(aligned.last[longest] - aligned.first[longest]),
             aligned=None if longest < 0 else str(subtasks[int(aligned.key[longest]) % len(subtasks)]),
             variant=self.variants[place],
         )
 
-    def _last_token(self, place: int, name: str) -> str | None:
+    def _channel_of_last_token(self, place: int, name: str) -> str | None:
+        """Return the channel that brought the last token to a subtask; None: not known."""
         i = self._names[name]
-        row = self._aligned.of(place * len(self._names) + i)
-        return None if row < 0 else self.history.channels[self._aligned.channel[row]]
+        row = self.alignments.of(place * len(self._names) + i)
+        return None if row < 0 else self.history.channels[self.alignments.channel[row]]
 
     @cached_property
     def _names(self) -> dict[str, int]:
         return {str(subtask): i for i, subtask in enumerate(self.history.subtasks)}
 
-    def _late(self, place: int) -> int | None:
+    def _late_ms(self, place: int) -> int | None:
+        """Return how long the last checkpoint came after the last but one; None without two times."""
         line = self.rounds.line[place]
         there = np.flatnonzero(line >= 0)
         time = self.history.time[self.history.first[there] + line[there]]
         time = time[time >= 0]
         if len(time) < 2:
             return None
-        last = np.partition(time, -2)[-2:]
-        return int(last[1] - last[0])
+        before, last = np.partition(time, -2)[-2:].tolist()
+        return int(last - before)
 
     def missing(self, place: int) -> Ints:
-        """Channels into subtasks without a checkpoint of a round whose token is not known to have come."""
-        waiting = np.flatnonzero((self.rounds.line[place] < 0)[self.history.dst] & self._between)
+        """Return the channels into subtasks without a checkpoint of a round whose token is not known to have come."""
+        waiting = np.flatnonzero((self.rounds.line[place] < 0)[self.history.dst] & self.between)
         return waiting[self.log.received.of(place * len(self.history.src) + waiting) < 0]
 
     def individual(self, place: int, size: Callable[[int], int | None]) -> list[Individual]:
-        """Every subtask's checkpoint of a round; `size` gives that of a row of the history, in bytes."""
-        begun = self._begun(place)
-        into = np.bincount(self.history.dst[self._between], minlength=len(self.history.subtasks))
-        came = np.zeros(len(into), np.int64)
-        channel = np.flatnonzero(self._between)
+        """Return every subtask's checkpoint of a round; `size` gives the bytes of a row of the history."""
+        begun = self.begun(place)
+        into = np.bincount(self.history.dst[self.between], minlength=len(self.history.subtasks))
+        came = np.zeros(len(into), np.int64)  # tokens that have come to each subtask
+        channel = np.flatnonzero(self.between)
         received = self.log.received.of(place * len(self.history.src) + channel) >= 0
         np.add.at(came, self.history.dst[channel[received]], 1)
         return [self._individual(place, i, bool(begun[i]), int(came[i]), int(into[i]), size) for i in range(len(into))]
 
-    def _begun(self, place: int) -> NDArray[np.bool_]:
-        """Subtasks that began a checkpoint of a round, whether it can be used or not."""
+    def begun(self, place: int) -> Mask:
+        """Tell which subtasks began a checkpoint of a round, whether it can be used or not; shape (n,)."""
         n = len(self.history.subtasks)
         begun = np.zeros(n, np.bool_)
         for keys in (self.log.begun, self.log.stored):
@@ -208,21 +211,26 @@ class TokenRounds:
 
     @cached_property
     def _number(self) -> Ints:
-        """The round of each record."""
+        """The round of each record, -1 for none; shape (records,)."""
         return round_numbers(self._records)
 
     def _individual(
         self, place: int, i: int, begun: bool, came: int, into: int, size: Callable[[int], int | None]
     ) -> Individual:
-        x, aligned = int(self.rounds.line[place, i]), self._aligned
-        row = int(self.history.first[i]) + x
+        """Describe subtask `i`'s checkpoint: whether it was `begun`, and that `came` of `into` tokens have come."""
+        x, aligned = int(self.rounds.line[place, i]), self.alignments
+        subtask, row = self.history.subtasks[i], int(self.history.first[i]) + x
         time = int(self.history.time[row]) if x >= 0 else -1
         at = aligned.of(place * len(self.history.subtasks) + i)
         first, last = (None, None) if at < 0 else (int(aligned.first[at]), int(aligned.last[at]))
+        state: Literal["stored", "incomplete", "missing"] = "incomplete" if begun else "missing"
+        if x >= 0:
+            state = "stored"
         return Individual(
-            int(self.rounds.number[place]),
-            *self.history.subtasks[i],
-            state="stored" if x >= 0 else "incomplete" if begun else "missing",
+            round=int(self.rounds.number[place]),
+            operator=subtask.operator,
+            subtask=subtask.subtask,
+            state=state,
             checkpoint=int(self.history.label[row]) if x >= 0 else None,
             time=time if time >= 0 else None,
             bytes=size(row) if x >= 0 else None,
@@ -235,7 +243,7 @@ class TokenRounds:
         )
 
     def unrecorded(self) -> list[tuple[int, int]]:
-        """(round, subtask) that the system log calls stored and that no checkpoint record tells of."""
+        """Return the (place, subtask) of checkpoints that the system log calls stored and that have no record."""
         if not len(self.log.stored):
             return []
         n = len(self.history.subtasks)
@@ -245,56 +253,12 @@ class TokenRounds:
         lost = self.log.stored[np.append(recorded, -1)[at] != self.log.stored]
         return [divmod(key, n) for key in np.unique(lost).tolist()]
 
-    def hangs(self, place: int) -> list[Hang]:
-        """Why each subtask without a checkpoint of a round has none: causes first, then what follows from them."""
-        lacking = self.rounds.line[place] < 0
-        begun, follows = self._begun(place), self.variant_of(place) != "MS-src+ap"
-        causes: dict[int, list[tuple[str, int, bool]]] = {i: [] for i in np.flatnonzero(lacking).tolist()}
-        silent = not self.log.logged
-        channels = np.flatnonzero(lacking[self.history.dst] & self._between) if silent else self.missing(place)
-        sent = self.log.sent.of(place * len(self.history.src) + channels) >= 0
-        for k, was_sent in zip(channels.tolist(), sent.tolist(), strict=True):
-            waits = bool(lacking[self.history.src[k]]) and (follows or silent)
-            if waits or not silent:
-                why = "token-under-way" if was_sent else "token-not-sent"
-                causes[int(self.history.dst[k])].append((why, k, waits and not was_sent))
-        for i, mine in causes.items():
-            if not mine:
-                why = "no-checkpoint" if silent else "checkpoint-not-begun"
-                mine.append(("checkpoint-not-stored" if begun[i] else why, -1, False))
-        depth = _depths(causes, self.history)
-        found = [self._hang(place, i, cause, depth) for i, mine in causes.items() for cause in mine]
-        return sorted(found, key=lambda h: (h.depth, h.operator, h.subtask, h.channel or ""))
-
-    def _hang(self, place: int, i: int, cause: tuple[str, int, bool], depth: dict[int, int]) -> Hang:
-        why, k, follows = cause
-        after = 1 + depth[int(self.history.src[k])] if follows else 0
-        channel = None if k < 0 else self.history.channels[k]
-        return Hang(int(self.rounds.number[place]), *self.history.subtasks[i], why, channel, after)  # type: ignore[arg-type]
-
-
-def _depths(causes: dict[int, list[tuple[str, int, bool]]], history: History) -> dict[int, int]:
-    """Steps from the nearest cause of each subtask; on a cycle of channels that waits for itself, 0."""
-    after: dict[int, list[int]] = {}
-    for i, mine in causes.items():
-        for _, k, follows in mine:
-            if follows:
-                after.setdefault(int(history.src[k]), []).append(i)
-    depth = {i: 0 for i, mine in causes.items() if not all(follows for *_, follows in mine)}
-    front = list(depth)
-    while front:
-        reached = [(j, depth[i] + 1) for i in front for j in after.get(i, ()) if j not in depth]
-        for j, steps in reached:
-            depth.setdefault(j, steps)
-        front = list(dict.fromkeys(j for j, _ in reached))
-    return {i: depth.get(i, 0) for i in causes}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alignments:
-    """First and last token of a round that came to a subtask; `key` rises: round · n + subtask, shape (m,) as all.
+    """When the first and the last token of a round came to each of n subtasks, in ms; `channel` brought the last one.
 
-    `channel` brought the last one.
+    `key` rises: place of the round · n + subtask. All have shape (m,).
     """
 
     key: Ints
@@ -303,18 +267,18 @@ class _Alignments:
     channel: Ints
 
     def of(self, key: int) -> int:
-        """The row of a key, -1 for none."""
+        """Return the row of a key, -1 for none."""
         at = int(np.searchsorted(self.key, key))
         return at if at < len(self.key) and self.key[at] == key else -1
 
     def last_of(self, keys: Ints) -> Ints:
-        """When the last token came, -1 where not known."""
+        """Return when the last token of each key came, -1 where not known; shape as `keys`."""
         at = np.searchsorted(self.key, keys)
         found: Ints = np.where(np.append(self.key, -1)[at] == keys, np.append(self.last, -1)[at], -1)
         return found
 
     def longest(self, subtasks: int, rounds: int) -> Ints:
-        """The row of the longest alignment of each round, the first of equals; -1 for none, shape (rounds,)."""
+        """Return the row of the longest alignment of each round, the first of equals; -1 for none, shape (rounds,)."""
         place = self.key // max(subtasks, 1)
         order = np.lexsort((-self.key, self.last - self.first, place))
         found = np.full(rounds, -1)
@@ -323,42 +287,49 @@ class _Alignments:
 
 
 def _alignments(log: TokenLog, history: History) -> _Alignments:
+    """Find the first and the last token of each round and subtask, among those with a time.
+
+    E.g. tokens of one round come to one subtask by channels 0, 2, 1 at 5, 9, 9 ms → first 5, last 9, channel 1.
+    """
     received = log.received
     timed = np.flatnonzero(received.time != NEVER)
     place, channel = np.divmod(received.key[timed], max(len(history.src), 1))
     key = place * len(history.subtasks) + history.dst[channel]
     time = received.time[timed]
-    order = np.lexsort((-channel, time, key))
+    order = np.lexsort((-channel, time, key))  # by key, then time; of one time the first channel is last
     key, time, channel = key[order], time[order], channel[order]
     new = np.ones(len(key), np.bool_)
     new[1:] = key[1:] != key[:-1]
-    low = np.flatnonzero(new)
-    high = np.append(low[1:], len(key))[: len(low)] - 1
-    return _Alignments(key[low], time[low], time[high], channel[high])
+    low = np.flatnonzero(new)  # the first token of each key
+    high = np.append(low[1:], len(key))[: len(low)] - 1  # and its last
+    return _Alignments(key=key[low], first=time[low], last=time[high], channel=channel[high])
 
 
-def _from_tokens(of: TokenRounds) -> list[Variant | None]:
-    """By where a sender's token stands: before what its checkpoint has sent, or before the last token came to it."""
+def _variants_by_tokens(of: TokenRounds) -> list[Variant | None]:
+    """Tell variants by the tokens, one of each round.
+
+    A token of MS-src+ap goes out early: it stands before messages that the sender's checkpoint has sent, or was sent
+    before the last token came to the sender.
+    """
     history, sent = of.history, of.log.sent
     place, channel = np.divmod(sent.key, max(len(history.src), 1))
     owner = history.src[channel]
     x = of.rounds.line[place, owner]
-    mark = history.sent[history.sent_at[channel] + np.maximum(x, 0)]
+    mark = history.sent[history.sent_at[channel] + np.maximum(x, 0)]  # (t,): what the checkpoint has sent by then
     known = (x >= 0) & (sent.seq >= 0)
-    came = of._aligned.last_of(place * len(history.subtasks) + owner)
+    came = of.alignments.last_of(place * len(history.subtasks) + owner)
     ordered = (came >= 0) & (sent.time != NEVER)
     early = (known & (mark > sent.seq)) | (ordered & (sent.time < came))
-    told = known | ordered
     found: list[Variant | None] = [None] * len(of.rounds.number)
-    for p in np.unique(place[told]).tolist():
+    for p in np.unique(place[known | ordered]).tolist():
         found[p] = "MS-src"
     for p in np.unique(place[early]).tolist():
         found[p] = "MS-src+ap"
     return found
 
 
-def _from_lines(of: TokenRounds) -> list[Variant | None]:
-    """Without tokens: by whether anything is in flight across a complete round."""
+def _variants_by_lines(of: TokenRounds) -> list[Variant | None]:
+    """Tell variants without tokens, by whether anything is in flight across a complete round."""
     found: list[Variant | None] = [None] * len(of.rounds.number)
     for place in of.rounds.complete.tolist():
         line = of.rounds.line[place]

@@ -1,4 +1,4 @@
-"""The tuples that go with a round: those that belong to individual checkpoints, and those preserved at the sources.
+"""Tuples that go with a round: those that belong to individual checkpoints, and those preserved at the sources.
 
 Across a round, messages [received of the receiver's checkpoint, sent of the sender's) of a channel are neither
 restored with the receiver nor sent again: under MS-src+ap they lie between the sender's outgoing token and its own
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +29,23 @@ from cklog.model.names import Subtask
 from cklog.runs.records import channel_logs as message_log
 
 _OPEN = 1 << 62
-"""The end of a range whose end only the log tells."""
+"""The end of a range that goes as far as the log does."""
 
-TupleRange = tuple[int, int, int]
-"""From, to and bytes of a run of messages in a log."""
+
+class LoggedRun(NamedTuple):
+    """A run of messages [start, end) in a log, and their bytes."""
+
+    start: int
+    end: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class SavedTuples:
     """Messages [from, to) of a channel that belong to its sender's individual checkpoint.
 
-    `stored` of them were stored with it, as the system log says, `logged` more are in the channel's log; `bytes` of
-    these. `there`: all of them are; None: nothing tells.
+    `stored` of them were stored with it, as the system log says, `logged` more are in the channel's log; `bytes` is the
+    size of these, None: not known. `there` says whether all are somewhere; None: not known.
     """
 
     operator: str
@@ -58,7 +63,7 @@ class SavedTuples:
 class PreservedTuples:
     """Messages [from, to) that a source has sent since its checkpoint; `preserved` of them are in its log.
 
-    `there`: all of them are; None: no log of them is here, and `preserved` and `bytes` are None too. `offset`: the
+    `there` says whether all are; None: no log of them is here, and `preserved` and `bytes` are None too. `offset`: the
     source reads its input again from offsets of its own.
     """
 
@@ -75,7 +80,7 @@ class PreservedTuples:
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """What goes with a round; `findings` and `inputs` of the logs that were read for it."""
+    """The tuples that go with a round; `findings` and `inputs` are those of the logs that were read for them."""
 
     saved: tuple[SavedTuples, ...]
     preserved: tuple[PreservedTuples, ...]
@@ -84,7 +89,7 @@ class Tuples:
 
 
 def sources_of_job(history: History, manifest: Mapping[str, Any]) -> frozenset[int]:
-    """The source subtasks: by their operators' kind, or those that no channel leads to."""
+    """Return the source subtasks, as indices: by their operators' kind, or those that no channel leads to."""
     kinds = {row["name"] for row in manifest.get("operators", []) if row.get("kind") == "source"}
     if kinds:
         return frozenset(i for i, subtask in enumerate(history.subtasks) if subtask.operator in kinds)
@@ -94,9 +99,15 @@ def sources_of_job(history: History, manifest: Mapping[str, Any]) -> frozenset[i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundCut:
-    """A round's line (n,) at place `place` among all (-1: initial states), and what is known of later messages.
+    """A round to restart from, and what is known of later messages, of n subtasks and c channels.
 
-    `known` : next message that somebody is known to have sent or received, (c,)
+    Attributes
+    ----------
+    place : of the round among all; -1: the initial states
+    line : the checkpoint of each subtask, (n,)
+    sources : indices of the source subtasks
+    known : the message behind the last that is known to have been sent or received, (c,)
+    as_of : later log records, by their time in ms, do not count; None: all do
     """
 
     place: int
@@ -107,7 +118,7 @@ class RoundCut:
 
 
 def known_sent(history: History, newest_sent: Ints, log: TokenLog) -> Ints:
-    """How far each channel is known to have been used: by checkpoints of both ends and by tokens, (c,)."""
+    """Return how far each channel is known to have been used: by checkpoints of both ends and by tokens, (c,)."""
     known = newest_sent.copy()
     last = history.received[history.received_at[1:] - 1]
     known = np.maximum(known, np.where(last == UNBOUNDED, 0, last))
@@ -124,25 +135,34 @@ def tuples_of(
     log: TokenLog,
     offsets: frozenset[int],
 ) -> Tuples:
-    """The tuples that go with a round, from one scan of the channel logs; `offsets`: sources that have their own."""
+    """Find the tuples that go with a round, by one scan of the channel logs.
+
+    `offsets` are the sources, as indices of subtasks, that read their input again from offsets of their own.
+    """
     start, end = history.received_of(cut.line), history.sent_of(cut.line)
     start = np.minimum(start, end)
     from_source = np.isin(history.src, sorted(cut.sources)) & (history.src != history.dst)
     until = np.where(from_source, _OPEN, end)
     islands, findings, inputs = _logged(tables, reading, message_log.Wanted(history.channels, start, until, cut.as_of))
-    held = _by_channel(islands, first_retained(tables.manifest))
-    told = any(place == cut.place for place, _ in log.tuples)
+    held = _runs_by_channel(islands, first_retained(tables.manifest))
+    round_has_tuples = any(place == cut.place for place, _ in log.tuples)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
-        kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if told else None)
-        saved.append(_saved(_sender(history, k), history.channels[k], (int(start[k]), int(end[k])), kept, held))
+        kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if round_has_tuples else None)
+        runs = held.get(history.channels[k], [])
+        saved.append(_saved(_sender(history, k), history.channels[k], (int(start[k]), int(end[k])), kept, runs))
     for k in np.flatnonzero(from_source).tolist():
         own = int(history.src[k]) in offsets
         pieces = held.get(history.channels[k], [] if islands is not None and not own else None)
         ends = int(end[k]), int(cut.known[k])
         preserved.append(_preserved(_sender(history, k), history.channels[k], ends, pieces, own))
-        findings += _holes(preserved[-1], pieces)
-    return Tuples(tuple(saved), tuple(preserved), [*findings, *_lost(saved), *_unlogged(preserved)], inputs)
+        findings += _retention_holes(preserved[-1], pieces)
+    return Tuples(
+        saved=tuple(saved),
+        preserved=tuple(preserved),
+        findings=[*findings, *_missing_saved(saved), *_unlogged_sources(preserved)],
+        inputs=inputs,
+    )
 
 
 def _sender(history: History, channel: int) -> Subtask:
@@ -151,38 +171,65 @@ def _sender(history: History, channel: int) -> Subtask:
 
 
 def _saved(
-    sender: Subtask,
-    name: str,
-    span: tuple[int, int],
-    kept: tuple[Spans, int | None] | None,
-    held: Mapping[str, list[TupleRange]],
+    sender: Subtask, name: str, span: tuple[int, int], kept: PreservedSpans | None, runs: list[LoggedRun]
 ) -> SavedTuples:
-    """`kept`: spans that checkpoints of the round hold of the channel, and their bytes; None: that was not logged."""
+    """Find the messages `span` of channel `name` where they may be: with checkpoints of the round, or in the log.
+
+    `kept` are those that the checkpoints hold, None: that was not logged; `runs` are those in the channel's log.
+    """
     low, high = span
-    spans, size = kept or ([], 0)
-    pieces = held.get(name, [])
-    runs = [(a, b) for a, b, _ in pieces]
-    rest = without(low, high, spans)
-    gaps = [gap for a, b in rest for gap in without(a, b, runs)]
+    stored_spans = [] if kept is None else kept.spans
+    logged_spans = [(run.start, run.end) for run in runs]
+    rest = without(low, high, stored_spans)
+    gaps = [gap for a, b in rest for gap in without(a, b, logged_spans)]
     stored = high - low - _length(rest)
     logged = _length(rest) - _length(gaps)
-    there = None if gaps and kept is None and not pieces else not gaps
-    inside = all(a >= low and b <= high for a, b in runs) and not stored
-    told = size if not logged else sum(p[2] for p in pieces) if inside else None
-    return SavedTuples(*sender, name, low, high, stored, logged, None if there is None else told, there)
+    there = None if gaps and kept is None and not runs else not gaps
+    size: int | None = None
+    if not logged:
+        size = 0 if kept is None else kept.bytes
+    elif not stored and all(a >= low and b <= high for a, b in logged_spans):
+        size = sum(run.bytes for run in runs)
+    return SavedTuples(
+        operator=sender.operator,
+        subtask=sender.subtask,
+        channel=name,
+        from_=low,
+        to=high,
+        stored=stored,
+        logged=logged,
+        bytes=None if there is None else size,
+        there=there,
+    )
 
 
 def _preserved(
-    sender: Subtask, name: str, ends: tuple[int, int], pieces: list[TupleRange] | None, own: bool
+    sender: Subtask, name: str, ends: tuple[int, int], runs: list[LoggedRun] | None, own: bool
 ) -> PreservedTuples:
-    """What a source sends again from `ends[0]` on: as far as is known that it had come (`ends[1]`), or its log goes."""
+    """Find what a source sends again on channel `name`, from `ends[0]` on.
+
+    It goes as far as some message is known to have come (`ends[1]`), or as the log goes. `runs` are those in the log,
+    None: no log is here; `own`: the source has offsets of its own.
+    """
     start, known = ends
-    end = max([start, known, *(b for _, b, _ in pieces or [])])
-    if pieces is None:
-        return PreservedTuples(*sender, name, start, end, None, None, None if end > start else True, own)
-    gaps = without(start, end, [(a, b) for a, b, _ in pieces])
-    size = sum(bytes for *_, bytes in pieces) if all(a >= start for a, *_ in pieces) else None
-    return PreservedTuples(*sender, name, start, end, end - start - _length(gaps), size, not gaps, own)
+    end = max([start, known, *(run.end for run in runs or [])])
+    preserved = size = None
+    there = None if end > start else True
+    if runs is not None:
+        gaps = without(start, end, [(run.start, run.end) for run in runs])
+        preserved, there = end - start - _length(gaps), not gaps
+        size = sum(run.bytes for run in runs) if all(run.start >= start for run in runs) else None
+    return PreservedTuples(
+        operator=sender.operator,
+        subtask=sender.subtask,
+        channel=name,
+        from_=start,
+        to=end,
+        preserved=preserved,
+        bytes=size,
+        there=there,
+        offset=own,
+    )
 
 
 def _length(spans: Spans) -> int:
@@ -194,7 +241,7 @@ def _logged(
     reading: Reading,
     wanted: message_log.Wanted,
 ) -> tuple[pa.Table | None, list[Finding], list[InputUsed]]:
-    """What the channel logs hold of the ranges; None if there are no logs."""
+    """Read what the channel logs hold of the ranges; None if there are no logs."""
     if not tables.has("channels"):
         return None, list(tables.findings("channels")), []
     kernel, columns = message_log.in_ranges(wanted), message_log.columns(wanted.as_of)
@@ -202,19 +249,22 @@ def _logged(
     return read_table(tables, reading, "channels", columns, kernel, partial, reduce, wanted.row_group)
 
 
-def _by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[TupleRange]]:
-    """Runs of messages that are in a log and kept, in order, by channel."""
-    held: dict[str, list[TupleRange]] = {}
+def _runs_by_channel(islands: pa.Table | None, retained: Mapping[str, int]) -> dict[str, list[LoggedRun]]:
+    """Return the runs of messages that are in a log and retained, in order, by channel.
+
+    `retained` is the first message that each channel's log keeps.
+    """
+    held: dict[str, list[LoggedRun]] = {}
     for row in islands.to_pylist() if islands is not None else []:
         low = max(row["from"], retained.get(row["channel"], 0))
         if row["zone"] == "range" and low < row["to"]:
-            held.setdefault(row["channel"], []).append((low, row["to"], row["bytes"]))
-    return {name: sorted(pieces) for name, pieces in held.items()}
+            held.setdefault(row["channel"], []).append(LoggedRun(low, row["to"], row["bytes"]))
+    return {name: sorted(runs) for name, runs in held.items()}
 
 
-def _holes(row: PreservedTuples, pieces: list[TupleRange] | None) -> list[Finding]:
-    """What the source must send again and has not preserved."""
-    gaps = [] if pieces is None else without(row.from_, row.to, joined_spans((p[0], p[1]) for p in pieces))
+def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None) -> list[Finding]:
+    """Name what the source must send again and has not preserved."""
+    gaps = [] if runs is None else without(row.from_, row.to, joined_spans((run.start, run.end) for run in runs))
     return [
         Finding(
             "retention-hole",
@@ -227,8 +277,8 @@ def _holes(row: PreservedTuples, pieces: list[TupleRange] | None) -> list[Findin
     ]
 
 
-def _lost(saved: list[SavedTuples]) -> list[Finding]:
-    """Tuples of individual checkpoints that are gone, or of which nothing tells whether they are there."""
+def _missing_saved(saved: list[SavedTuples]) -> list[Finding]:
+    """Name tuples of individual checkpoints that are gone, or of which it is not known whether they are there."""
     found = []
     for row in saved:
         if row.there is False:
@@ -239,23 +289,23 @@ def _lost(saved: list[SavedTuples]) -> list[Finding]:
                 "wrong"
             )
             found.append(Finding("retention-hole", "error", row.channel, message))
-    untold = [row for row in saved if row.there is None]
-    if untold:
+    unknown = [row for row in saved if row.there is None]
+    if unknown:
         message = (
-            f"messages of {len(untold)} channels belong to their senders' checkpoints, {untold[0].channel} among them; "
-            "nothing tells whether they were stored with them, and no log is here"
+            f"messages of {len(unknown)} channels belong to their senders' checkpoints, {unknown[0].channel} among "
+            "them; nothing tells whether they were stored with them, and no log is here"
         )
-        found.append(Finding("no-channel-log", "warning", untold[0].channel, message))
+        found.append(Finding("no-channel-log", "warning", unknown[0].channel, message))
     return found
 
 
-def _unlogged(preserved: list[PreservedTuples]) -> list[Finding]:
-    """Sources without a log and without offsets of their own."""
-    untold = [row for row in preserved if row.there is None and not row.offset]
-    if not untold:
+def _unlogged_sources(preserved: list[PreservedTuples]) -> list[Finding]:
+    """Name sources without a log and without offsets of their own."""
+    unknown = [row for row in preserved if row.there is None and not row.offset]
+    if not unknown:
         return []
     message = (
-        f"{len(untold)} channels of sources have messages to send again and no log is here to tell whether they were "
-        f"preserved, {untold[0].channel} among them: find their logs, or those messages are lost"
+        f"{len(unknown)} channels of sources have messages to send again and no log is here to tell whether they were "
+        f"preserved, {unknown[0].channel} among them: find their logs, or those messages are lost"
     )
-    return [Finding("no-channel-log", "warning", untold[0].channel, message)]
+    return [Finding("no-channel-log", "warning", unknown[0].channel, message)]

@@ -1,4 +1,4 @@
-"""Rounds for people: where to restart, where the newest round hangs, what is replayed, and what each node does."""
+"""The view of `rounds`: where to restart, where the newest round hangs, what is replayed, what each node does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from cklog.model.verdict import Answer
 from cklog.model.wording import utc
 from cklog.render.view import Section, View, section
 from cklog.rounds.answer import RoundsAnswer
-from cklog.rounds.token_rounds import Hang, Individual, TokenRound
+from cklog.rounds.hangs import Hang, HangReason
+from cklog.rounds.token_rounds import Individual, TokenRound
 
 _SHOWN = 20
 """Rows of a section that are shown; all of them are in the JSON."""
 
-_WHY = {
+_WHY: dict[HangReason, str] = {
     "token-not-sent": "its token has not been sent",
     "token-under-way": "its token was sent and has not been taken",
     "checkpoint-not-begun": "it waits for no token and has begun no checkpoint",
@@ -27,7 +28,7 @@ _VARIANT = {
 
 
 def rounds_view(answer: Answer[RoundsAnswer]) -> View:
-    """The rounds first, as rows of CSV too."""
+    """Show the rounds, which are the rows of CSV, then hangs, checkpoints, tuples, sources, the restart, and nodes."""
     found = answer.result
     sections = [
         _rounds(found.rounds),
@@ -39,7 +40,7 @@ def rounds_view(answer: Answer[RoundsAnswer]) -> View:
         _restart(found),
         _nodes(found),
     ]
-    return View(_headline(answer), tuple(s for s in sections if s.rows), (*_causes(found), *found.notes))
+    return View(_headline(answer), tuple(s for s in sections if s.rows), (*_cause_sentences(found), *found.notes))
 
 
 def _headline(answer: Answer[RoundsAnswer]) -> str:
@@ -53,12 +54,12 @@ def _headline(answer: Answer[RoundsAnswer]) -> str:
         when = "" if found.completed is None else f", complete at {utc(found.completed)}"
         lead += f"Restart everything from round {found.round}{when}: {len(found.line)} individual checkpoints{size}."
     if newest.state == "incomplete":
-        missing = f", {_many(newest.tokens_missing, 'token')} missing" if newest.tokens_missing else ""
+        missing = f", {_count_of(newest.tokens_missing, 'token')} missing" if newest.tokens_missing else ""
         lead += f" Round {newest.round} has {newest.checkpoints} of {newest.subtasks}{missing}."
     return lead + (_VARIANT[found.variant] if found.variant else "")
 
 
-def _many(count: int, noun: str) -> str:
+def _count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -68,13 +69,13 @@ def _rounds(rounds: tuple[TokenRound, ...]) -> Section:
             r.round,
             r.state,
             f"{r.checkpoints}/{r.subtasks}",
-            _plain(r.tokens_missing),
+            _cell(r.tokens_missing),
             utc(r.first_time),
-            _seconds(r.span_ms),
+            _seconds_cell(r.span_ms),
             r.slowest or "-",
-            _seconds(r.late_ms),
+            _seconds_cell(r.late_ms),
             r.slowest_channel or "-",
-            _seconds(r.alignment_ms),
+            _seconds_cell(r.alignment_ms),
             r.aligned or "-",
         )
         for r in rounds[-_SHOWN:]
@@ -100,65 +101,65 @@ def _hangs(hangs: tuple[Hang, ...]) -> Section:
         )
         for h in hangs
     ]
-    return _cut("Where it hangs", ("round", "subtask", "", "channel", "because"), rows)
+    return _first_rows("Where it hangs", ("round", "subtask", "", "channel", "because"), rows)
 
 
-def _causes(found: RoundsAnswer) -> list[str]:
-    """The first causes as sentences."""
+def _cause_sentences(found: RoundsAnswer) -> list[str]:
+    """Say the first causes in sentences."""
     causes = [h for h in found.hangs if not h.depth]
-    told = []
+    sentences = []
     for h in causes[:3]:
         where = f"{h.operator}/{h.subtask}" + (f" waits for {h.channel}" if h.channel else "")
-        told.append(f"round {h.round}: {where}: {_WHY[h.why]}")
-    if len(causes) > len(told):
-        told.append(f"and {len(causes) - len(told):,} more causes")
-    return told
+        sentences.append(f"round {h.round}: {where}: {_WHY[h.why]}")
+    if len(causes) > len(sentences):
+        sentences.append(f"and {len(causes) - len(sentences):,} more causes")
+    return sentences
 
 
 def _individual(found: RoundsAnswer) -> Section:
-    rows = [_checkpoint(row) for row in found.individual]
+    rows = [_checkpoint_row(row) for row in found.individual]
     columns = ("round", "subtask", "state", "checkpoint", "time", "bytes", "tokens", "aligned s", "last token by")
-    return _cut("Individual checkpoints", columns, rows)
+    return _first_rows("Individual checkpoints", columns, rows)
 
 
-def _checkpoint(row: Individual) -> tuple[Any, ...]:
+def _checkpoint_row(row: Individual) -> tuple[Any, ...]:
     return (
         row.round,
         f"{row.operator}/{row.subtask}",
         row.state,
-        _plain(row.checkpoint),
+        _cell(row.checkpoint),
         utc(row.time),
-        _plain(row.bytes),
+        _cell(row.bytes),
         "-" if row.tokens is None or not row.channels else f"{row.tokens}/{row.channels}",
-        _seconds(row.alignment_ms),
+        _seconds_cell(row.alignment_ms),
         row.slowest_channel or "-",
     )
 
 
 def _saved(found: RoundsAnswer) -> Section:
     rows = [
-        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, t.stored, t.logged, _plain(t.bytes), _there(t.there))
+        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, t.stored, t.logged, _cell(t.bytes), _yes_or_no(t.there))
         for t in found.saved
     ]
     columns = ("checkpoint of", "channel", "from", "to", "stored", "in a log", "bytes", "there")
-    return _cut("Tuples that belong to individual checkpoints", columns, rows)
+    return _first_rows("Tuples that belong to individual checkpoints", columns, rows)
 
 
 def _preserved(found: RoundsAnswer) -> Section:
     rows = [
-        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, _plain(t.preserved), _plain(t.bytes), _there(t.there))
+        (f"{t.operator}/{t.subtask}", t.channel, t.from_, t.to, _cell(t.preserved), _cell(t.bytes), _yes_or_no(t.there))
         for t in found.preserved
         if t.to > t.from_
     ]
     columns = ("source", "channel", "from", "to", "preserved", "bytes", "there")
-    return _cut("Sources send again", columns, rows)
+    return _first_rows("Sources send again", columns, rows)
 
 
 def _sources(found: RoundsAnswer) -> Section:
     rows = [
         (s.source, "its start" if s.offset is None else s.offset, f"{s.operator}/{s.subtask}") for s in found.sources
     ]
-    return _cut("Sources resume at", ("source", "offset", "reader"), rows)
+    return _first_rows("Sources resume at", ("source", "offset", "reader"), rows)
 
 
 def _restart(found: RoundsAnswer) -> Section:
@@ -170,14 +171,14 @@ def _restart(found: RoundsAnswer) -> Section:
             r.node or "?",
             r.fate,
             r.on or "?",
-            _plain(r.checkpoint),
+            _cell(r.checkpoint),
             r.read_from,
-            _plain(r.bytes),
+            _cell(r.bytes),
         )
         for r in found.restart
     ]
     columns = ("subtask", "ran on", "", "resumes on", "checkpoint", "read from", "bytes")
-    return _cut("Restart", columns, rows)
+    return _first_rows("Restart", columns, rows)
 
 
 def _nodes(found: RoundsAnswer) -> Section:
@@ -194,21 +195,21 @@ def _nodes(found: RoundsAnswer) -> Section:
         for n in found.nodes
     ]
     columns = ("node", "state", "restarts", "roll back", "bytes from its disk", "bytes from shared storage", "unknown")
-    return _cut("Nodes", columns, rows)
+    return _first_rows("Nodes", columns, rows)
 
 
-def _cut(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Section:
+def _first_rows(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Section:
     note = f"and {len(rows) - _SHOWN:,} more rows: --json has them all" if len(rows) > _SHOWN else ""
     return section(title, columns, rows[:_SHOWN], note)
 
 
-def _plain(value: Any) -> Any:
+def _cell(value: int | None) -> int | str:
     return "-" if value is None else value
 
 
-def _seconds(milliseconds: int | None) -> str:
+def _seconds_cell(milliseconds: int | None) -> str:
     return "-" if milliseconds is None else f"{milliseconds / 1000:.3f}"
 
 
-def _there(there: bool | None) -> str:
+def _yes_or_no(there: bool | None) -> str:
     return {True: "yes", False: "NO", None: "unknown"}[there]

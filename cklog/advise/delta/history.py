@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, holds, integers
 from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Floats, Ints, Mask
 from cklog.errors import NotFound
@@ -122,7 +122,7 @@ def in_order(table: pa.Table, known: Sequence[Subtask]) -> DeltaRecords | None:
     table : rows of `_READ`, at least one
     """
     operator, names = codes(table["operator"])
-    part = pc.fill_null(table["subtask"], 0).to_numpy()
+    part = integers(table["subtask"])
     number = table["checkpoint"].to_numpy()
     order = stable_order(operator, part, number)
     operator, part, number = operator[order], part[order], number[order]
@@ -187,10 +187,11 @@ def histories(records: DeltaRecords) -> Histories:
     """
     table, owner = records.table, records.owner
     first = np.searchsorted(owner, np.arange(len(records.subtasks) + 1))
-    stored = ~_has_word(table["status"], "incomplete") & ~_has_word(table["kind"], "volatile") & (records.number > 0)
+    stored = ~holds(table["status"], "incomplete") & ~holds(table["kind"], "volatile") & (records.number > 0)
     size, ms = _believable(table["bytes"]), _believable(table["duration_ms"])
-    delta = _has_word(table["form"], "delta")
-    older = stored & delta & (_parent_numbers(table["parent"]) < _number_before(owner, records.number, stored))
+    delta = holds(table["form"], "delta")
+    parent = integers(table["parent"], np.iinfo(np.int64).max)  # no parent given: the checkpoint before
+    older = stored & delta & (parent < _number_before(owner, records.number, stored))
     complete = stored & ~older
     there = [~np.isnan(measure) for measure in (size, ms)]
     some = [_count_by_subtask(complete & known, first) > 0 for known in there]  # subtasks that have the measure at all
@@ -199,7 +200,7 @@ def histories(records: DeltaRecords) -> Histories:
         priced &= known | np.repeat(~wanted, np.diff(first))
     begun = _from_first_base(owner, priced & ~delta, len(records.subtasks))
     kept = priced & begun
-    time = pc.fill_null(table["time"], -1).to_numpy()
+    time = integers(table["time"], -1)
     return Histories(
         subtasks=records.subtasks,
         first=np.r_[0, np.cumsum(_count_by_subtask(kept, first))],
@@ -214,25 +215,10 @@ def histories(records: DeltaRecords) -> Histories:
     )
 
 
-def _has_word(column: pa.ChunkedArray, word: str) -> Mask:
-    """Tell where a column of words holds one; shape (n,)."""
-    if column.null_count == len(column):
-        return np.zeros(len(column), np.bool_)
-    plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-    found: Mask = pc.fill_null(pc.equal(plain, word), False).to_numpy(zero_copy_only=False)
-    return found
-
-
 def _believable(column: pa.ChunkedArray) -> Floats:
     """Return sizes or durations; NaN where there is none, or none that a checkpoint can have. Shape (n,)."""
     found: Floats = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
     return np.where((found >= 0) & (found <= _MOST), found, np.nan)
-
-
-def _parent_numbers(column: pa.ChunkedArray) -> Ints:
-    """Return the number of each parent; where none is given, one above all others. Shape (n,)."""
-    found: Ints = pc.fill_null(column, np.iinfo(np.int64).max).to_numpy()
-    return found
 
 
 def _count_by_subtask(rows: Mask, first: Ints) -> Ints:

@@ -13,9 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, integers
 from cklog.arrays.order import stable_order
 from cklog.arrays.types import Floats, Ints, Mask
 from cklog.engine.reading import Reading
@@ -281,7 +280,7 @@ def _conflict(subtask: Subtask, time: int, count: int) -> Finding:
 def _owners(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
     """Return each row's subtask as an index, (n,), and the subtasks, sorted, which all have a row."""
     operator, names = codes(table["operator"].unify_dictionaries())
-    part = pc.fill_null(table["subtask"], 0).to_numpy()
+    part = integers(table["subtask"])
     width = int(part.max()) + 1
     numbers = None
     if width > _RADIX:
