@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Engine
 from cklog.engine.spark import SparkEngine, SparkOptions
 from cklog.inputs.annotate import TrustInterval, annotate_results
 from cklog.parsers.results.files import ResultFiles

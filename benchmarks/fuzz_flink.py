@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink.metadata import READER, read
 from tests.builders import flink as fb

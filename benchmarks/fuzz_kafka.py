@@ -28,7 +28,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka import headers as kafka_headers

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.groups import read_records
 from cklog.parsers.kafka.headers import read, read_unchecked

@@ -9,8 +9,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cklog.engine import Engine
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Engine
 from cklog.errors import UsageError
 from cklog.inputs.offers import Parser
 from cklog.kinds.discovery import several_runs

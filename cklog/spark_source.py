@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Split, reader_of
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
+from cklog.inputs.tables import as_it_is
 from cklog.kinds.opening import PARSERS
 from cklog.model.findings import Finding
 from cklog.run import SPLIT_BYTES
@@ -43,7 +44,7 @@ _PLACES = {"_path": pa.string(), "_offset": pa.int64()}
 
 
 def register(spark: SparkSession) -> tuple[str, ...]:
-    """Register a data source for each parser that has tables; their names, sorted."""
+    """Register a data source for each parser that has tables, and return their names, sorted."""
     found = {entry.name: entry for entry in entry_points(group=_GROUP)}
     found |= {name: EntryPoint(name, value, _GROUP) for name, value in PARSERS.items()}
     parsers = {f"cklog.{name}": entry.load() for name, entry in found.items()}
@@ -54,7 +55,12 @@ def register(spark: SparkSession) -> tuple[str, ...]:
 
 
 class SourceTable:
-    """One table of one parser below a path, as the options of a data source say it."""
+    """One table of one parser below a path, as the options of a data source choose it (see the module).
+
+    Raises
+    ------
+    UsageError : an option has a value that is none of its own
+    """
 
     def __init__(self, parser: Any, options: Mapping[str, str]) -> None:
         tables: Mapping[str, pa.Schema] = parser.tables
@@ -68,14 +74,17 @@ class SourceTable:
             raise UsageError("there is no path to load")
         maps = (parse_map(options["map"]),) if "map" in options else ()
         self._root = Root(options["path"], maps)
-        self._split_bytes = _count(options.get("split_bytes", str(SPLIT_BYTES)))
+        self._split_bytes = _split_bytes_of(options.get("split_bytes", str(SPLIT_BYTES)))
         places = _PLACES if options.get("places", "false").lower() == "true" else {}
         fields = [pa.field(f.name, f.type) for f in tables[self.name]]
         self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in places.items())])
         self._parser = parser
 
     def splits(self) -> tuple[Split, ...]:
-        """What the tasks read; faults of whole files are told, or end it, here."""
+        """Return what the tasks read.
+
+        Faults of whole files are logged, or raised as `CorruptInput`, as the option `damage` says.
+        """
         self._root.require()
         if not self._parser.recognises(self._root):
             raise NotFound(f"{self._root.path}: nothing here that {self._parser.name} reads")
@@ -86,22 +95,22 @@ class SourceTable:
             _LOG.warning("%s: [%s] %s", finding.severity, finding.id, finding.message)
         columns = tuple(self.schema.names)
         found: tuple[Split, ...] = parser.scan(
-            self.name, columns, _as_it_is, self.schema, None, split_bytes=self._split_bytes
+            self.name, columns, as_it_is, self.schema, None, split_bytes=self._split_bytes
         ).splits
         return found
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, of the types of `schema`; damage as the options say."""
+        """Yield the rows of a split, of the types of `schema`; damage is logged, or raised as `CorruptInput`."""
         skipped = 0
         for item in reader_of(split)(split, self.name, tuple(self.schema.names)):
             if not isinstance(item, Damage):
-                yield _plain(item, self.schema)
+                yield _in_types_of(item, self.schema)
                 continue
             if self.fails:
-                raise CorruptInput(_told(item))
+                raise CorruptInput(_damage_text(item))
             skipped += item.count
             if skipped <= DAMAGE_LISTED:
-                _LOG.warning("%s", _told(item))
+                _LOG.warning("%s", _damage_text(item))
         if skipped:
             _LOG.warning("%s: %d records skipped in bytes [%d, %d)", split.path, skipped, split.start, split.end)
 
@@ -139,30 +148,26 @@ def _data_source(name: str, parser: Any) -> Any:
 
 def _table_findings(parser: Any, table: str) -> tuple[Finding, ...]:
     """Return what is wrong with a table's files as a whole: logs of micro-batches are judged, others say it."""
-    if getattr(parser, "kind", "") == "batches":
+    if parser.kind == "batches":
         from cklog.runs.batches.judge import table_findings
 
         return table_findings(parser)
-    found: tuple[Finding, ...] = parser.findings(table) if hasattr(parser, "findings") else ()
+    found: tuple[Finding, ...] = parser.findings(table)
     return found
 
 
-def _as_it_is(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
-
-
-def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Columns in the schema's own types: readers may leave strings dictionary-encoded."""
+def _in_types_of(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with columns of the schema's own types: readers may leave strings dictionary-encoded."""
     columns = [batch.column(f.name).cast(f.type) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _told(damage: Damage) -> str:
+def _damage_text(damage: Damage) -> str:
     at = "" if damage.offset is None else f" at {damage.offset}"
     return f"{damage.path}{at}: [{damage.id}] {damage.detail}"
 
 
-def _count(text: str) -> int:
+def _split_bytes_of(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text[:20]) > 0):
         raise UsageError(f"split_bytes {text}: not a number of bytes")
     return int(text[:20])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 
 REPOSITORY = Path(__file__).parent.parent
 SAMPLES = REPOSITORY / "sample_logs"

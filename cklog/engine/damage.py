@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 
 
 class DamageTally:

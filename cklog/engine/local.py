@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
 from cklog.engine.damage import DamageTally
 from cklog.engine.merge import merge
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
 
 _FOLD_ROWS = 1 << 21
 """Partial rows that may pile up before they are merged: what keeps memory flat."""

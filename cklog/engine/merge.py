@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Aggregate, Reduce
+from cklog.engine.scan import Aggregate, Reduce
 
 
 def merge(tables: Sequence[pa.Table], reduce: Reduce) -> pa.Table:

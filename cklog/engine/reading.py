@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 
 
 @dataclass(frozen=True, slots=True)

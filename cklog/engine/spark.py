@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
 from cklog.engine.damage import DamageTally
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
 from cklog.errors import EngineError
 
 _META = pa.schema(

@@ -9,5 +9,5 @@ Public modules:
 * `z_cycles`: the useless checkpoints with shortest witnesses, and the other kinds counted
 * `exports`: DOT, GraphML, node-link JSON, Mermaid and SVG
 * `view`: graphs and useless checkpoints as sections of rows
-* `space_time/`: the space-time diagram that `exports` writes as SVG
+* `space_time`: the space-time diagram that `exports` writes as SVG
 """

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import codes, holds, plain_strings
 from cklog.arrays.spans import Spans, joined_spans
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Kernel
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Kernel
 from cklog.history.arrays import History
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import read_table

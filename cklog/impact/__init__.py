@@ -15,5 +15,6 @@ result is looked at. Sinks of distributed runs are in `cklog.impact.sinks`.
 - `recovery`: which recovery classes the evidence supports, and the tasks of the recovery
 - `answer`: the answer of `cklog impact`, from all of these
 - `annotate`: the results of an output, written with their trust
+- `sinks`: the same of distributed runs, sink by sink
 - `view`: the answer as sentences, rows and drawings
 """

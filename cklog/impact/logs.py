@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Reduce
 from cklog.engine.merge import merge
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Reduce
 from cklog.impact.elements import Elements
 from cklog.impact.model import Count
 from cklog.inputs.offers import OffersRecords

@@ -1,1 +1,12 @@
-"""What parsers hand over: one module for each kind of evidence, values and protocols only."""
+"""What parsers hand over: values and protocols, by the kind of run. Nothing here reads a format or judges a run.
+
+* `offers`: a protocol for each kind of run, the one place to look when writing a parser
+* `tables`, `damage`: a table of records read by one scan; damage as findings
+* `queues`: output queues
+* `batches`, `sink_files`: logs of micro-batches, folders of file sinks
+* `snapshots`: snapshots of jobs and the files that they name
+* `partitions`, `record_batches`: partitions of a broker, and their batches as rows
+* `stores`: state stores and the offsets beside them
+* `pieces`: base and delta checkpoints
+* `annotate`, `annotate_files`: results with a trust column, laid over files of results
+"""

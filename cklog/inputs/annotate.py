@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
-from cklog.engine import Damage, Engine, Scan, Split
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Damage, Engine, Scan, Split
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS, Trust
@@ -220,7 +220,7 @@ def _untimed(count: int, column: str) -> list[Finding]:
 
 
 def places(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The place of the split itself, as one row; a `cklog.engine.Reader`."""
+    """The place of the split itself, as one row; a `cklog.engine.scan.Reader`."""
     row = {"uri": split.uri, "path": split.path, "start": split.start, "end": split.end}
     yield pa.RecordBatch.from_pylist([row], schema=PLACES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.model.findings import Finding, Where
 
 _SEVERITY: Mapping[str, Any] = {

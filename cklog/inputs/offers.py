@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Kernel, Reduce, Scan, Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.storage import Root
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.model.findings import Finding, InputUsed
 
 COMMITS = pa.schema(

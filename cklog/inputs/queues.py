@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from cklog.engine import Split
+from cklog.engine.scan import Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Kernel, Reduce
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding, InputUsed

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
-from cklog.engine import Reduce
+from cklog.engine.scan import Reduce
 from cklog.inputs.partitions import TransactionFate
 
 COLUMNS = (

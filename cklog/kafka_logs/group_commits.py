@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Kernel
+from cklog.engine.scan import Kernel
 from cklog.inputs.partitions import COMMITS, GroupCommit, Partition
 
 COLUMNS = (*COMMITS.names, "_path")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Scan, Scanned
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Damage, Scan, Scanned
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersPartitions
 from cklog.inputs.partitions import BrokerLayout, Folder, GroupCommit, Partition, Range, RangeCount, SegmentFile

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.inputs.partitions import (
     Folder,
     Gap,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
-from cklog.engine import Kernel, Reduce
+from cklog.engine.scan import Kernel, Reduce
 from cklog.inputs.partitions import Partition, Range, RangeCount, TransactionFate
 from cklog.kafka_logs.batch_runs import classes, group_starts
 

@@ -6,7 +6,7 @@ stands there.
 Conventions, stated once and held everywhere:
 
 * Sequence numbers count the messages of one channel in the sender's order and start at 0.
-* Watermarks are **exclusive**: `sent` and `received` hold the *next* sequence number, like a Kafka offset.
+* Watermarks are **exclusive**; `sent` and `received` hold the *next* sequence number, like a Kafka offset.
   `received` is the highest number received + 1, so consistency needs no FIFO channel.
 * A message m is an orphan of a line if `sent <= m < received`, and in flight if `received <= m < sent`,
   with `sent` of the sender's chosen checkpoint and `received` of the receiver's.

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Reduce
+from cklog.engine.scan import Reduce
 from cklog.history.records import CheckpointRecords
 from cklog.lines.checkpoint_sets import checkpoint_sets
 from cklog.lines.rollback import domino_depths, rollback_distances

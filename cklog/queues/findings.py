@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.errors import CorruptInput
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Where

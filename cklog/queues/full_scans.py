@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
-from cklog.engine import Engine, Reduce, Scan
+from cklog.engine.scan import Engine, Reduce, Scan
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, InputUsed

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.columns import codes, entries, integers, plain_strings
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Damage, Split, reader_of
+from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.queues import Queue
 from cklog.model.schemas import OUTPUTS
 

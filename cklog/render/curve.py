@@ -19,7 +19,13 @@ def figure(
     target: int | None,
     name: str = "target",
 ) -> str:
-    """A curve as text, 80 columns wide at most, with a dashed line at `target` unless that is far above."""
+    """Draw a curve as text, 80 columns wide at most, with a dashed line at `target` unless that is far above.
+
+    Parameters
+    ----------
+    seconds, values : of the points of the curve, n of each
+    name : what the title calls `target`
+    """
     from plotille import Figure  # here, because only people need it
 
     top, right = max(values), max(seconds)

@@ -21,15 +21,18 @@ FORMATS = ("table", "json", "jsonl", "csv", "md")
 
 
 def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False) -> str:
-    """The answer as text, ending in a newline.
+    """Write an answer as text in one of `FORMATS`, ending in a newline.
 
-    `width` is the terminal's number of columns, None when the output is no terminal: then nothing wraps.
+    Parameters
+    ----------
+    width : the terminal's number of columns, None when the output is no terminal: then nothing wraps
+    color : a table has colors
     """
     if form == "json":
-        return _layout(envelope(answer)) + "\n"
+        return _json_text(envelope(answer)) + "\n"
     shown = view(answer)
     if form == "jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(shown))
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _data_rows(shown))
     if form == "csv":
         return _csv(shown)
     if form == "md":
@@ -38,7 +41,7 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:
-    """The JSON envelope of design section 5; additive once released."""
+    """Return an answer in its JSON envelope (docs/json.md), to which members are added but never changed."""
     return {
         "schema": f"cklog.{answer.command}/1",
         "tool": {"name": "cklog", "version": __version__},
@@ -50,13 +53,13 @@ def envelope(answer: Answer[object]) -> dict[str, Any]:
 
 
 def error_object(error: CklogError) -> dict[str, Any]:
-    """What stderr's last line is under --json when there is no answer."""
+    """Return what stderr's last line is under --json when there is no answer."""
     shown = {"id": error.id, "message": error.message, "hint": error.hint, "exit": error.exit_code}
     return {"error": shown}
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as dicts; a field `from_` is called `from`; those of `LEFT_OUT_IF_EMPTY` are left out if empty.
+    """Turn dataclasses into dicts; a field `from_` is called `from`, `LEFT_OUT_IF_EMPTY` names those that may lack.
 
     >>> from cklog.model.findings import Where
     >>> plain((Where("a.jsonl", 7),))
@@ -66,7 +69,7 @@ def plain(value: Any) -> Any:
     if kind in _SCALARS:
         return value
     if is_dataclass(kind):
-        pairs = ((name, getattr(value, name)) for name in _names(kind))
+        pairs = ((name, getattr(value, name)) for name in _field_names(kind))
         return {
             name.rstrip("_"): found if type(found) in _SCALARS else plain(found)
             for name, found in pairs
@@ -81,11 +84,12 @@ def plain(value: Any) -> Any:
 
 LEFT_OUT_IF_EMPTY = ("details", "notes", "rollback")
 """Members of results that JSON has only where they hold anything."""
+
 _SCALARS = frozenset({type(None), bool, int, float, str})
 
 
 @functools.cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind))
 
 
@@ -93,45 +97,47 @@ _EXPANDED = 3
 """Levels of the envelope that are laid out over lines: envelope, result, and the lists in it."""
 
 
-def _layout(value: Any, depth: int = 0) -> str:
+def _json_text(value: Any, depth: int = 0) -> str:
     """JSON with every row of a list on a line of its own: short to read, and lines that tools can compare."""
     if isinstance(value, dict) and value and depth < _EXPANDED - 1:
-        inner = (f"{json.dumps(key, ensure_ascii=False)}: {_layout(found, depth + 1)}" for key, found in value.items())
-        return "{" + _lines(inner, depth) + "}"
+        inner = (
+            f"{json.dumps(key, ensure_ascii=False)}: {_json_text(found, depth + 1)}" for key, found in value.items()
+        )
+        return "{" + _indented(inner, depth) + "}"
     if isinstance(value, list) and value and depth < _EXPANDED:
-        return "[" + _lines((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
+        return "[" + _indented((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
-def _lines(items: Iterable[str], depth: int) -> str:
+def _indented(items: Iterable[str], depth: int) -> str:
     indent = "  " * (depth + 1)
     return "\n" + ",\n".join(indent + item for item in items) + "\n" + "  " * depth
 
 
-def _rows(shown: View) -> list[dict[str, Any]]:
-    data = _data(shown)
+def _data_rows(shown: View) -> list[dict[str, Any]]:
+    data = _data_of(shown)
     return [dict(zip(data.columns, row, strict=True)) for row in data.rows]
 
 
 def _csv(shown: View) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    data = _data(shown)
+    data = _data_of(shown)
     if data.columns:
         writer.writerow(data.columns)
-        writer.writerows([_cell(cell) for cell in row] for row in data.rows)
+        writer.writerows([_harmless_cell(cell) for cell in row] for row in data.rows)
     return out.getvalue()
 
 
-def _data(shown: View) -> Section:
+def _data_of(shown: View) -> Section:
     """The rows of CSV and JSON lines."""
     if shown.data is not None:
         return shown.data
     return shown.sections[0] if shown.sections else Section("", (), ())
 
 
-def _cell(cell: Any) -> Any:
-    """A spreadsheet would run a text that begins like a formula."""
+def _harmless_cell(cell: Any) -> Any:
+    """A cell with an apostrophe before a text that begins like a formula, which a spreadsheet would run."""
     risky = isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell != "-"
     return f"'{cell}" if risky else cell
 
@@ -185,7 +191,7 @@ def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color:
     for section in shown.sections:
         console.print()
         console.print(Text(section.title, style="bold"))
-        console.print(_laid_out(section, width), soft_wrap=width is None)
+        console.print(_fitting_table(section, width), soft_wrap=width is None)
         if section.note:
             console.print(Text(visible(section.note)))
     if shown.notes:
@@ -206,39 +212,42 @@ _FOLDED = (24, 16, 12)
 _GAP, _NARROW_GAP = 3, 2
 
 
-def _laid_out(section: Section, width: int | None) -> Any:
-    """A table; where it is too wide, columns wrap between words, and where they cannot, a row takes several lines.
+def _fitting_table(section: Section, width: int | None) -> Any:
+    """A table that fits a terminal of `width` columns.
 
-    Where it fits it is laid out here: rich takes seconds for ten thousand rows.
+    Where it is too wide, columns wrap between words, and where they cannot, each cell takes a line. Where it fits it is
+    laid out here: rich takes seconds for ten thousand rows.
     """
     rows = [[visible(str(cell)) for cell in row] for row in section.rows]
     columns = list(zip(section.columns, *rows, strict=True))
-    natural = [max(map(_cells, cells)) for cells in columns]
+    natural = [max(map(_text_width, cells)) for cells in columns]
     numeric = [
         all(isinstance(cell, int) or str(cell).isdigit() or cell == "-" for cell in column)
         for column in zip(*section.rows, strict=True)
     ]
     if width is None or sum(natural) + _GAP * (len(natural) - 1) <= width:
-        return _plain(section.columns, rows, natural, numeric)
-    widths = _narrow(columns, natural, width)
-    return _rich(section.columns, rows, widths, numeric) if widths else _one_below_the_other(section.columns, rows)
+        return _unwrapped_table(section.columns, rows, natural, numeric)
+    widths = _narrow_widths(columns, natural, width)
+    if widths:
+        return _wrapping_table(section.columns, rows, widths, numeric)
+    return _stacked_cells(section.columns, rows)
 
 
-def _cells(text: str) -> int:
+def _text_width(text: str) -> int:
     """How wide a text is on a terminal."""
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)
 
 
-def _plain(names: tuple[str, ...], rows: list[list[str]], widths: list[int], numeric: list[bool]) -> Any:
+def _unwrapped_table(names: tuple[str, ...], rows: list[list[str]], widths: list[int], numeric: list[bool]) -> Any:
     """Columns side by side under a rule, none of them wrapped."""
     from rich.text import Text
 
     def line(cells: Iterable[str]) -> str:
         padded = []
         for cell, width, right in zip(cells, widths, numeric, strict=True):
-            space = " " * (width - _cells(cell))
+            space = " " * (width - _text_width(cell))
             padded.append(space + cell if right else cell + space)
         return (" " * _GAP).join(padded)
 
@@ -248,7 +257,7 @@ def _plain(names: tuple[str, ...], rows: list[list[str]], widths: list[int], num
     )
 
 
-def _rich(names: tuple[str, ...], rows: list[list[str]], widths: list[int], numeric: list[bool]) -> Any:
+def _wrapping_table(names: tuple[str, ...], rows: list[list[str]], widths: list[int], numeric: list[bool]) -> Any:
     """Columns that wrap between words."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -262,12 +271,12 @@ def _rich(names: tuple[str, ...], rows: list[list[str]], widths: list[int], nume
     return table
 
 
-def _narrow(columns: list[tuple[str, ...]], natural: list[int], width: int) -> list[int]:
+def _narrow_widths(columns: list[tuple[str, ...]], natural: list[int], width: int) -> list[int]:
     """Widths of columns of text that wrap between words, within `width`; none if words do not fit.
 
     What is left goes to the columns that need least not to wrap.
 
-    >>> _narrow([("name", "a/0"), ("missing", "b/0, b/1 and c/0")], [4, 16], 20)
+    >>> _narrow_widths([("name", "a/0"), ("missing", "b/0, b/1 and c/0")], [4, 16], 20)
     [4, 14]
     """
     words = [" ".join(cells).split() for cells in columns]
@@ -282,7 +291,7 @@ def _narrow(columns: list[tuple[str, ...]], natural: list[int], width: int) -> l
     return []
 
 
-def _one_below_the_other(names: tuple[str, ...], rows: list[list[str]]) -> Any:
+def _stacked_cells(names: tuple[str, ...], rows: list[list[str]]) -> Any:
     """Each cell on a line of its own, with the name of its column."""
     from rich.table import Table
     from rich.text import Text

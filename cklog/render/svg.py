@@ -12,24 +12,24 @@ GLYPH = 0.6  # width of a letter of a sans-serif font, of its size; a little mor
 
 
 def element(tag: str, *inside: str, **attributes: str | float | None) -> str:
-    """An element; `_` in a name stands for `-`, and None is left out.
+    """Write an element; `_` in a name stands for `-`, and an attribute that is None is left out.
 
     >>> element("text", text_of("a<b"), x=1.0, y=2.375, font_size=12, fill=None)
     '<text x="1" y="2.4" font-size="12">a&lt;b</text>'
     """
-    told = "".join(
-        f' {name.replace("_", "-")}="{_value(value)}"' for name, value in attributes.items() if value is not None
+    written = "".join(
+        f' {name.replace("_", "-")}="{_attribute(value)}"' for name, value in attributes.items() if value is not None
     )
-    return f"<{tag}{told}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{told}/>"
+    return f"<{tag}{written}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{written}/>"
 
 
 def text_of(text: str) -> str:
-    """A text from a log, with nothing in it that XML would obey or cannot hold."""
+    """Return a text from a log, with nothing in it that XML would obey or cannot hold."""
     return escape(visible(text))
 
 
 def number(value: float) -> str:
-    """A coordinate: one decimal at most, no -0.
+    """Write a coordinate with one decimal at most, and no -0.
 
     >>> number(3.0), number(-0.04), number(12.34)
     ('3', '0', '12.3')
@@ -39,7 +39,11 @@ def number(value: float) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Lines of at most `columns` characters, broken at spaces; a longer word is cut in pieces."""
+    """Break a text at spaces into lines of at most `columns` characters; a longer word is cut in pieces.
+
+    >>> wrapped("a checkpoint of", 8)
+    ['a', 'checkpoi', 'nt of']
+    """
     lines = [""]
     for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > columns:
@@ -51,7 +55,7 @@ def wrapped(text: str, columns: int) -> list[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text with its middle left out if it is too long.
+    """Return a text with its middle left out if it is longer than `most` characters.
 
     >>> shortened("partition-0007", 9)
     'part…0007'
@@ -60,5 +64,5 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
 
 
-def _value(value: str | float | None) -> str:
-    return escape(value) if isinstance(value, str) else number(float(value or 0))
+def _attribute(value: str | float) -> str:
+    return escape(value) if isinstance(value, str) else number(value)

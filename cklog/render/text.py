@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def visible(text: str) -> str:
-    """A text from a log on one line, with nothing in it that a terminal would obey.
+    """Return a text from a log on one line, with nothing in it that a terminal would obey.
 
     >>> visible("w1\\n\\x1b[31m é")
     'w1\\\\n\\\\x1b[31m é'

@@ -6,5 +6,4 @@ recovery undid) is inferred from names or becomes a finding. The testbed itself 
 - `parser`: the dump as tables of checkpoints and messages, and findings about it as a whole
 - `dump`: a listing, put in order: units with their snapshots, logs, what is missing
 - `names`: names of files and channels, and the deployment that they tell
-- `log`: senders' logs, record by record
 """

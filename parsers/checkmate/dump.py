@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound, UsageError
 from cklog.model.schemas import MESSAGES
 from cklog.parsers.checkmate.names import (
@@ -172,7 +172,7 @@ class LoggedMessage(NamedTuple):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Read the messages of the logs `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
+    """Read the messages of the logs `split.start` to `split.end` of a dump; a `cklog.engine.scan.Reader`."""
     root = Root(split.uri)
     dump = dump_of(root)
     for log in dump.logs[split.start : split.end]:

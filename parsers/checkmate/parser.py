@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
@@ -209,7 +209,7 @@ def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Read the checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.Reader`."""
+    """Read the checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.scan.Reader`."""
     root = Root(split.uri)
     dump = dump_of(root)
     reading = _SnapshotReading(root, dump.deployment)

@@ -7,10 +7,8 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `metadata`: a whole `_metadata` file as rows of the table of snapshots
 - `handles`: handles of state in it: which file, or which bytes of the metadata, hold a piece of state
 - `rows`: rows of that table in the making
-- `sources`: what sources and sinks keep in operator state
 - `elements`: the layouts of single splits, enumerators and transactions
 - `contents`: where the bytes of a piece of state are, and reading them
 - `java`: numbers, strings and objects as Java writes them
-- `uid`: the operator id that Flink makes of a uid
 - `job_log`: what a job manager's log says of checkpoints
 """

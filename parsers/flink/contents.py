@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Split
+from cklog.engine.scan import Split
 from cklog.parsers.flink.java import Cursor
 from cklog.storage import open_file
 

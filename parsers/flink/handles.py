@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cklog.engine import Split
+from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.elements import STATES, StateList, listed_state
 from cklog.parsers.flink.java import Cursor, Malformed

@@ -23,7 +23,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.elements import coordinated
 from cklog.parsers.flink.handles import Handles
@@ -57,7 +57,7 @@ class UnknownVersion(Exception):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Read one whole `_metadata`: its rows, or its damage. A `cklog.engine.Reader` for the table snapshots."""
+    """Read one whole `_metadata`: its rows, or its damage. A `cklog.engine.scan.Reader` for the table snapshots."""
     if split.size > _FILE_LIMIT:
         yield Damage(split.path, "corrupt-metadata", 0, f"{split.size} bytes, more than metadata ever has")
         return

@@ -4,7 +4,6 @@ Every line is judged by the rules of `cklog.parsers.tables.records`; what a line
 
 - `reader`: the rows of a split, and its bad lines as damage; files as streams of whole lines
 - `columns`: lines of one shape as columns, all at once
-- `mixed_columns`: the same of lines of a few shapes
 - `template`: what the first line of a block fixes for all of them
 - `words`: eight bytes of many lines at a time: digits, strings' ends, checksums
 """

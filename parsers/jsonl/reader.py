@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import ColumnKind
@@ -56,7 +56,7 @@ COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    """Yield batches of `columns` and damage (a `Reader` of scans). Fields that nobody asked for are not judged."""
     return _read_rows(split, table, columns, trusted=True)
 
 

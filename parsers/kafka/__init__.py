@@ -13,7 +13,6 @@ Batches and records:
 Files:
 
 - `segment`: where the batches of a segment begin, and what lies between them
-- `indexes`: the indexes beside a segment, and where they let it be cut
 - `log`: a partition's segments together: splits, logs against indexes, where a time begins
 - `side_files`: checkpoints of offsets, snapshots of producers, indexes of aborted transactions
 - `folder`: which partitions a data folder holds, and what its small files say of them
@@ -22,7 +21,6 @@ Tables:
 
 - `headers`: a row per batch, from headers alone
 - `groups`: committed offsets of consumer groups; the records of a segment in parts
-- `rows`: a record as a row of a run folder's table, one by one and many at once
 - `table`: a run folder's table that lies in a partition
 - `transactions`: how the transactions of a split ended
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.partitions import COMMITS
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
@@ -48,7 +48,7 @@ class NotACommit(Exception):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield batches of `columns` of `COMMITS`, and records that cannot be understood; a `cklog.engine.Reader`.
+    """Yield batches of `columns` of `COMMITS`, and records that cannot be understood; a `cklog.engine.scan.Reader`.
 
     Damage of whole batches is not reported here: the scan of the headers has reported it.
     """

@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.batches import (
     BATCH_LIMIT,
@@ -100,7 +100,7 @@ class Heads(NamedTuple):
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield batches of `columns` and damage, every CRC verified; a `cklog.engine.Reader`."""
+    """Yield batches of `columns` and damage, every CRC verified; a `cklog.engine.scan.Reader`."""
     return _read_table(split, columns, check=True)
 
 

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk

@@ -13,10 +13,11 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
+from cklog.model.findings import Finding
 from cklog.parsers.kafka import groups, headers, legacy, log
 from cklog.parsers.kafka.batches import BadBatch, records
 from cklog.parsers.kafka.folder import data_folders, has_segments, layout
@@ -58,6 +59,10 @@ class Kafka:
     def partitions(self) -> BrokerLayout:
         """Return the folders, before any segment is read."""
         return self._layout
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """Return nothing: no file is wrong as a whole before it is read."""
+        return ()
 
     def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
         """Return splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
 from cklog.storage import FileEntry, open_file

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
 from cklog.model.findings import Finding, InputUsed, Severity, Where
@@ -173,7 +173,7 @@ class KafkaStreams:
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield the entries of every task, as `ENTRIES`; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    """Yield the entries of every task, as `ENTRIES` (a `Reader` of scans). What is wrong is among the findings."""
     rows = [
         {
             "application": task.application,

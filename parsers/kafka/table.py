@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, Header, KafkaRecord, records
@@ -50,7 +50,7 @@ _GROUP_BATCHES, _GROUP_BYTES = 1000, 1 << 20
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield batches of `columns` and damage; a `cklog.engine.Reader`. Fields that nobody asked for are not judged."""
+    """Yield batches of `columns` and damage (a `Reader` of scans). Fields that nobody asked for are not judged."""
     full = TABLES[table]
     schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
     flat = jsonl.flat_fields(schema, columns)

@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.parsers.kafka.batches import BadBatch, marker, verify
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.storage import Root

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.parsers.jsonl import reader as jsonl
@@ -154,7 +154,7 @@ _UNTRUSTED = frozenset({"checksum-mismatch"})
 
 
 def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield the damage of a file that holds nothing that can be used, a gap in the queue; a `cklog.engine.Reader`."""
+    """Yield the damage of a file that holds nothing that can be used, a gap in the queue (a `Reader` of scans)."""
     if not split.size:
         yield Damage(split.path, "empty-file", None, "holds nothing: written but never filled, or cut to 0")
     else:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Kernel, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask

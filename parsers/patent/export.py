@@ -14,7 +14,7 @@ from typing import Any
 import crc32c
 import pyarrow as pa
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.findings import Where
 from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
 from cklog.parsers.patent.export import stored

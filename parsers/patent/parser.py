@@ -31,8 +31,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
 from cklog.engine.damage import DamageTally
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import KindName
@@ -179,7 +179,7 @@ class PatentStore:
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Read all pieces; a `cklog.engine.Reader`. What is wrong is among the findings."""
+    """Read all pieces; a `cklog.engine.scan.Reader`. What is wrong is among the findings."""
     pieces = PatentStore(Root(split.uri)).pieces().table
     yield batch_of_rows(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part

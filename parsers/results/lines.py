@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.types import Ints
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
 from cklog.parsers.jsonl.columns import decode

@@ -5,6 +5,5 @@ Files are listed, read and verified here. Where a restart goes on, and what is i
 
 - `parser`: one checkpoint folder and what lies beside it
 - `metadata_log`: folders of one small file a batch: listed, read, decoded
-- `file_logs`: the logs of file sources and file sinks, and folders that sinks wrote to
 - `state`: the room of state stores
 """

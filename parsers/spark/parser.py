@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
 from cklog.errors import NotFound
 from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs
 from cklog.inputs.offers import KindName
@@ -218,7 +218,7 @@ class SparkCheckpoint:
 
 
 def read_batches(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Read the batches, as `BATCHES`; a `cklog.engine.Reader`. What is wrong with them is judged apart."""
+    """Read the batches, as `BATCHES`; a `cklog.engine.scan.Reader`. What is wrong with them is judged apart."""
     yield batch_of_rows(SparkCheckpoint(Root(split.uri)).rows(), BATCHES, columns)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
@@ -64,7 +64,7 @@ def _least_and_greatest(group: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """Yield batches of `columns` and damage; a `cklog.engine.Reader`."""
+    """Yield batches of `columns` and damage; a `cklog.engine.scan.Reader`."""
     schema = TABLES[table]
     try:
         with open_file(split.uri) as handle:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Kernel, Reader, Reduce, Scan, Split
+from cklog.engine.scan import Damage, Kernel, Reader, Reduce, Scan, Split
 from cklog.inputs.offers import KindName
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.schemas import TABLES
@@ -125,7 +125,7 @@ def reader(rows: Rows) -> Reader:
     """Make the reader of a plug-in's splits; its place, `module:name`, is what `RecordsParser.reader` says."""
 
     def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield batches of `columns` and damage; a `cklog.engine.Reader`."""
+        """Yield batches of `columns` and damage; a `cklog.engine.scan.Reader`."""
         schema = pa.schema([pa.field(name, PSEUDO.get(name) or TABLES[table].field(name).type) for name in columns])
         good: list[dict[str, Any]] = []
         for found in _typed_records(rows, split, table):

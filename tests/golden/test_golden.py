@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.run import Run
 from tests.conftest import REPOSITORY
 from tests.golden.cases import CASES, EXITS

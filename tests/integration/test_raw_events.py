@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.model.question import Question
 from cklog.model.schemas import EVENTS
 from cklog.render.formats import render

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cklog.engine import Damage, Split, reader_of
+from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink.metadata import READER
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import Damage, Split, reader_of
+from cklog.engine.scan import Damage, Split, reader_of
 from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka.batches import KafkaRecord, header, records, verify
 from cklog.parsers.kafka.log import reconcile

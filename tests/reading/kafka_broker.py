@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Engine
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.parsers.kafka.parser import Kafka
 from cklog.runs.partitions.line import PartitionLog

@@ -35,7 +35,7 @@ from cklog.advise.extent.grid import (
 from cklog.advise.extent.replay import PolicyGroup, PolicyReplay
 from cklog.advise.extent.scan import EventReader, FirstLook, first_look
 from cklog.advise.extent.tracks import ExtentTally, RecoveryCost, Spread, Track
-from cklog.engine import reader_of
+from cklog.engine.scan import reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue

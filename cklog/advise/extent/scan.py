@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.columns import entries
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Damage, reader_of
+from cklog.engine.scan import Damage, reader_of
 from cklog.inputs.queues import Queue
 from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, kinds_of
 

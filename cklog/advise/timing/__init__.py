@@ -3,7 +3,6 @@
 Public modules:
 
 * `state_sizes`: samples as arrays, the size at any moment, sums as polylines
-* `turning_points`: turning points, dynamic HAUs, and the threshold of alert mode
 * `choice`: the moments that the controller would have chosen
 * `answer`: the answer of `advise timing`, beside the best, random and periodic moments
 * `view`: that answer for people

@@ -7,5 +7,4 @@ Public modules:
 * `diagram`: the whole picture of a `graph` answer
 * `layout`: the place of every box and arrow, to scale where there is room
 * `shapes`: boxes, arrows and marks, and what they stand for
-* `legend`: the time axis and the meaning of the signs, under the picture
 """

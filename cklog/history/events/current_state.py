@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import holds
-from cklog.engine import Reduce
+from cklog.engine.scan import Reduce
 from cklog.history.events.losses import in_doubt
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import CurrentState

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
-from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
+from cklog.engine.scan import Kernel, Reduce
 from cklog.history.events.batch import SCRATCH, SIDES, EventBatch, Owners, Places, encoded
 from cklog.model.names import Subtask
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import codes
 from cklog.arrays.spans import Spans, joined_spans
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import DAMAGE_LISTED
+from cklog.engine.scan import DAMAGE_LISTED
 from cklog.history.events.batch import place
 from cklog.history.events.kernels import check_of
 from cklog.history.events.order import UNUSABLE, Order

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
-from cklog.engine import Kernel, Reduce
+from cklog.engine.scan import Kernel, Reduce
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import kernels as events
 from cklog.history.events.batch import SIDES

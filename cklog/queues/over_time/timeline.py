@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine import DAMAGE_LISTED, Damage, reader_of
 from cklog.engine.damage import DamageTally
+from cklog.engine.scan import DAMAGE_LISTED, Damage, reader_of
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Where
 from cklog.queues.log import COLUMNS, CONTROL, log_of

@@ -7,11 +7,9 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `line`: the answers of recovery-line, replay, verify and inspect
 - `judge`: offsets and commits against each other, and what stops a restart
 - `offsets`: offsets as Spark writes them, and the ranges that a batch reads
-- `sources`: logs of sources, and the input files of the batch in flight
-- `sinks`: the log of the file sink
+- `connectors`: logs and files of sources and of the file sink
 - `state_line`: to which batch all state stores can go back
 - `state_findings`: what is wrong with state stores
-- `restart`: what a restart does, in sentences
 - `impact`: what a restart does to the results of the sink
 - `retention`: which files of a checkpoint no batch needs
 """

@@ -1,1 +1,4 @@
-"""A folder of base and delta checkpoints and nothing else: the patent's stores."""
+"""A folder of base and delta checkpoints and nothing else.
+
+* `analyses`: what is in it, and what may be deleted
+"""

@@ -1,1 +1,12 @@
-"""A run given as tables of records: native folders, CheckMate dumps, plug-ins."""
+"""A run given as tables of records, or as raw events that are made into records.
+
+* `reading`: records read, put in order, and the chains that they tell of
+* `evidence`: what was read for one question, and the line planned from it, as values
+* `plan`: the line and what follows from it
+* `verify`: a given line, proved or refuted
+* `inspection`: what is here
+* `channel_logs`: messages in the channels' logs
+* `cascade`: operators with output queues beside those with checkpoints
+* `impact`: what a restart does to the results of sinks
+* `retention`: which checkpoints may go
+"""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
-from cklog.engine import Kernel, Reduce
 from cklog.engine.merge import islands
+from cklog.engine.scan import Kernel, Reduce
 
 _SPANS = [pa.field(name, pa.int64()) for name in ("from", "to", "rows", "bytes")]
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cklog.engine import Kernel, Reduce
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Kernel, Reduce
 from cklog.errors import CorruptInput, NotFound
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state

@@ -1,1 +1,13 @@
-"""A run given as snapshots of whole jobs: Flink."""
+"""A run given as snapshots of whole jobs (Flink), each a consistent line by itself.
+
+* `verdicts`: which snapshots can be restored, and what keeps the others from it
+* `lineage`: which job goes on from which
+* `plan`: what each job restarts from
+* `line`: the same as a line, and a given line proved
+* `state`: what snapshots hold: offsets, transactions, data in flight
+* `findings`: what is wrong, in sentences
+* `inspection`: what is here
+* `chains`: snapshots as base and delta checkpoints
+* `impact`: what a restore does to the results of sinks
+* `retention`: which files nothing needs
+"""

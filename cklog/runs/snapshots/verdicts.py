@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
-from cklog.engine import Damage
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Damage
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed

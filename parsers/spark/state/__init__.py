@@ -6,6 +6,5 @@ stores can go back is judged in `cklog.runs.batches.state_line`.
 - `versions`: the versions of all stores as of one line of batches, with the flaws of what was read
 - `listing`: which file is what, and which stores must be there
 - `files`: whether a file can be read, from cheap to dear
-- `zip_snapshots`: the snapshots of RocksDB, and the files that they name
 - `lz4_blocks`: the compressed streams that Spark writes
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.run import Run
 from tests.program import Ended, cklog
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.inputs.partitions import Range
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.exports import replay_formats

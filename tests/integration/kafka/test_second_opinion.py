@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.parsers.kafka.groups import read_records
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row

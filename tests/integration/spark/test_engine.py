@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from tests.conftest import REPOSITORY
 from tests.program import cklog
 
@@ -40,7 +40,7 @@ def test_spark_connect_gives_the_same_bytes() -> None:
 
 @pytest.mark.spark
 def test_a_job_that_fails_is_one_line(spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cklog.engine import Scan, Split
+    from cklog.engine.scan import Scan, Split
     from cklog.errors import EngineError
     from cklog.model.schemas import MESSAGES
 

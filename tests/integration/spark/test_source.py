@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cklog.engine import Engine, Scan
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Engine, Scan
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
 from cklog.inputs.snapshots import SNAPSHOTS
 from cklog.kinds.opening import PARSERS

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import CorruptInput
 from cklog.model.question import Question
 from cklog.model.schemas import EVENTS

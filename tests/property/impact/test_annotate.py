@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
 from cklog.engine.reading import Reading
+from cklog.engine.scan import Engine
 from cklog.errors import NotFound, OutputError, UsageError
 from cklog.inputs.annotate import Annotated, TrustInterval, annotate, annotate_results, steps_of
 from cklog.model.findings import Finding

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Damage, reader_of
+from cklog.engine.scan import Damage, reader_of
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink import handles as flink_handles
 from cklog.parsers.flink.parser import operator_id

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import decode as kafka_decode
 from cklog.parsers.kafka import legacy as kafka_legacy

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Engine
 from cklog.model.names import Subtask
 from cklog.parsers.native import output_queues
 from cklog.parsers.native.parser import Native

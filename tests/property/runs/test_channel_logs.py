@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.engine import Reduce
 from cklog.engine.merge import merge
+from cklog.engine.scan import Reduce
 from cklog.model.schemas import MESSAGES
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
 

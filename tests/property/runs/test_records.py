@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.model.question import Question
 from cklog.render.formats import render
 from cklog.run import Run, open_run

@@ -11,7 +11,7 @@ import pytest
 
 from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion, SubtaskDelta
 from cklog.advise.delta.costs import ALWAYS_BASE, BEST, METHOD, RECORDED, DeltaOutcome
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.model.verdict import Answer
 from cklog.policies.delta_number import (

@@ -14,7 +14,7 @@ from cklog.advise.timing import answer as advise_timing_module
 from cklog.advise.timing.answer import PeriodTiming, TimingAdvice, TimingQuestion, Way, advise_timing
 from cklog.advise.timing.choice import Threshold, choose, dynamic, threshold, turning_points
 from cklog.advise.timing.state_sizes import Sizes, sizes_of, total
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.model.names import Subtask
 from cklog.model.verdict import Answer

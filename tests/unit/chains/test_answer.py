@@ -13,7 +13,7 @@ import pytest
 
 from cklog.chains.answer import ChainQuestion
 from cklog.chains.model import ChainAnswer, ChainRow
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import PIECES, UNFINISHED
 from cklog.model.question import Question

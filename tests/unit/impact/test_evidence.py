@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import NotFound
 from cklog.impact.answer import ImpactQuestion
 from cklog.impact.model import RECOVERIES, Count, Impact

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import cklog
-from cklog.engine import Damage, Split, reader_of
+from cklog.engine.scan import Damage, Split, reader_of
 from cklog.model.question import Question
 from tests.conftest import REPOSITORY
 from tests.program import cklog as run

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cklog.engine import Damage, Scan, Split
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Damage, Scan, Split
 from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS
 from cklog.parsers.flink import metadata as flink_metadata
 from cklog.parsers.flink.java import Malformed

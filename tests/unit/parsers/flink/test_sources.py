@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.engine import Split
+from cklog.engine.scan import Split
 from cklog.parsers.flink import elements as flink_elements
 from cklog.parsers.flink.contents import candidates
 from cklog.parsers.flink.elements import fitting

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.parsers.kafka import groups as kafka_groups
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import Fault, decode

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cklog.engine import Damage, Split, reader_of
+from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import headers as kafka_headers
 from cklog.parsers.kafka.headers import READER, READER_UNCHECKED

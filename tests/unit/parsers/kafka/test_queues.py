@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Damage, Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.schemas import OUTPUTS
 from cklog.parsers.kafka.log import splits, tail_splits
 from cklog.parsers.kafka.table import READER, read

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cklog.engine import Damage
+from cklog.engine.scan import Damage
 from cklog.parsers.kafka.batches import records
 from cklog.parsers.kafka.segment import Segment, segments, walk
 from cklog.storage import Root

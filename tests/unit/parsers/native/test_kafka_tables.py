@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Damage, Engine
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Damage, Engine
 from cklog.graphs.selection import GraphQuestion
 from cklog.model.question import InspectQuestion, Question
 from cklog.model.schemas import TABLES

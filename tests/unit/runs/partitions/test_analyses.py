@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine import Engine
+from cklog.engine.scan import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.inputs.partitions import Partition, Range
 from cklog.kafka_logs.findings import range_findings

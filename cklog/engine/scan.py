@@ -1,0 +1,127 @@
+"""Scans: splits × kernel × reduce, the one way to read anything big.
+
+A *split* is a part of a file that can be read alone. Its reader (named `module:function`, so that a split
+is small when pickled) yields Arrow record batches of a table's columns and the damage that it met. A *kernel*
+is a pure function from one such batch to a few rows of partial results. *Reduce* merges partial rows of equal
+keys; it is associative and commutative, so neither engine, nor the number and order of splits, shows in the
+answer.
+
+This room knows no format and no analysis: readers and kernels are handed to it.
+
+- `local`: the engine of threads in this process
+- `spark`: the engine on a Spark session (mapInArrow and groupBy)
+- `merge`: reduce, on Arrow tables
+- `damage`: counts damage and intact records
+- `reading`: how a run is read: which engine, how large splits, how strict
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+Aggregate = Literal["sum", "min", "max"]
+"""How the values of a column become one."""
+
+Kernel = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""A pure function from a batch of rows to partial results."""
+
+DAMAGE_LISTED = 100
+"""Damaged records that are listed with their place, per file and kind; all of them are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of one file: bytes [start, end) of it, or row groups [start, end) of a Parquet file.
+
+    `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
+    """
+
+    uri: str
+    path: str
+    reader: str
+    start: int
+    end: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """`count` records that were skipped; `id` is that of the finding, `offset` as in `cklog.model.findings.Where`."""
+
+    path: str
+    id: str
+    offset: int | None
+    detail: str
+    count: int = 1
+
+
+Reader = Callable[[Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Damage"]]
+"""(split, table, columns) → batches of exactly those columns, and damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """How rows that agree in `keys` become one: each other column by its aggregate.
+
+    With `span` = (from, to), rows whose half-open spans [from, to) overlap or touch merge, and others stay
+    apart: the result has one row per key and *island*, its span the union.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: Mapping[str, Aggregate]
+    span: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What to read and how to fold it; `reduce` None keeps every partial row (small tables only).
+
+    `trim` drops rows from what one split was reduced to, before they leave it. `without` = (column, modulus,
+    rest): rows that leave this rest when all is reduced do not come back from the engine.
+    """
+
+    splits: tuple[Split, ...]
+    table: str
+    columns: tuple[str, ...]
+    kernel: Kernel
+    partial: pa.Schema
+    reduce: Reduce | None
+    trim: Callable[[pa.Table], pa.Table] | None = None
+    without: tuple[str, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The reduced table (in no order), the damage, and the intact records read, by file."""
+
+    table: pa.Table
+    damage: tuple[Damage, ...] = ()
+    records: Mapping[str, int] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """What runs scans; all engines give equal results."""
+
+    name: str
+
+    def run(self, scan: Scan) -> Scanned:
+        """Read every split, apply the kernel, and reduce what it gives."""
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+
+
+def reader_of(split: Split) -> Reader:
+    """Import and return the function that a split names as its reader.
+
+    >>> reader_of(Split("f", "f", "cklog.engine.scan:reader_of", 0, 1, 1)).__name__
+    'reader_of'
+    """
+    module, _, name = split.reader.partition(":")
+    found: Reader = getattr(importlib.import_module(module), name)
+    return found
