@@ -278,7 +278,7 @@ class Turn(NamedTuple):
     at: int
 
 
-def turns(uri: str, path: str) -> list[Turn]:
+def read_turns(uri: str, path: str) -> list[Turn]:
     """Find where the recovery counter changes, the log's first record included; of a log with one counter, maybe []."""
     if _has_one_counter(uri):
         return []

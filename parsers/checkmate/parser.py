@@ -25,7 +25,7 @@ from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.parsers.checkmate.dump import READER as LOG_READER
-from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_count, is_dump, turns
+from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_count, is_dump, read_turns
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, batch_of_rows
@@ -190,7 +190,7 @@ def _why_no_channel(deployment: Deployment, channel: str) -> str:
 
 def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
-    found = [(log.path, turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
+    found = [(log.path, read_turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
     late = [(path, turns) for path, turns in found if turns and (len(turns) > 1 or turns[0].counter > 0)]
     if not late:
         return

@@ -23,7 +23,7 @@ INNER = [room for room in ROOMS if room.name not in OUTER or room.parent != REPO
 def named(room: Path) -> set[str]:
     """What a door's list names: `name` or `one`, `two`, before the colon."""
     door = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
-    rows = re.findall(r"^[*-] ([^:]*):", door, flags=re.MULTILINE)
+    rows = re.findall(r"^[*-] ([^:\n]*):", door, flags=re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
 
