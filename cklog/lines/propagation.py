@@ -19,7 +19,8 @@ class _CheckpointGraph:
 
     A message from I(i, a) to I(j, b) is an edge from the checkpoint before its sending to the one after its receipt:
     c(i, a) → c(j, b + 1). Further edges are c(i, x) → c(i, x + 1). Only the non-dominated messages have an edge; the
-    others follow from them. Node v's edges lead to `heads[starts[v] : starts[v + 1]]`.
+    others follow from them. Node v's edges lead to `heads[starts[v] : starts[v + 1]]`; `owner` is the subtask of each
+    node, `first` the first node of each subtask, shape (n,).
     """
 
     def __init__(self, history: History, points: Staircases) -> None:
