@@ -166,6 +166,7 @@ class MetadataLogs:
         return tuple(map(self._batch, sorted(self.offsets.keys() | self.commits.keys())))
 
     def _batch(self, number: int) -> Batch:
+        """Put together what the logs say of one batch."""
         planned, commit = self.offsets.get(number), self.commits.get(number)
         plan = planned.value if planned is not None else None
         return Batch(
@@ -212,7 +213,7 @@ class StoredState(Protocol):
 
     @property
     def unknown(self) -> str:
-        """Why the stores cannot be told apart from their files, "" if they can."""
+        """Why the files of the stores cannot be understood, "" if they can."""
 
     @property
     def operators(self) -> tuple[StateOperator, ...]:

@@ -82,7 +82,7 @@ def is_dump(entries: Iterable[FileEntry]) -> bool:
 
 
 def folders_of(entries: Iterable[FileEntry]) -> list[str]:
-    """The folders above those of snapshots and logs, by the names that the testbed gives to things."""
+    """Return the folders above those of snapshots and logs, by the names that the testbed gives to things."""
     objects = [e.path for e in entries if snapshot_of(e.path, 0) or log_of(e.path, 0)]
     stored = [posixpath.dirname(e.path) for e in entries if _is_in_store(e.path)]
     return sorted({posixpath.dirname(posixpath.dirname(path)) for path in [*objects, *stored]})

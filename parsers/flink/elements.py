@@ -199,6 +199,7 @@ def kafka_committer(version: int, cursor: Cursor) -> Iterator[FoundElement]:
 
 
 def _read_checkpoint_committables(cursor: Cursor, version: int) -> Iterator[FoundElement]:
+    """Read a checkpoint of a collector: the requests of all subtasks."""
     checkpoint = cursor.i64("a checkpoint")
     if version == 1:
         cursor.i32("the number of subtasks")
@@ -213,6 +214,7 @@ def _read_checkpoint_committables(cursor: Cursor, version: int) -> Iterator[Foun
 
 
 def _read_request(cursor: Cursor, checkpoint: int) -> FoundElement:
+    """Read a request to commit a transaction, and what became of it."""
     _expect_version(cursor.i32("a version"), 1)
     inner = Cursor(cursor.data, cursor.blob("a committable"), cursor.at)
     at = inner.at

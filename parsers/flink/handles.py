@@ -78,6 +78,7 @@ class Handles:
         raise Malformed(cursor.at - 1, f"a stream handle of unknown type {kind}")
 
     def _read_segment(self) -> ByteStretch:
+        """Read where in a file of several handles a segment is."""
         cursor = self._cursor
         start, size = cursor.size("the start of a segment"), cursor.size("the size of a segment")
         scope = cursor.i32("the scope of a segment")
@@ -145,6 +146,7 @@ class Handles:
         return self._read_keyed(Owner(operator, subtask, part), 0)
 
     def _read_keyed(self, owner: Owner, depth: int) -> Iterator[Row]:
+        """Read a KEYED that is nested `depth` deep."""
         cursor, at = self._cursor, self._cursor.at
         if depth > _DEEPEST:
             raise Malformed(at, f"handles nested more than {_DEEPEST} deep")
@@ -248,6 +250,7 @@ class Handles:
         cursor.utf("the id of a handle")
 
     def _read_inlined_changes(self, at: int, owner: Owner) -> Row:
+        """Read changes that stand in the metadata itself, as one piece; their handle begins at byte `at`."""
         cursor, size = self._cursor, 0
         self._check_key_range()
         cursor.skip(16, "a range of changes")
@@ -259,6 +262,7 @@ class Handles:
         return handle_row(at, owner, ByteStretch("inline", None, None, size), "changelog")
 
     def _read_changes(self, owner: Owner, second: bool) -> Iterator[Row]:
+        """Read changes that are in files; `second`: the newer of the two handles, which names the storage."""
         cursor = self._cursor
         self._check_key_range()
         for _ in range(cursor.count(9, "increments")):

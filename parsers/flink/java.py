@@ -213,6 +213,7 @@ class _Objects:
         raise Unknown(f"a serialized value of type {kind:#04x} at byte {cursor.at - 1}")
 
     def _instance(self, depth: int) -> Instance:
+        """Read an object: its class, then the fields of each class that it is of, the oldest first."""
         described = self._class(depth)
         if described is None:
             raise Malformed(self._cursor.at, "an object without a class")
@@ -234,6 +235,7 @@ class _Objects:
         return None  # no number is of interest
 
     def _constant(self, depth: int) -> Constant:
+        """Read a constant: its class, then its name, which has the handle after the constant's own."""
         described = self._class(depth)
         if described is None or not described.flags & _ENUM:
             raise Malformed(self._cursor.at, "a constant of no enumeration")

@@ -150,6 +150,7 @@ def _read_master_hook(cursor: Cursor) -> Row:
 
 
 def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[Row]:
+    """Read an OPERATOR with all its subtasks."""
     at = cursor.at
     name, uid = (cursor.utf("an operator's name"), cursor.utf("an operator's uid")) if version >= 5 else ("", "")
     start = cursor.skip(16, "an operator's id")
@@ -183,6 +184,7 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
 
 
 def _read_subtask(cursor: Cursor, handles: Handles, version: int, operator: str, parallelism: int) -> Iterator[Row]:
+    """Read the index of a subtask, and its SUBTASK unless it had finished."""
     at = cursor.at
     index = cursor.i32("a subtask")
     finished = index < 0 and version >= 3

@@ -130,6 +130,7 @@ class Flink:
         )
 
     def _snapshot(self, path: str, complete: bool, sizes: list[int]) -> SnapshotFolder:
+        """Describe the snapshot in folder `path`; `complete`: it has its metadata; `sizes` are those of its files."""
         name = posixpath.basename(path) or self._name
         number = _CHECKPOINT.fullmatch(name) if path else None
         return SnapshotFolder(
@@ -204,6 +205,7 @@ class Flink:
         return [known.get(file) or self._find_stored(snapshot, file, known) for file in stored]
 
     def _find_stored(self, snapshot: str, stored: str, known: dict[str, FilePlace]) -> FilePlace:
+        """Find where a stored file is; remember one with an absolute name in `known`."""
         if not _ABSOLUTE.match(stored):
             path = posixpath.normpath(posixpath.join(snapshot, stored))
             if path == ".." or path.startswith("../"):
@@ -293,6 +295,7 @@ class Flink:
         return [file for file in found if file is not None]
 
     def _state_file(self, path: str, size: int, owners: dict[str, str]) -> StateFile | None:
+        """Return a file as one of a job or snapshot, None if it is no such file; `owners` is the job by snapshot."""
         if _CONTROL.search(path):
             return None
         folder = posixpath.dirname(path)

@@ -29,12 +29,12 @@ _COPIED_BYTES = 8 << 20
 
 
 def folders_of(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
-    """{folder: its LevelDB files} of the root ("") and the folders in it."""
+    """Return {folder: its LevelDB files} of the root ("") and the folders in it."""
     return {folder: files for folder, files in all_folders(entries).items() if "/" not in folder}
 
 
 def all_folders(entries: Sequence[FileEntry]) -> dict[str, list[FileEntry]]:
-    """{folder: its LevelDB files}, however deep; RocksDB's have files that these lack."""
+    """Return {folder: its LevelDB files}, however deep; a folder with files that only RocksDB writes is none."""
     found: dict[str, list[FileEntry]] = {}
     foreign = set()
     for entry in entries:

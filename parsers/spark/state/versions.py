@@ -51,7 +51,7 @@ class StateVersions:
 
     @property
     def unknown(self) -> str:
-        """Why the stores cannot be told apart from their files, "" if they can."""
+        """Why the files of the stores cannot be understood, "" if they can: by a provider that is not known."""
         if self._stores.words is not None or not self.is_here:
             return ""
         named = self._stores.provider or "no offsets file names it, and its files are not of one kind"
@@ -63,6 +63,7 @@ class StateVersions:
         return tuple(map(self._operator, self._stores.reads))
 
     def _operator(self, operator: str) -> StateOperator:
+        """Describe an operator; only transformWithState has schemas of version 2, and only it needs the metadata."""
         folder, metadata = f"{self.folder}/{operator}", self._stores.reads[operator]
         inside = [path for path in self._stores.by_path if path.startswith(folder + "/")]
         return StateOperator(
