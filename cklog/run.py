@@ -233,7 +233,7 @@ class Run(AbstractContextManager["Run"]):
         return conclude(draft, self._options.strict)
 
     def engine_for(self, size: int) -> Engine:
-        """The engine for a scan of `size` bytes: as asked, or by size."""
+        """Return the engine for a scan of `size` bytes: as asked, or by size."""
         name = self._options.engine
         if name == "auto":
             name = "spark" if size > self._options.spark_above else "local"

@@ -76,7 +76,7 @@ class Common:
     )
 
     def run(self) -> Run:
-        """The run at PATH; close it."""
+        """Return the run at PATH; close it."""
         asked = self.engine
         if (self.master or self.remote) and asked == EngineName.auto:
             asked = EngineName.spark

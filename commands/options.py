@@ -80,7 +80,7 @@ AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to fi
 
 
 def size(text: str) -> int:
-    """Bytes of `512MiB`, `1G` or `1000000`; K, M, G, T are powers of 1024.
+    """Return bytes of `512MiB`, `1G` or `1000000`; K, M, G, T are powers of 1024.
 
     >>> size("512MiB"), size("1g"), size("12")
     (536870912, 1073741824, 12)
@@ -92,7 +92,7 @@ def size(text: str) -> int:
 
 
 def moment(text: str) -> int | None:
-    """Milliseconds since the epoch of a number or an ISO 8601 time (UTC unless it says otherwise).
+    """Return milliseconds since the epoch of a number or an ISO 8601 time (UTC unless it says otherwise).
 
     >>> moment("1000"), moment("1970-01-01T00:00:02"), moment("")
     (1000, 2000, None)
@@ -111,7 +111,7 @@ def moment(text: str) -> int | None:
 
 
 def checkpoint_named(option: str, text: str) -> tuple[str, int]:
-    """Subtask and number of `OP/SUB=CKPT`.
+    """Return subtask and number of `OP/SUB=CKPT`.
 
     >>> checkpoint_named("--at", "join/1=5")
     ('join/1', 5)
@@ -123,7 +123,7 @@ def checkpoint_named(option: str, text: str) -> tuple[str, int]:
 
 
 def assignment(option: str, text: str) -> tuple[str, str]:
-    """Both sides of `K=V`."""
+    """Return both sides of `K=V`."""
     last = option != "--spark-conf"  # a value may hold another =, an operator's name too
     key, equals, value = text.rpartition("=") if last else text.partition("=")
     if not (key and equals and value):
@@ -132,7 +132,7 @@ def assignment(option: str, text: str) -> tuple[str, str]:
 
 
 def kafka_logs(folder: str, channels: list[str] | None, group: str) -> KafkaLogs:
-    """What `--kafka`, `--channel` and `--group` say."""
+    """Return what `--kafka`, `--channel` and `--group` say."""
     return KafkaLogs(folder, tuple(channels or ()), group)
 
 
@@ -146,7 +146,7 @@ def question(
     against: str = "",
     check_files: bool = True,
 ) -> Question:
-    """What is asked about the line."""
+    """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
     if len({name for name, _ in chosen}) < len(chosen):
         raise UsageError(f"--at {','.join(at or [])}: two checkpoints of one subtask are on no line")
@@ -164,7 +164,7 @@ def question(
 
 
 def words(given: WordList) -> tuple[str, ...]:
-    """Parts of options that are repeated or hold commas.
+    """Return parts of options that are repeated or hold commas.
 
     >>> words(["1x,2x", "none"])
     ('1x', '2x', 'none')
@@ -173,7 +173,7 @@ def words(given: WordList) -> tuple[str, ...]:
 
 
 def numbers(option: str, given: list[str]) -> tuple[float, ...]:
-    """The same as numbers, each once."""
+    """Return the same as numbers, each once."""
     try:
         return tuple(dict.fromkeys(float(word) for word in words(given)))
     except ValueError:

@@ -70,13 +70,13 @@ class Steps:
     codes: Codes
 
     def at(self, times: Ints) -> Codes:
-        """The trust of each time, shape (n,)."""
+        """Return the trust of each time, shape (n,)."""
         found: Codes = self.codes[np.searchsorted(self.bounds, times, side="right")]
         return found
 
 
 def steps_of(spans: Iterable[TrustInterval]) -> Steps:
-    """The minimum of the trusts of all spans at each time.
+    """Return the minimum of the trusts of all spans at each time.
 
     >>> steps = steps_of([TrustInterval(10, 30, "indefinite"), TrustInterval(20, None, "untrustworthy")])
     >>> [TRUSTS[code] for code in steps.at(np.array([9, 10, 20, 99])).tolist()]
@@ -93,7 +93,7 @@ def steps_of(spans: Iterable[TrustInterval]) -> Steps:
 
 
 def annotate(batch: pa.RecordBatch, column: str, steps: Steps, before: int = 0) -> pa.RecordBatch:
-    """The batch with a column `trust`, the last; the first `before` rows came before the restart.
+    """Return the batch with a column `trust`, the last; the first `before` rows came before the restart.
 
     A result without a time is indefinite. A column of that name is replaced.
     """
@@ -106,7 +106,7 @@ def annotate(batch: pa.RecordBatch, column: str, steps: Steps, before: int = 0) 
 
 
 def codes_of(column: pa.Array, steps: Steps, before: int) -> Codes:
-    """The trust of each row of a time column, shape (n,)."""
+    """Return the trust of each row of a time column, shape (n,)."""
     times = milliseconds(column)
     codes = steps.at(pc.fill_null(times, 0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False))
     if times.null_count:
@@ -116,7 +116,7 @@ def codes_of(column: pa.Array, steps: Steps, before: int) -> Codes:
 
 
 def milliseconds(column: pa.Array) -> pa.Array:
-    """A column of integers, or of timestamps, as milliseconds.
+    """Return a column of integers, or of timestamps, as milliseconds.
 
     Raises
     ------
@@ -220,7 +220,7 @@ def _untimed(count: int, column: str) -> list[Finding]:
 
 
 def places(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
-    """The place of the split itself, as one row; a `cklog.engine.scan.Reader`."""
+    """Return the place of the split itself, as one row; a `cklog.engine.scan.Reader`."""
     row = {"uri": split.uri, "path": split.path, "start": split.start, "end": split.end}
     yield pa.RecordBatch.from_pylist([row], schema=PLACES)
 

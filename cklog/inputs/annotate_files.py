@@ -36,7 +36,7 @@ def prepare(target: str) -> None:
 
 @contextmanager
 def part(target: str, name: str) -> Iterator[Any]:
-    """A part file to write; it gets its name when it is whole."""
+    """Return a part file to write; it gets its name when it is whole."""
     system, base = file_system(target)
     try:
         hidden, path = posixpath.join(base, f".{name}.tmp"), posixpath.join(base, name)

@@ -17,7 +17,7 @@ _SEVERITY: Mapping[str, Any] = {
 
 
 def damage_findings(damage: Iterable[Damage]) -> list[Finding]:
-    """One finding per file and kind of damage: how many, where, and what the first one is."""
+    """Return one finding per file and kind of damage: how many, where, and what the first one is."""
     groups: dict[tuple[str, str], list[Damage]] = {}
     for item in damage:
         groups.setdefault((item.path, item.id), []).append(item)

@@ -80,7 +80,7 @@ class OffersRecords(Parser, Protocol):
         """Whether there is any file of a table, readable or not."""
 
     def bytes_of(self, table: str) -> int:
-        """Size of a table's files: it decides which engine scans them."""
+        """Return the size of a table's files: it decides which engine scans them."""
 
     def findings(self, table: str) -> tuple[Finding, ...]:
         """Return what is wrong with a table's files as a whole, before any record is read."""
@@ -193,7 +193,7 @@ class OffersSnapshots(Parser, Protocol):
         """Return what a job manager's log tells of checkpoints: a row each."""
 
     def bytes_of(self, table: str) -> int:
-        """Size of all metadata files."""
+        """Return the size of all metadata files."""
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as inputs of an answer."""

@@ -55,7 +55,7 @@ UNSEEN = "needs files outside PATH, which were not looked at"
 
 
 def subject_of(name: tuple[str, int, str], version: int | None = None) -> str:
-    """A chain, or a version of it, as findings name it.
+    """Return a chain, or a version of it, as findings name it.
 
     >>> subject_of(("join", 1, "left"), 7), subject_of(("join", 1, ""))
     ('join/1=7 left', 'join/1')

@@ -68,15 +68,15 @@ class Kind:
         raise NotFound(f"{self._opened.root.path}: a {self._name} folder {why}", hint)
 
     def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
-        """What is here, what is damaged, what is missing."""
+        """Say what is here, what is damaged, what is missing."""
         self.refuse("has nothing to be told of", "")
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        """The latest consistent line, held against Kafka logs if any are given."""
+        """Return the latest consistent line, held against Kafka logs if any are given."""
         self.refuse("says nothing of the messages between operators, so there is no line to be found")
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        """The same line, for the tools that will replay from it."""
+        """Return the same line, for the tools that will replay from it."""
         self.refuse("says nothing of the messages between operators, so there is nothing to replay")
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
@@ -84,23 +84,23 @@ class Kind:
         self.refuse("says nothing of the messages between operators, so no line can be proved")
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
-        """What may be deleted below PATH, and what must stay."""
+        """Say what may be deleted below PATH, and what must stay."""
         self._refuse_flink_options(policy)
         hint = "retention reads run folders, Spark and Flink checkpoints, chains"
         self.refuse("holds no checkpoints that could be deleted", hint)
 
     def chain_source(self) -> ChainSource:
-        """The chains of base and delta checkpoints."""
+        """Return the chains of base and delta checkpoints."""
         self.refuse("has no chains of checkpoints", "cklog recovery-line says where to restart")
 
     def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
-        """What a crash and its recovery do to results, by time or sink by sink; None: no crash is known of."""
+        """Say what a crash and its recovery do to results, by time or sink by sink; None: no crash is known of."""
         self._refuse_times(asked)
         self._bound_logs(kafka)
         self.refuse("tells of no sink", "cklog recovery-line says what can be restored")
 
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Draft[Impact | None]:
-        """The impact by time, and the results with their trust written to a new folder."""
+        """Return the impact by time, and the results with their trust written to a new folder."""
         self._refuse_times(asked)
         raise UsageError("--annotate: trust goes by time, and only a system log (system/) tells of a crash's times")
 
@@ -110,25 +110,25 @@ class Kind:
         self.refuse("says nothing of messages")
 
     def metrics(self) -> Draft[dict[str, Any]]:
-        """What is here, with the metrics of the checkpointing protocol."""
+        """Say what is here, with the metrics of the checkpointing protocol."""
         from cklog.protocols.metrics import with_metrics
 
         return with_metrics(self.checkpoint_records, self.inspect(InspectQuestion()))
 
     def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Draft[FailuresOverTime]:
-        """What a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
+        """Say what a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
         from cklog.protocols.failures_over_time import failures_answer
 
         return failures_answer(self.checkpoint_records, question, times)
 
     def graph(self, question: Question, asked: GraphQuestion) -> Draft[CheckpointGraph]:
-        """The checkpoint graph around the line."""
+        """Return the checkpoint graph around the line."""
         from cklog.graphs.graph import graph_answer
 
         return graph_answer(self.checkpoint_records, question, asked)
 
     def z_cycles(self, question: Question, asked: ZCycleQuestion) -> Draft[ZCycles]:
-        """Every useless checkpoint, with witnesses."""
+        """Return every useless checkpoint, with witnesses."""
         from cklog.graphs.z_cycles import z_cycles_answer
 
         return z_cycles_answer(self.checkpoint_records, question, asked)
@@ -140,32 +140,32 @@ class Kind:
         return audit_answer(self.checkpoint_records, question, limit)
 
     def rounds(self, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
-        """Coordinated rounds, and what a restart takes."""
+        """Return coordinated rounds, and what a restart takes."""
         self.refuse("holds no rounds of checkpoints")
 
     def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:
-        """How far back the eventual checkpoint of an operator reaches, and who makes it long."""
+        """Say how far back the eventual checkpoint of an operator reaches, and who makes it long."""
         self._no_queues()
 
     def extent_over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
-        """How extent (records) and replay (tuples) went along the whole queue, and where a target was broken."""
+        """Say how extent (records) and replay (tuples) went along the whole queue, and where a target was broken."""
         self._no_queues()
 
     def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None) -> Draft[EventualCheckpoint]:
-        """The eventual checkpoint of an operator, ready to load, with the replay filter."""
+        """Return the eventual checkpoint of an operator, ready to load, with the replay filter."""
         self._no_queues()
 
     def advise_extent(self, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
-        """What Q, U, CI and CP would have given on a queue."""
+        """Say what Q, U, CI and CP would have given on a queue."""
         self._no_queues()
 
     def advise_delta(self, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
-        """What D, the Delta Checkpoint Number, would have given."""
+        """Say what D, the Delta Checkpoint Number, would have given."""
         hint = "D is advised from the records of checkpoints/, or from a store by key"
         self.refuse("has no records of base and delta checkpoints", hint)
 
     def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
-        """When to checkpoint, by the sizes of state."""
+        """Say when to checkpoint, by the sizes of state."""
         self.refuse("holds no state-size samples", "a run folder has them in state/: operator, subtask, time, bytes")
 
     def _no_queues(self) -> NoReturn:

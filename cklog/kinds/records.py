@@ -85,7 +85,7 @@ class RecordsKind(Kind):
         return ChainSource(read.table, read.findings, read.inputs, "subtask")
 
     def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
-        """By time where somebody says when the system crashed, or its log tells of its life; else sink by sink."""
+        """Judge by time where a crash is named, or a log tells of the system's life; else sink by sink."""
         log = self._system_log(asked)
         if log is None:
             self._refuse_times(asked)

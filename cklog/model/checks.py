@@ -16,7 +16,7 @@ class Check:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Proved, refuted, or neither, in one sentence."""
+    """Say in one sentence whether all is proved, something refuted, or neither."""
     failed = [check.check for check in checks if check.holds is False]
     if failed:
         return f"Refuted: the line is not {', not '.join(failed)}."

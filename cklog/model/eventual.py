@@ -69,7 +69,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class EventualCheckpoint:
-    """An eventual checkpoint, ready to load (JSON of design section 5).
+    """An eventual checkpoint, ready to load (docs/json.md).
 
     `emitted` counts the records of type emit at or after T: they are in the queue already and are not to be
     written again.

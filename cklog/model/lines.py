@@ -79,7 +79,7 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryLine:
-    """The latest consistent line and what follows from it (JSON of design section 5)."""
+    """The latest consistent line and what follows from it (docs/json.md)."""
 
     consistent: bool
     protocol: Protocol

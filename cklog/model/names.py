@@ -37,7 +37,7 @@ class CheckpointId:
 
 
 def parse_channel(name: str) -> Channel | None:
-    """`src/0->join/1#port` as a channel, None if the name has another form.
+    """Return `src/0->join/1#port` as a channel, None if the name has another form.
 
     >>> parse_channel("src/0->join/1")
     Channel(sender=Subtask(operator='src', subtask=0), receiver=Subtask(operator='join', subtask=1), port='')
@@ -53,7 +53,7 @@ def parse_channel(name: str) -> Channel | None:
 
 
 def parse_subtask(name: str) -> Subtask | None:
-    """`op/3` as a subtask; None if the name has another form."""
+    """Return `op/3` as a subtask; None if the name has another form."""
     operator, slash, number = name.rpartition("/")
     if not (slash and operator and number.isascii() and number.isdigit() and len(number) < 10):
         return None

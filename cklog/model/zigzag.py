@@ -35,7 +35,7 @@ class UselessCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class ZCycles:
-    """Useless checkpoints and the other kinds, kept apart (JSON of design section 5).
+    """Useless checkpoints and the other kinds, kept apart (docs/json.md).
 
     `checkpoints` counts stored ones without initial states, as do `counts` (by kind) and `operators` (by operator);
     `kinds` says what each kind means. `cyclic`: channels form a cycle, without which none can be useless. `asked`

@@ -52,7 +52,7 @@ class WorkloadOptions:
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another stream.")] = 1
 
     def workload(self) -> Workload:
-        """As the simulator takes it."""
+        """Return the workload as the simulator takes it."""
         from cklog.simulate.cec.tuples import Workload
 
         count = 10 if self.count is None and self.window_ms is None else self.count
@@ -92,7 +92,7 @@ class PolicyOptions:
     ] = None
 
     def policies(self, rate: float) -> list[CheckPolicy]:
-        """As the simulator takes them: one for each combination of the numbers in the lists."""
+        """Return the policies as the simulator takes them: one for each combination of the numbers in the lists."""
         given = {"q": self.q, "q_windows": self.q_windows, "u": self.u, "interval_ms": self.ci, "period_ms": self.cp}
         lists: list[list[float | None]] = [[*numbers(f"--{name}", text)] or [None] for name, text in given.items()]
         return [self._policy(rate, dict(zip(given, chosen, strict=True))) for chosen in itertools.product(*lists)]
@@ -116,7 +116,7 @@ class PolicyOptions:
 
 
 def numbers(option: str, text: str) -> list[float]:
-    """The numbers of a comma-separated list.
+    """Return the numbers of a comma-separated list.
 
     >>> numbers("--cp", "25,50"), numbers("--q", "")
     ([25.0, 50.0], [])

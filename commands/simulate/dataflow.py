@@ -62,7 +62,7 @@ class JobOptions:
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another run.")] = 1
 
     def setting(self, query: DataflowQuery, hot_items: float = 0.0) -> DataflowSetting:
-        """As the simulator takes it."""
+        """Return the options as the simulator takes them."""
         from cklog.simulate.dataflow.setting import DataflowSetting
 
         return DataflowSetting(

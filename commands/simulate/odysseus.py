@@ -47,7 +47,7 @@ class RunOptions:
     encoding: Annotated[EncodingName, typer.Option("--encoding", help="Of the tables.")] = EncodingName.jsonl
 
     def simulated(self) -> tuple[Crashed, int, int]:
-        """The run, the period of its source and the interval of its checkpoints, both in ms."""
+        """Return the run, the period of its source and the interval of its checkpoints, both in ms."""
         from cklog.simulate.odysseus import crash as odysseus
 
         if self.query == OdysseusName.figure:

@@ -40,7 +40,7 @@ class PrintOptions:
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
 
     def chosen(self) -> str:
-        """The format; to be asked before a long run rather than after it."""
+        """Return the format; to be asked before a long run rather than after it."""
         form = "json" if self.as_json else self.form
         if form not in FORMATS:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")

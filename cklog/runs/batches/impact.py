@@ -33,7 +33,7 @@ _BATCH_FILE = re.compile(r"(?:^|/)(?:offsets|commits)/([0-9]+)$")
 def batch_impact(
     parser: OffersBatches, plan: BatchPlan, question: Question, logs: BoundLogs | None
 ) -> Draft[SinkImpact]:
-    """What the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
+    """Say what the restart that `plan` tells of does to results; the whole answer of `cklog impact`.
 
     Parameters
     ----------

@@ -31,11 +31,11 @@ class BatchLog:
         self._parser = parser
 
     def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """The last committed batch, and what will be run again."""
+        """Return the last committed batch, and what will be run again."""
         return self._draft("recovery-line", question)
 
     def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """The same, for the tools that will replay from it."""
+        """Return the same, for the tools that will replay from it."""
         return self._draft("replay", question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
@@ -49,13 +49,13 @@ class BatchLog:
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
     def inspect(self) -> Draft[dict[str, Any]]:
-        """Batches, sources, sink."""
+        """Return batches, sources, sink."""
         plan = plan_of(self._parser)
         unjudged = bool(plan.unjudged)
         return Draft("inspect", _inspection(plan), plan.findings, plan.inputs, indeterminate=unjudged)
 
     def plan(self, question: Question) -> BatchPlan:
-        """What a restart does, as the question asks for it."""
+        """Say what a restart does, as the question asks for it."""
         if question.failed:
             raise UsageError("--failed: a Spark query fails and restarts as a whole", "leave --failed out")
         batches = {_batch_of({name: number}) for name, number in question.at}
@@ -76,7 +76,7 @@ class BatchLog:
 
 
 def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
-    """A plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
+    """Return a plan as a recovery line of one subtask; `details` keep what only a micro-batch run has."""
     time = next((b.time for b in plan.batches if b.batch == plan.committed), None)
     state: Any = "initial" if plan.committed < 0 else "stored"
     details = {

@@ -25,7 +25,7 @@ from cklog.model.verdict import Draft
 
 
 def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Partition]) -> Draft[SinkImpact]:
-    """The whole answer of `cklog impact` for a broker's logs.
+    """Return the whole answer of `cklog impact` for a broker's logs.
 
     Parameters
     ----------

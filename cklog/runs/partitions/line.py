@@ -35,12 +35,12 @@ class PartitionLog:
         self.logs = logs
 
     def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """Where logs will end and groups go on."""
+        """Say where logs will end and groups go on."""
         _refuse(question)
         return self._draft("recovery-line", self._line())
 
     def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """The same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
+        """Return the same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
         _refuse(question)
         line = self._line()
         here = [commit for commit in self._commits if commit.name in self._partitions]
@@ -61,7 +61,7 @@ class PartitionLog:
         return Draft("verify", verification(checks), findings, self._inputs())
 
     def inspect(self) -> Draft[dict[str, Any]]:
-        """Partitions, groups, transactions, producers."""
+        """Return partitions, groups, transactions, producers."""
         result = inspection(list(self._partitions.values()), self._commits)
         return Draft("inspect", result, self._findings(), self._inputs())
 
@@ -276,7 +276,7 @@ LISTED = 100
 
 
 def inspection(partitions: Sequence[Partition], commits: Sequence[GroupCommit]) -> dict[str, Any]:
-    """The result of `cklog inspect`."""
+    """Return the result of `cklog inspect`."""
     records, size = sum(p.records for p in partitions), sum(p.bytes for p in partitions)
     topics = {p.folder.topic for p in partitions}
     stops = {p.folder.clean for p in partitions}

@@ -75,12 +75,12 @@ class Wanted:
 
 
 def columns(as_of: int | None) -> tuple[str, ...]:
-    """Columns of `cklog.model.schemas.MESSAGES` that the kernels read."""
+    """Return the columns of `cklog.model.schemas.MESSAGES` that the kernels read."""
     return ("channel", "seq", "bytes") if as_of is None else ("channel", "seq", "bytes", "time")
 
 
 def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Every island of the batch, as `RUNS`, by channel and `from`."""
+    """Return every island of the batch, as `RUNS`, by channel and `from`."""
     names, code = _channels(batch)
     found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes")).by(_rank(names))
     channel = names.take(pa.array(found.key))
@@ -88,7 +88,7 @@ def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def in_ranges(wanted: Wanted) -> Kernel:
-    """Kernel for the records of wanted channels from `start` on, as `RANGED`."""
+    """Return the kernel for the records of wanted channels from `start` on, as `RANGED`."""
     return functools.partial(_in_ranges, wanted)
 
 
@@ -131,7 +131,7 @@ class _LogScratch(threading.local):
         self._flags = np.zeros(0, np.bool_)
 
     def rows(self, count: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """Channel codes (filled by `_channels`), and two arrays that are free between calls of this module."""
+        """Return channel codes (filled by `_channels`), and two arrays that are free between calls of this module."""
         if count > len(self._code):
             self._code, self._spare = np.zeros(count, np.int64), np.zeros(count, np.int64)
             self._flags = np.zeros(count, np.bool_)
@@ -153,7 +153,7 @@ class _Runs:
 
     @classmethod
     def of(cls, key: Ints, seq: Ints, size: Ints) -> _Runs:
-        """Runs of rows with one key, each number equal to the one before it or one more."""
+        """Return runs of rows with one key, each number equal to the one before it or one more."""
         if np.count_nonzero(key[1:] != key[:-1]) > len(key) * _FEW:
             whole = cls._one_run_each(key, seq, size)
             if whole is not None:
@@ -200,7 +200,7 @@ class _Runs:
         return cls(there, least[there], (least + rows)[there], rows[there], total[there])
 
     def by(self, rank: Ints) -> _Runs:
-        """The islands that the runs make up, in the order of `rank[key]`, then `start`."""
+        """Return the islands that the runs make up, in the order of `rank[key]`, then `start`."""
         if not len(self.key):
             return self
         order, new = islands(rank[self.key], self.start, self.end)

@@ -88,7 +88,7 @@ class Fixed:
     received: Mapping[str, int]
 
     def beside(self, table: pa.Table) -> pa.Table:
-        """The checkpoint records with one more for each of the subtasks."""
+        """Return the checkpoint records with one more for each of the subtasks."""
         rows = []
         for subtask in self.subtasks:
             sent = [(c, n) for c, n in self.sent.items() if c.startswith(f"{subtask}->")]

@@ -108,7 +108,7 @@ def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
 def impact_of(
     line: RecoveryLine, reached: Reached, manifest: Mapping[str, Any], logged: bool, logs: BoundLogs | None
 ) -> SinkImpact:
-    """What happens to the results of every sink when the run restarts from `line`.
+    """Say what happens to the results of every sink when the run restarts from `line`.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class _Graph:
         return bool(sources) and all(subtask in self.current for subtask in sources)
 
     def above(self, sink: str) -> set[str]:
-        """The operators that a sink's results rest on, and itself."""
+        """Return the operators that a sink's results rest on, and itself."""
         found, new = {sink}, {sink}
         while new:
             new = {sender for receiver in new for sender in self.feeders.get(receiver, ())} - found
@@ -162,7 +162,7 @@ class _Graph:
         return found
 
     def sinks_below(self) -> dict[str, list[str]]:
-        """By operator the sinks that rest on it; one that is a sink rests on itself."""
+        """Return the sinks by operator that rest on it; one that is a sink rests on itself."""
         found: dict[str, list[str]] = {}
         for sink in sorted(self.sinks):
             for operator in self.above(sink):

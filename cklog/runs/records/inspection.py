@@ -58,7 +58,7 @@ def inspection(
     queues: Sequence[dict[str, Any]] = (),
     events: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The result of `inspect`.
+    """Return the result of `inspect`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _queues(queues: Sequence[dict[str, Any]]) -> str:
 
 
 def metrics(records: CheckpointRecords) -> dict[str, Any]:
-    """CheckMate's checkpointing metrics, as far as the records have them (paper, section VI).
+    """Return CheckMate's checkpointing metrics, as far as the records have them (its section V).
 
     Counts by kind and status; duration in milliseconds and state size in bytes, each with mean, p50, p95, p99
     (nearest rank) and maximum; None where no record says anything.

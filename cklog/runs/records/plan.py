@@ -183,7 +183,7 @@ def stored_tuples(
     line: Mapping[str, int | None],
     as_of: int | None,
 ) -> tuple[dict[str, list[StoredRange]], list[Finding], list[InputUsed]]:
-    """The messages that the checkpoints of a line hold, by channel, in order and apart.
+    """Return the messages that the checkpoints of a line hold, by channel, in order and apart.
 
     `line`: the checkpoint of each subtask, None: its current state; what happened after `as_of` (ms) does not count.
     """

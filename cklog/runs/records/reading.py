@@ -46,7 +46,7 @@ class RecordReader:
         self.reading = reading
 
     def evidence_of(self, question: Question) -> Evidence:
-        """What there is to answer a question from: the checkpoints, and what survivors hold now."""
+        """Say what there is to answer a question from: the checkpoints, and what survivors hold now."""
         return self.evidence(question, self.checkpoints(question.as_of))
 
     def has_checkpoints(self) -> bool:
@@ -54,7 +54,7 @@ class RecordReader:
         return self.tables.has("checkpoints")
 
     def subtasks_with_checkpoints(self) -> frozenset[Subtask]:
-        """Those that some checkpoint record names."""
+        """Return those that some checkpoint record names."""
         if not self.has_checkpoints():
             return frozenset()
         table = self.checkpoints()[0]
@@ -62,7 +62,7 @@ class RecordReader:
         return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
 
     def checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
-        """Every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
+        """Return every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
         found = self.read_checkpoints(as_of)
         if found.raw is None or not found.raw.subtasks:
             self._require(found.table, found.findings)
@@ -141,7 +141,7 @@ class RecordReader:
             raise NotFound(message, "PATH is the run folder that holds checkpoints/")
 
     def named(self) -> tuple[list[Subtask], list[str]]:
-        """Subtasks and channels that the manifest names."""
+        """Return subtasks and channels that the manifest names."""
         manifest = self.tables.manifest
         rows = manifest.get("operators", [])
         known = [Subtask(row["name"], i) for row in rows for i in range(row.get("parallelism", 1))]
@@ -178,7 +178,7 @@ class RecordReader:
 
 
 def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
-    """The subtasks that OP or OP/SUB names.
+    """Return the subtasks that OP or OP/SUB names.
 
     Raises
     ------

@@ -315,7 +315,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def trimming(evidence: Evidence, line: Ints | None, kept: Ints, in_doubt: bool) -> tuple[LogTrim, ...]:
-    """For each channel, below which message its log is needed by no line that a restart may go back to.
+    """Return for each channel, below which message its log is needed by no line that a restart may go back to.
 
     The line of total failure is the oldest of all lines, message by message; where older checkpoints are kept because
     somebody asked for them, a restart may go back to those. In doubt nothing may be trimmed. Of a channel that

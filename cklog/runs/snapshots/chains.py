@@ -29,7 +29,7 @@ _NOTES = (
 
 
 def snapshot_source(parser: OffersSnapshots, reading: Reading) -> ChainSource:
-    """The pieces of all snapshots below a folder, one for each operator of each, and what is wrong with snapshots."""
+    """Return the pieces of all snapshots below a folder, one per operator, and what is wrong with snapshots."""
     found = survey(parser, reading)
     rows: list[dict[str, Any]] = []
     of: list[tuple[JudgedSnapshot, pa.Table, bool]] = []

@@ -14,14 +14,14 @@ from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey
 
 
 def name_of(judged: JudgedSnapshot) -> str:
-    """A snapshot's folder, `.` where that is PATH itself."""
+    """Return a snapshot's folder, `.` where that is PATH itself."""
     return judged.folder.path or "."
 
 
 def snapshot_findings(
     survey: Survey, chosen: Mapping[str, JudgedSnapshot | None], groups: Sequence[Candidates]
 ) -> list[Finding]:
-    """A finding for every snapshot that cannot be restored; an error if it is newer than what is chosen.
+    """Return a finding for every snapshot that cannot be restored; an error if it is newer than what is chosen.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def _unchecked(j: JudgedSnapshot, severity: Severity) -> Finding:
 
 
 def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
-    """That nobody looked at files, because that was asked for."""
+    """Say that nobody looked at files, because that was asked for."""
     count = sum(j.verdict in ("restorable", "unchecked") for j in judged)
     message = f"no file was looked at: {many(count, 'snapshot')} are taken by their metadata's word alone"
     return Finding("files-not-checked", "warning", "--no-check-files", message)
 
 
 def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:
-    """Files that are not where the metadata says, and were found by their job's id."""
+    """Return files that are not where the metadata says, and were found by their job's id."""
     moved = [j for j in chosen if j.moved]
     if not moved:
         return []
@@ -131,7 +131,7 @@ def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Fin
 def dependencies(
     judged: Sequence[JudgedSnapshot], owners: Mapping[str, str], job_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """Files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
+    """Return files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
 
     Of snapshots that can be restored, or may be: what the others name is of no use.
     """
@@ -149,7 +149,7 @@ def dependencies(
 
 
 def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
-    """That a folder must stay, because the snapshots of another job need its files."""
+    """Say that a folder must stay, because the snapshots of another job need its files."""
     by_folder: dict[str, list[str]] = {}
     for row in rows:
         if row["other_job"]:

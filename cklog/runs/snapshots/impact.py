@@ -52,7 +52,7 @@ class _Restored:
 def snapshot_impact(
     parser: OffersSnapshots, reading: Reading, question: Question, logs: BoundLogs | None
 ) -> Draft[SinkImpact]:
-    """What restoring each job does to results; the whole answer of `cklog impact`.
+    """Say what restoring each job does to results; the whole answer of `cklog impact`.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def inspection(
     needs: Sequence[dict[str, Any]],
     asked: InspectQuestion,
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """The result of `inspect`, and what the job's log says against it.
+    """Return the result of `inspect`, and what the job's log says against it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _snapshot(j: JudgedSnapshot) -> dict[str, Any]:
 
 
 def operators(judged: JudgedSnapshot, table: pa.Table) -> list[dict[str, Any]]:
-    """One row per operator of a snapshot, with the bytes of its state by kind."""
+    """Return one row per operator of a snapshot, with the bytes of its state by kind."""
     handles = table.filter(pc.equal(table["entry"], "handle")).select(["operator", "kind", "subtask", "bytes"])
     sums = handles.group_by(["operator", "kind"], use_threads=False).aggregate([("bytes", "sum")]).to_pylist()
     bytes_of = {(row["operator"], row["kind"]): row["bytes_sum"] for row in sums}

@@ -29,14 +29,14 @@ class Candidates:
 
 
 def owners_of(parser: OffersSnapshots) -> dict[str, str]:
-    """The job's or savepoint's folder that each file belongs to."""
+    """Return the job's or savepoint's folder that each file belongs to."""
     return {file.path: file.owner for file in parser.state_files()}
 
 
 def forebears_of(
     parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]
 ) -> dict[str, set[str]]:
-    """Folders that each job, or savepoint, goes on from directly. Copies of one job do not go on from each other."""
+    """Return the folders that each job, or savepoint, goes on from directly; copies of one job are no forebears."""
     jobs = {j.folder.job: parser.job_id(j.folder.job) for j in judged}
     parents: dict[str, set[str]] = {job: set() for job in jobs}
     for j in judged:
@@ -70,7 +70,7 @@ def _without_cycles(parents: dict[str, set[str]], judged: Sequence[JudgedSnapsho
 def candidates(
     parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]
 ) -> list[Candidates]:
-    """What each job that no other goes on from may restart from; sorted by folder.
+    """Say what each job that no other goes on from may restart from; sorted by folder.
 
     A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
     only if it belongs to no job here.
@@ -108,7 +108,8 @@ def _in_order(job: str, above: set[str], chosen: list[JudgedSnapshot], own: set[
 
 
 def lost(parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]) -> set[str]:
-    """Folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and savepoints.
+    """Return folders of jobs of whose checkpoints none can be restored, nor of a job that goes on from them; and
+    savepoints.
 
     Such a folder stays as it is: what its broken checkpoints name tells which other one it can be restored from.
     """

@@ -67,7 +67,7 @@ def plan_retention(
     doubt: FileDoubt,
     chosen: Mapping[str, str],
 ) -> RetentionPlan:
-    """The fate of every file, over all jobs at once: a file of one job may be what another one needs.
+    """Return the fate of every file, over all jobs at once: a file of one job may be what another one needs.
 
     `owners` gives the job's or savepoint's folder of each file, `chosen` the rule of each snapshot, by its folder, that
     is not to be judged by its verdict alone (`chosen_snapshots`).
@@ -152,7 +152,7 @@ def _doubted(file: StateFile, torn: set[str], unfinished: set[str], doubt: FileD
 
 
 def copied_jobs(judged: Sequence[JudgedSnapshot], files: Iterable[StateFile], job_id: Callable[[str], str]) -> set[str]:
-    """Folders of one job id that hold files of the same area, if any file was found by its job's id alone."""
+    """Return folders of one job id that hold files of the same area, if any file was found by its job's id alone."""
     if not any(j.moved for j in judged):
         return set()
     folders: dict[tuple[str, str], set[str]] = {}
@@ -212,7 +212,8 @@ def chosen_snapshots(
     pinned: Iterable[JudgedSnapshot],
     times: Times,
 ) -> dict[str, str]:
-    """The rule of each snapshot, by its folder, that a policy speaks of; nothing if all restorable ones are kept.
+    """Return the rule of each snapshot, by its folder, that a policy speaks of; nothing if all restorable ones are
+    kept.
 
     What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
     why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it.
@@ -258,7 +259,7 @@ def _asked(policy: RetentionPolicy, rank: int, time: int | None) -> str | None:
 def times_told(
     parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], policy: RetentionPolicy
 ) -> dict[tuple[str, int], int]:
-    """When checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
+    """Say when checkpoints were triggered, by the job manager's log, which alone knows: Flink's metadata holds no time.
 
     Raises
     ------

@@ -34,12 +34,12 @@ _MARKERS: Mapping[int, tuple[str, str, str]] = {
 
 
 def operator_labels(table: pa.Table) -> dict[str, str]:
-    """What to call each operator: its uid, else its name, else its id; by id."""
+    """Say what to call each operator: its uid, else its name, else its id; by id."""
     return {row["operator"]: row["uid"] or row["name"] or row["operator"] for row in rows_of(table, "operator")}
 
 
 def source_offsets(table: pa.Table, lead: str = "") -> list[SourceOffset]:
-    """Where each split resumes; None: at its start. Another marker instead of an offset is kept as it is.
+    """Say where each split resumes; None: at its start. Another marker instead of an offset is kept as it is.
 
     `lead` goes before operators' names.
     """
@@ -67,7 +67,7 @@ def _numbered(name: str) -> tuple[str, int, str]:
 
 
 def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
-    """Markers where offsets should be, splits that no reader or two readers have, and what was not decoded."""
+    """Return markers where offsets should be, splits that no reader or two readers have, and what was not decoded."""
     place = (Where(f"{snapshot}/_metadata" if snapshot else "_metadata"),)
     found = []
     readers: dict[tuple[str, str, str], list[int]] = {}
@@ -110,7 +110,7 @@ def _assignments(
 
 
 def in_flight(table: pa.Table) -> list[dict[str, Any]]:
-    """Data of unaligned checkpoints that is restored with the channels, per channel; bytes."""
+    """Return data of unaligned checkpoints that is restored with the channels, per channel; bytes."""
     labels = operator_labels(table)
     rows = [
         {
@@ -128,7 +128,7 @@ def in_flight(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def in_flight_sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same per operator and direction."""
+    """Return the same per operator and direction."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in rows:
         key = (row["snapshot"], row["operator"], row["direction"])
@@ -140,7 +140,7 @@ def in_flight_sums(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def transactions(table: pa.Table) -> list[dict[str, Any]]:
-    """Kafka transactions of an exactly-once sink: pending ones are committed by a restore, open ones aborted."""
+    """Return Kafka transactions of an exactly-once sink: pending ones are committed by a restore, open ones aborted."""
     labels = operator_labels(table)
     rows = [
         {
@@ -157,7 +157,7 @@ def transactions(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def read_again(mine: Sequence[SourceOffset], other: Sequence[SourceOffset]) -> list[dict[str, Any]]:
-    """Per source the offsets of two snapshots, and how many records each reads that the other has done.
+    """Return per source the offsets of two snapshots, and how many records each reads that the other has done.
 
     None where one of the two has no offset.
     """

@@ -109,7 +109,7 @@ class Survey:
 
 
 def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The kernel of a scan of snapshots: they are metadata, and every row goes to the driver."""
+    """Return the kernel of a scan of snapshots: they are metadata, and every row goes to the driver."""
     return batch
 
 
@@ -180,7 +180,7 @@ def _judge(
 
 
 def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
-    """The rows of one kind of entry."""
+    """Return the rows of one kind of entry."""
     found: list[dict[str, Any]] = table.filter(pc.equal(table["entry"], entry)).to_pylist()
     return found
 
@@ -214,7 +214,7 @@ class _NamedFiles:
         return _Named(self.file[i], int(self.end[i]), int(self.low[i]), bool(self.loose[i]))
 
     def doubtful(self, sizes: list[int | None] | None) -> list[int]:
-        """Files that have not just the size that all handles need; all of them where no size was looked at."""
+        """Return files that have not just the size that all handles need; all of them where no size was looked at."""
         if sizes is None:
             return list(range(len(self.file)))
         found = np.array([-1 if size is None else size for size in sizes], np.int64)

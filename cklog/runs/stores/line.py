@@ -35,11 +35,11 @@ class StoreRestores:
         self._logs = logs
 
     def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """Where each task's stores go on."""
+        """Say where each task's stores go on."""
         return self._draft("recovery-line", question)
 
     def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """The same: the ranges that are applied again."""
+        """Return the same: the ranges that are applied again."""
         return self._draft("replay", question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
@@ -69,7 +69,7 @@ class StoreRestores:
         return Draft("verify", result, found, self._inputs(), indeterminate=result.undecided)
 
     def inspect(self) -> Draft[dict[str, Any]]:
-        """Tasks and stores."""
+        """Return tasks and stores."""
         restores, findings = self._read
         tasks = [
             {
@@ -264,7 +264,7 @@ _CHANGELOG = "-changelog"
 
 
 def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
-    """What the stores of a task read again, by the task's own files, and what does not fit there."""
+    """Say what the stores of a task read again, by the task's own files, and what does not fit there."""
     sizes = dict(task.stores)
     if task.entries is None:
         missing = [] if damaged or not sizes else [_no_checkpoint(task)]
@@ -319,7 +319,7 @@ def _whole(task: StoreTask, store: str, size: int) -> StoreRestore:
 def fitted(
     task: StoreTask, restore: StoreRestore, entry: StoreOffset | None, log_start: int, log_end: int
 ) -> tuple[StoreRestore, list[Finding]]:
-    """The range inside the log, which may have lost its beginning (retention) or its end (a broker's restart)."""
+    """Fit the range into the log, which may have lost its beginning (retention) or its end (a restart)."""
     start = restore.restore_from
     where = (Where(task.file, entry.at),) if entry is not None else ()
     if start is None:
@@ -376,7 +376,7 @@ def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
 
 
 def no_log(task: StoreTask, restore: StoreRestore) -> list[Finding]:
-    """A changelog that is not there; whether it reaches as far as a store that goes on from it is not known then."""
+    """Report a changelog that is not there: whether it reaches as far as a store needs is not known then."""
     if restore.changelog == "?":
         return []
     told = f"{restore.changelog}, which task {task.name} is restored from, is not among the logs"
@@ -385,7 +385,7 @@ def no_log(task: StoreTask, restore: StoreRestore) -> list[Finding]:
 
 
 def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:
-    """A changelog without a single record, though a store has some: `restore` as it was before it was `fitted`."""
+    """Report a changelog without a record, though a store has some; `restore` as it was before it was `fitted`."""
     if restore.start == "checkpoint":
         why = f"a store of task {task.name} holds it to offset {restore.restore_from}"
     elif restore.store_bytes:

@@ -1,4 +1,4 @@
-"""A simulated run as a native run folder (design section 3), of any size in the memory of its extent."""
+"""A simulated run as a native run folder (docs/run-folder.md), of any size in the memory of its extent."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class _JsonLines:
         self._add([line % (t, i, i) for i, t in enumerate(ts.tolist(), first)])
 
     def _add(self, bodies: list[str]) -> None:
-        """Objects without their closing brace: the checksum covers the bytes before it (design section 3)."""
+        """Objects without their closing brace: the checksum covers the bytes before it (docs/run-folder.md)."""
         if self._checksums:
             bodies = [f'{body},"crc32c":"{crc32c.crc32c(body.encode()):08x}"' for body in bodies]
         bodies.append("")

@@ -1,4 +1,4 @@
-"""A simulated dataflow run as a native run folder (design section 3), written as it goes, or as figures alone."""
+"""A simulated dataflow run as a native run folder (docs/run-folder.md), written as it goes, or as figures alone."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _RunFolder:
 
 
 def _checkpoint_row(layout: InstanceLayout, taken: Taken) -> dict[str, Any]:
-    """A record of design section 3, without the members that do not apply."""
+    """A record as docs/run-folder.md has it, without the members that do not apply."""
     operator, subtask = layout.subtasks[taken.instance]
     sent = {layout.channels[c]: seq for c, seq in zip(layout.out[taken.instance], taken.sent, strict=True)}
     received = {layout.channels[c]: seq for c, seq in zip(layout.into[taken.instance], taken.received, strict=True)}
