@@ -42,6 +42,12 @@ def graph(
     --format also takes svg (a space-time diagram), dot, graphml, mermaid, and node-link (JSON for networkx).
     """
     form = "json" if common.as_json else common.form
-    asked = GraphQuestion(kind.value, last, checkpoint_named("--around", around) if around else None, steps, form)
+    asked = GraphQuestion(
+        kind=kind.value,
+        last=last,
+        around=checkpoint_named("--around", around) if around else None,
+        steps=steps,
+        form=form,
+    )
     line = question(failed, as_of, at)
     common.answer(lambda run: run.graph(line, asked), graph_formats())

@@ -152,12 +152,12 @@ def question(
         raise UsageError(f"--at {','.join(at or [])}: two checkpoints of one subtask are on no line")
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
     return Question(
-        names,
-        moment(as_of),
-        chosen,
-        explain,
-        earliest,
-        algorithm.value,
+        failed=names,
+        as_of=moment(as_of),
+        at=chosen,
+        explain=explain,
+        earliest=earliest,
+        algorithm=algorithm.value,
         against=against,
         check_files=check_files,
     )

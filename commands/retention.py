@@ -51,5 +51,13 @@ def retention(
     --format also takes paths (what may go) and script (the same as rm commands to review).
     """
     marks = marks_of(marked or ())
-    policy = RetentionPolicy(keep, duration(window), moment(now), tuple(pin or ()), marks, jobs_stopped, job_log)
+    policy = RetentionPolicy(
+        keep=keep,
+        window=duration(window),
+        now=moment(now),
+        pins=tuple(pin or ()),
+        marked=marks,
+        jobs_stopped=jobs_stopped,
+        job_log=job_log,
+    )
     common.answer(lambda run: run.retention(policy), {"paths": as_paths, "script": as_script})

@@ -165,7 +165,9 @@ def _window_of(spec: Any) -> Window | None:
         return None
     if spec.get("clock", "event") not in ("event", "system"):
         return None
-    return Window("time" if timed else "count", size, slide, start, spec.get("clock") == "system")
+    return Window(
+        kind="time" if timed else "count", size=size, slide=slide, start=start, system=spec.get("clock") == "system"
+    )
 
 
 def _stated_elements(row: Mapping[str, Any], findings: list[Finding]) -> Elements:

@@ -160,7 +160,15 @@ def _clocks_backwards(events: Sequence[Event]) -> list[Finding]:
                 f"the clock runs backwards: {event.event} at {event.time} ms is logged after {before.event} at "
                 f"{before.time} ms; times of crash and restart cannot be taken from here"
             )
-            found.append(Finding("clock-backwards", "error", event.where.path, message, (event.where,)))
+            found.append(
+                Finding(
+                    id="clock-backwards",
+                    severity="error",
+                    subject=event.where.path,
+                    message=message,
+                    where=(event.where,),
+                )
+            )
         latest[event.where.path] = event
     return found
 
@@ -171,7 +179,15 @@ def _boots_without_times(events: Sequence[Event]) -> list[Finding]:
     if not untimed:
         return []
     message = f"{len(untimed)} boots or shutdowns have no time; crash and restart cannot be placed by them"
-    return [Finding("no-times", "error", untimed[0].where.path, message, tuple(e.where for e in untimed))]
+    return [
+        Finding(
+            id="no-times",
+            severity="error",
+            subject=untimed[0].where.path,
+            message=message,
+            where=tuple(e.where for e in untimed),
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,4 +233,4 @@ def logbook(events: Iterable[Event]) -> Logbook:
             starts[event.name] = event.ts
         elif event.event == "element-sent" and event.ts is not None:
             sent[event.name] = event
-    return Logbook(tuple(connected), queries, frozenset(removed), starts, sent)
+    return Logbook(connected=tuple(connected), queries=queries, removed=frozenset(removed), starts=starts, sent=sent)

@@ -192,7 +192,7 @@ def annotate_results(
 
     prepare(target)
     splits = [
-        Split(s.uri, s.path, "cklog.inputs.annotate:places", s.start, s.end, s.size)
+        Split(uri=s.uri, path=s.path, reader="cklog.inputs.annotate:places", start=s.start, end=s.end, size=s.size)
         for s in results.splits(reading.split_bytes)
     ]
     engine = reading.engine_for(results.bytes)
@@ -200,16 +200,27 @@ def annotate_results(
     parts = {key: f"part-{number:05}.{form}" for number, key in enumerate(keys)}
     writer = "cklog.parsers.results.files:write_part"
     place = Root(target).uri("")  # tasks may have another working folder
-    empty = Job(writer, column, steps_of(spans), place, form, parts, {})
+    empty = Job(writer=writer, column=column, steps=steps_of(spans), target=place, form=form, parts=parts, before={})
     job = empty if again is None else replace(empty, before=_before(engine, splits, empty, again))
-    scan = Scan(tuple(splits), "places", tuple(PLACES.names), functools.partial(_write, job), COUNTS, None)
+    scan = Scan(
+        splits=tuple(splits),
+        table="places",
+        columns=tuple(PLACES.names),
+        kernel=functools.partial(_write, job),
+        partial=COUNTS,
+        reduce=None,
+    )
     rows = engine.run(scan).table.to_pylist()
     finish(target)
     trust: dict[str, int] = {name: sum(row["rows"] for row in rows if row["what"] == name) for name in TRUSTS}
     other = [row for row in rows if row["what"] not in TRUSTS]
-    damage = [Damage(r["path"], r["what"], r["offset"], r["detail"], r["rows"]) for r in other if r["what"] != UNTIMED]
+    damage = [
+        Damage(path=r["path"], id=r["what"], offset=r["offset"], detail=r["detail"], count=r["rows"])
+        for r in other
+        if r["what"] != UNTIMED
+    ]
     findings = damage_findings(damage) + _untimed(sum(r["rows"] for r in other if r["what"] == UNTIMED), column)
-    return Annotated(target, form, len(parts), sum(trust.values()), trust), findings
+    return Annotated(target=target, form=form, parts=len(parts), rows=sum(trust.values()), trust=trust), findings
 
 
 def _untimed(count: int, column: str) -> list[Finding]:
@@ -265,7 +276,14 @@ def _before(engine: Engine, splits: list[Split], job: Job, again: tuple[int, int
     A step that is not from before the end of what comes `again` back into it is no restart: files may lie in another
     order than results came. Then, and without any step, times alone tell what came after the restart.
     """
-    scan = Scan(tuple(splits), "places", tuple(PLACES.names), functools.partial(_times, job), ORDER, None)
+    scan = Scan(
+        splits=tuple(splits),
+        table="places",
+        columns=tuple(PLACES.names),
+        kernel=functools.partial(_times, job),
+        partial=ORDER,
+        reduce=None,
+    )
     found = {(row["path"], row["start"]): row for row in engine.run(scan).table.to_pylist()}
     before: dict[tuple[str, int], int] = {}
     for _, keys in itertools.groupby(job.parts, key=lambda key: posixpath.dirname(key[0])):

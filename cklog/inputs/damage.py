@@ -39,7 +39,7 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
     }.get(id, id)
     lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
-    return Finding(id, _SEVERITY.get(id, "error"), path, lead, places)
+    return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)
 
 
 def _are(count: int) -> str:

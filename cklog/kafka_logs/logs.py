@@ -88,7 +88,15 @@ class PartitionLogs:
         segments = [segment for log in logs.values() for segment in log.folder.segments]
         splits = tuple(self._logs.commit_splits(segments, self._reading.split_bytes))
         schema, kernel = group_commits.LAST, group_commits.last_commit_kernel(logs.values())
-        scan = Scan(splits, "commits", group_commits.COLUMNS, kernel, schema, None, group_commits.trimmed)
+        scan = Scan(
+            splits=splits,
+            table="commits",
+            columns=group_commits.COLUMNS,
+            kernel=kernel,
+            partial=schema,
+            reduce=None,
+            trim=group_commits.trimmed,
+        )
         scanned = self._run(scan)
         found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
         return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id == "bad-record"))
@@ -118,7 +126,9 @@ class PartitionLogs:
         self, segments: Sequence[SegmentFile], columns: tuple[str, ...], kernel: Any, schema: pa.Schema, reduce: Any
     ) -> Scanned:
         splits = tuple(self._logs.splits(segments, self._reading.split_bytes))
-        return self._run(Scan(splits, "batches", columns, kernel, schema, reduce))
+        return self._run(
+            Scan(splits=splits, table="batches", columns=columns, kernel=kernel, partial=schema, reduce=reduce)
+        )
 
     def _run(self, scan: Scan) -> Scanned:
         return self._reading.engine_for(sum(split.end - split.start for split in scan.splits)).run(scan)

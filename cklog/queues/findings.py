@@ -81,16 +81,16 @@ def _hole_finding(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
     between = f"between {_record_name(log, hole.after)} and {_record_name(log, hole.before)}"
     if hole.kind == "order":
         message = f"{subtask}: {hole.detail} goes on {between} as if a record of it were missing"
-        return Finding("window-order", "error", str(subtask), message, where)
+        return Finding(id="window-order", severity="error", subject=str(subtask), message=message, where=where)
     if hole.kind == "count":
         window = log.window_of(hole.before)
         message = (
             f"{subtask}: the number of open windows jumps by {hole.net} {between}, where {window} is written: "
             "records are missing there or N is wrong"
         )
-        return Finding("window-count-mismatch", "error", str(subtask), message, where)
+        return Finding(id="window-count-mismatch", severity="error", subject=str(subtask), message=message, where=where)
     message = f"{subtask}: {_missing_count(hole.lost)} missing {between}{_most_of_kinds(hole)}"
-    return Finding("output-gap", "error", str(subtask), message, where)
+    return Finding(id="output-gap", severity="error", subject=str(subtask), message=message, where=where)
 
 
 def _missing_count(lost: int | None) -> str:
@@ -144,7 +144,13 @@ def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Find
         sure = len(judged.open) - judged.open_windows
         least = f"; at least {sure} of them did" if sure > 0 else ""
         message = f"{subtask}: {names} may have closed where records are missing{least}: the replay closes them again"
-        yield Finding("doubtful-window", "warning", subject, message, _places_of(log, judged.ghosts))
+        yield Finding(
+            id="doubtful-window",
+            severity="warning",
+            subject=subject,
+            message=message,
+            where=_places_of(log, judged.ghosts),
+        )
     if judged.contradicts:
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open and {len(judged.open)} footprints of open "
@@ -161,7 +167,13 @@ def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[F
             f"{subtask}: results of {_window_names(judged.log, gone)} are lost from the queue; the windows have opened "
             "again since, so that the replay does not write them a second time"
         )
-        yield Finding("lost-result", "error", str(subtask), message, _places_of(judged.log, gone))
+        yield Finding(
+            id="lost-result",
+            severity="error",
+            subject=str(subtask),
+            message=message,
+            where=_places_of(judged.log, gone),
+        )
 
 
 def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
@@ -191,7 +203,9 @@ def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
             message = (
                 f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_record_name(log, row)}"
             )
-            yield Finding("output-order", "error", str(subtask), message, (_place_of(log, row),))
+            yield Finding(
+                id="output-order", severity="error", subject=str(subtask), message=message, where=(_place_of(log, row),)
+            )
 
 
 def _rising_columns(log: QueueLog) -> Iterable[tuple[str, Ints]]:
@@ -234,7 +248,9 @@ def _window_count_mismatch(subtask: Subtask, timeline: Timeline) -> Iterator[Fin
             f"{met.found} are open: extents from there on are too large where a result is missing, too small where "
             "footprints are"
         )
-        yield Finding("window-count-mismatch", "warning", str(subtask), message, (met.place,))
+        yield Finding(
+            id="window-count-mismatch", severity="warning", subject=str(subtask), message=message, where=(met.place,)
+        )
 
 
 def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
@@ -244,7 +260,13 @@ def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
         yield Finding("replay-unknown", "warning", str(subtask), message)
     if found.breaches:
         where = () if timeline.first_breach is None else (timeline.first_breach,)
-        yield Finding("extent-over-target", "error", str(subtask), f"{subtask}: {_breach_sentence(found)}", where)
+        yield Finding(
+            id="extent-over-target",
+            severity="error",
+            subject=str(subtask),
+            message=f"{subtask}: {_breach_sentence(found)}",
+            where=where,
+        )
 
 
 def _breach_sentence(found: ExtentOverTime) -> str:

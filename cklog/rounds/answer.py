@@ -233,7 +233,7 @@ class _RestartFromRound:
         history, built = self._evidence.history, self._evidence.built
         sources = sources_of_job(history, self._tables.manifest)
         known = known_sent(history, built.newest_sent, self._log)
-        cut = RoundCut(self.place, self._line, sources, known, self._asked.as_of)
+        cut = RoundCut(place=self.place, line=self._line, sources=sources, known=known, as_of=self._asked.as_of)
         own = {Subtask(s.operator, s.subtask) for s in self._sources()}
         offsets = frozenset(i for i, subtask in enumerate(history.subtasks) if subtask in own)
         return tuples_of(self._tables, reading, history, cut, self._log, offsets)

@@ -212,7 +212,9 @@ class Track:
 
     def _write(self, log: Foreground, slots: Ints, ordinals: Ints, position: int) -> None:
         """Put checks of footprints, (checks,) slots and ordinals, at the end of the queue."""
-        self._rounds.append(_Round(slots, ordinals, log.count, position, log.input, log.ms))
+        self._rounds.append(
+            _Round(slots=slots, ordinals=ordinals, opens=log.count, position=position, input=log.input, ms=log.ms)
+        )
         self._front = (-1, -2, 0, 0)
 
     def _oldest(self, log: Foreground, wanted: int) -> Ints:

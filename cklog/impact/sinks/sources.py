@@ -70,7 +70,14 @@ def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | N
     known = max((value for value in found if value is not None and (start is None or value > start)), default=None)
     most = None if log is None else max(log.log_end, known or 0, start or 0)
     kept = None if logs is None or log is None or start is None else logs.holds(log, start)
-    return Again(source.source, f"{source.operator}/{source.subtask}", source.offset, known, most, kept)
+    return Again(
+        source=source.source,
+        reader=f"{source.operator}/{source.subtask}",
+        from_=source.offset,
+        to=known,
+        most=most,
+        kept=kept,
+    )
 
 
 def offset_of(value: Any) -> int | None:

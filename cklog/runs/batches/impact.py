@@ -75,7 +75,7 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
 def _again(plan: BatchPlan, logs: BoundLogs | None) -> Iterable[Again]:
     for source in plan.sources:
         kept = False if source.missing else _kept(source, logs)
-        yield Again(source.source, UNNAMED, source.start, source.end, source.end, kept)
+        yield Again(source=source.source, reader=UNNAMED, from_=source.start, to=source.end, most=source.end, kept=kept)
 
 
 def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) -> Iterable[OutputInterval]:
@@ -98,7 +98,18 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
 def _batches(
     plan: BatchPlan, readers: str, fate: ResultFate, start: int, end: int, why: str, names: tuple[str, ...] = ()
 ) -> OutputInterval:
-    return OutputInterval(plan.sink or UNNAMED, readers, fate, "batch", start, end, end, end - start, why, names)
+    return OutputInterval(
+        sink=plan.sink or UNNAMED,
+        readers=readers,
+        fate=fate,
+        of="batch",
+        from_=start,
+        to=end,
+        most=end,
+        count=end - start,
+        why=why,
+        names=names,
+    )
 
 
 def _in_flight(plan: BatchPlan, files: SinkFiles | None, planned: int) -> Iterable[OutputInterval]:

@@ -94,9 +94,22 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
     return RecoveryLine(
         consistent=True,
         protocol="coordinated",
-        line=(LineEntry(QUERY, 0, plan.committed, time, None, bool(plan.rolled_back), state),),
+        line=(
+            LineEntry(
+                operator=QUERY,
+                subtask=0,
+                checkpoint=plan.committed,
+                time=time,
+                uri=None,
+                rolled_back=bool(plan.rolled_back),
+                state=state,
+            ),
+        ),
         channels=(),
-        sources=tuple(SourceOffset(s.source, s.start, QUERY, 0, s.end) for s in plan.sources),
+        sources=tuple(
+            SourceOffset(source=s.source, offset=s.start, operator=QUERY, subtask=0, replay_to=s.end)
+            for s in plan.sources
+        ),
         rolled_back=tuple(CheckpointId(QUERY, 0, batch) for batch in plan.rolled_back),
         useless=(),
         steps=(),

@@ -19,8 +19,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.runs.batches.connectors import judge_sink, judge_sources
 from cklog.runs.batches.judge import Fact, back_to, cut, judge, judge_empty, judge_target, sorted_findings
 from cklog.runs.batches.offsets import SourceRange
-from cklog.runs.batches.state_findings import chain_note, state_facts, state_notes
-from cklog.runs.batches.state_line import judge_state
+from cklog.runs.batches.state_line import chain_note, judge_state, state_facts, state_notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,13 @@ def _rows(root: Root, prefix: str, plan: BatchPlan, chains: Chains | None, targe
             continue
         rule, batch = needs.of(found, prefix + folder + slash + owner)
         fate: RetentionFate = "VALID" if rule in _VALID else "OBSOLETE" if rule == "obsolete" else "KEEP"
-        yield RetentionRow(entry.path, entry.size, fate, rule, None if batch is None else f"{QUERY}={batch}")
+        yield RetentionRow(
+            path=entry.path,
+            bytes=entry.size,
+            fate=fate,
+            rule=rule,
+            needed_by=None if batch is None else f"{QUERY}={batch}",
+        )
 
 
 def _owner(name: str) -> str:

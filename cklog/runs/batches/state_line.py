@@ -4,17 +4,22 @@ A restart after batch c loads version c + 1 of every store: of the newest snapsh
 after it. Read off Spark 4.3 by damaging copies and restarting them: a snapshot that cannot be read is passed over
 (from Spark 4.1 on, with state checkpoint format 2 from 4.2 on), a delta that is missing or damaged stops the restart.
 Only files that a restart would read are read, unless all are asked for.
+
+What is wrong with the state stores of a Spark checkpoint, as findings and notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cklog.chains.restorable import Chains, chains_of
-from cklog.inputs.batches import MetadataLogs, StoredState
+from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
+from cklog.model.findings import Finding, Severity, Where
+from cklog.runs.batches.judge import Fact, file_finding
 
 UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
 """Flaws of files that Spark may well be able to read."""
@@ -116,3 +121,153 @@ def _broken_stores(state: StoredState, chains: Chains) -> Iterator[BrokenStore]:
             yield BrokenStore(chain=chain, path=path, id="missing-state-file", why=link.flaw, offset=None)
         else:
             yield BrokenStore(chain=chain, path=path, id=flaw.id, why=flaw.why, offset=flaw.offset)
+
+
+_EXAMPLES = 3
+_PLACES = 8
+_MAY_READ = "cklog cannot tell whether a restart can read it."
+_PASSED = (
+    "A restart does without it, reading an older snapshot and more deltas; before Spark 4.1 (with state checkpoint "
+    "format 2: before 4.2) one that needs it fails. Put it back from a backup."
+)
+_NOT_NEEDED = "A restart does not read it; no batch whose state stands on it is a target to go back to."
+
+
+def state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
+    """Return what is wrong with the state of `logs`: what stops a restart, what it passes over, what cannot be told."""
+    operators = state.operators
+    names = {operator.operator: operator.name for operator in operators}
+    facts = [*_broken_facts(judged, names)]
+    facts += map(Fact, [*_missing_folder(state, logs), *_flaw_findings(state, judged), *_unjudged(state, judged)])
+    for operator in operators:
+        facts += _metadata_facts(operator)
+    return facts
+
+
+def _flaw_findings(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
+    """Report files that cannot be used, but that a restart does not need."""
+    needed = {store.path for store in judged.broken}
+    for path, flaw in state.flaws():
+        if path not in needed:
+            then = _PASSED if path.endswith((".snapshot", ".zip")) else _NOT_NEEDED
+            yield file_finding(flaw.id, "warning", path, f"{path}: {flaw.why}. {then}", flaw.offset)
+
+
+def _broken_facts(judged: JudgedState, names: Mapping[str, str | None]) -> Iterator[Fact]:
+    """Report what stops a restart; one finding an operator and kind of damage."""
+    groups: dict[tuple[str, str], list[BrokenStore]] = {}
+    for store in judged.broken:
+        groups.setdefault((store.chain.operator, store.id), []).append(store)
+    for (operator, id), stores in sorted(groups.items()):
+        yield Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in UNSURE)
+
+
+def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
+    """Report why it cannot be told whether the state can be loaded, and files whose bytes nothing proves."""
+    if judged.unjudged:
+        message = (
+            f"{state.folder}: {judged.unjudged}. Whether the state of batch {judged.needed - 1} can be loaded was not "
+            "judged."
+        )
+        yield file_finding("unjudged-state", "warning", state.folder, message)
+    unproved = state.unproved()
+    if unproved:
+        message = (
+            f"{len(unproved)} state files are there, but nothing proves their bytes: they have no checksum file and "
+            f"are compressed by a codec that is not read here. The first is {unproved[0]}."
+        )
+        places = tuple(map(Where, unproved[:_PLACES]))
+        yield Finding("unjudged-state", "warning", unproved[0], message, where=places)
+
+
+def _way_back(judged: JudgedState) -> str:
+    """Say that a restart fails, and how to go on."""
+    if judged.batch < 0:
+        back = "no other batch is left whose state can be loaded"
+    else:
+        back = f"or go back to batch {judged.batch} on a copy of the checkpoint"
+    return f"The restart fails. Put it back from a backup, {back}."
+
+
+def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], name: str | None) -> Finding:
+    """Report the stores of one operator that lack files in one way; `name` is the operator's."""
+    first = stores[0]
+    called = f"operator {first.chain.operator}" + (f" ({name})" if name else "")
+    names = ", ".join(store.path for store in stores[1:_EXAMPLES])
+    more = f" and {len(stores) - _EXAMPLES} more" if len(stores) > _EXAMPLES else ""
+    also = f" So it is with {names}{more}." if len(stores) > 1 else ""
+    which = f"Partition {first.chain.subtask}" if len(stores) == 1 else f"{len(stores)} stores"
+    why = f": {first.why}" if first.why else " is missing"
+    then = _MAY_READ if id in UNSURE else _way_back(judged)
+    message = (
+        f"{first.path}{why}.{also} {which} of {called} cannot load version {judged.needed}, the state after batch "
+        f"{judged.needed - 1}. {then}"
+    )
+    places = tuple(Where(store.path, store.offset) for store in stores[:_PLACES])
+    return Finding(id, "error", first.path, message, where=places)
+
+
+def _missing_folder(state: StoredState, logs: MetadataLogs) -> Iterator[Finding]:
+    """Report that there is no state where there should be.
+
+    A watermark is there for stateful operators; without one nothing tells whether there are any.
+    """
+    plan = logs.newest_plan
+    watermark = plan.watermark if plan is not None else None
+    if not state.is_here and state.needed > 0 and watermark is not None and watermark > 0:
+        message = (
+            f"{state.folder} is missing, though the query has a watermark, which is there for operators with state. If "
+            "the query has any, a restart fails: put the folder back from a backup."
+        )
+        yield file_finding("missing-state-file", "warning", state.folder, message)
+
+
+def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
+    """Report metadata and schemas of an operator that are not there or cannot be read.
+
+    A restart goes on without them, unless the operator is a transformWithState.
+    """
+    folder, metadata, needed = operator.folder, operator.metadata, operator.needs_metadata
+    then = "A restart goes on without it; how many partitions the operator has was taken from the settings and folders."
+    if needed:
+        then = "The restart fails: transformWithState reads it. Put it back from a backup."
+    severity: Severity = "error" if needed else "warning"
+    if metadata is None:
+        path, severity = f"{folder}/_metadata", "error" if needed else "info"
+        message = f"{path} has no operator metadata, which Spark writes from 4.0 on. {then}"
+        yield Fact(file_finding("missing-state-file", severity, path, message), stops=needed)
+    elif metadata.flaw is not None:
+        message = f"{metadata.path}: {metadata.flaw.why}. {then}"
+        finding = file_finding(metadata.flaw.id, severity, metadata.path, message, metadata.flaw.offset)
+        yield Fact(finding, stops=needed)
+    if not operator.has_schema:
+        message = (
+            f"{folder} has no schema of its state, which Spark writes from 3.1 on. A restart goes on without it, and "
+            "does not notice if the query reads the state by another one."
+        )
+        yield Fact(file_finding("missing-state-file", "info", folder, message))
+
+
+def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:
+    """Say what was judged, and what not."""
+    if not state.is_here:
+        yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
+        return
+    if judged.unjudged:
+        yield f"The state was not judged: {judged.unjudged}."
+    elif not judged.broken and judged.needed:
+        can = f"all {state.stores} stores can load version {judged.needed}"
+        yield f"State: {can}, the state after batch {judged.needed - 1}."
+    schemas = sorted(itertools.chain.from_iterable(operator.schemas for operator in state.operators))
+    if schemas:
+        yield f"The state's schema is stored by its absolute path, {schemas[0]}: a restart needs it there."
+
+
+def chain_note(judged: JudgedState) -> str:
+    """Say what the numbers of versions mean in batches."""
+    lead = "Numbers are versions of state: version V is the state after batch V - 1."
+    if judged.unjudged:
+        return f"{lead} To which batch the query can go back was not judged: {judged.unjudged}."
+    if judged.batch < 0:
+        return f"{lead} There is no batch that the query can go back to."
+    return f"{lead} With its offsets and commits, the query can go back to batch {judged.batch}."

@@ -52,7 +52,14 @@ def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Partiti
     for row in groups:
         log = partitions.get(row["partition"])
         kept = None if log is None else log.log_start <= row["committed"] <= log.restart_end and not log.gaps
-        yield Again(row["partition"], row["group"], row["resume"], None, row["restart_end"], kept)
+        yield Again(
+            source=row["partition"],
+            reader=row["group"],
+            from_=row["resume"],
+            to=None,
+            most=row["restart_end"],
+            kept=kept,
+        )
 
 
 def _intervals(
@@ -68,11 +75,31 @@ def _intervals(
         yield OutputInterval(group["group"], "", "missing", *lost, "below-log-start")
     if resume < end:
         data = ranges[group["group"], name]["data"]
-        yield OutputInterval(group["group"], "", "may-be-doubled", name, resume, None, end, data, "behind-commit")
+        yield OutputInterval(
+            sink=group["group"],
+            readers="",
+            fate="may-be-doubled",
+            of=name,
+            from_=resume,
+            to=None,
+            most=end,
+            count=data,
+            why="behind-commit",
+        )
     first = max(committed, end)
     if first < log.log_end:
         cut = ranges[group["group"], name]["cut"] if first == end else None  # it counts all that the cut deletes
-        yield OutputInterval(group["group"], "", "missing", name, first, log.log_end, log.log_end, cut, "cut-off")
+        yield OutputInterval(
+            sink=group["group"],
+            readers="",
+            fate="missing",
+            of=name,
+            from_=first,
+            to=log.log_end,
+            most=log.log_end,
+            count=cut,
+            why="cut-off",
+        )
     if committed > end:
         back = (name, end, committed, committed, committed - end)
         yield OutputInterval(group["group"], "", "may-be-missing", *back, "offsets-used-again")

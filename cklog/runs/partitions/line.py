@@ -152,7 +152,13 @@ def _refuse(question: Question) -> None:
 def _entry(p: Partition) -> LineEntry:
     cut = p.restart_end < p.log_end
     return LineEntry(
-        p.folder.topic, p.folder.partition, p.restart_end, p.last_time, p.folder.path or ".", cut, "stored"
+        operator=p.folder.topic,
+        subtask=p.folder.partition,
+        checkpoint=p.restart_end,
+        time=p.last_time,
+        uri=p.folder.path or ".",
+        rolled_back=cut,
+        state="stored",
     )
 
 
@@ -164,7 +170,9 @@ def _resume(commit: GroupCommit, p: Partition) -> int:
 def _source(commit: GroupCommit, p: Partition | None) -> SourceOffset:
     if p is None:
         return SourceOffset(commit.name, commit.offset, commit.group, 0)
-    return SourceOffset(commit.name, _resume(commit, p), commit.group, 0, p.restart_end)
+    return SourceOffset(
+        source=commit.name, offset=_resume(commit, p), operator=commit.group, subtask=0, replay_to=p.restart_end
+    )
 
 
 def _row(p: Partition) -> dict[str, Any]:

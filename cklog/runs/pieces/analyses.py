@@ -71,7 +71,15 @@ def version_retention(parser: OffersPieces, policy: RetentionPolicy) -> Draft[Re
     masks = _masks(found, policy, marked)
     rows, warnings = _rows(found, masks, marked, links_between(without_flaws(chains), found.of).kept_by(_any(masks)))
     totals = totals_of(rows, "checkpoints")
-    plan = RetentionPlan("versions", "checkpoints", tuple(rows), totals, (), rules_of(rows, RULES), False)
+    plan = RetentionPlan(
+        kind="versions",
+        unit="checkpoints",
+        rows=tuple(rows),
+        totals=totals,
+        folders=(),
+        rules=rules_of(rows, RULES),
+        jobs_stopped=False,
+    )
     return Draft("retention", plan, [*findings, *chains.findings, *warnings], inputs)
 
 
@@ -90,7 +98,14 @@ def _checkpoints(chains: Chains, together: str) -> _Checkpoints:
     stored = chains.table["bytes"].take(chains.row).fill_null(0).to_numpy()
     np.add.at(size, of, np.maximum(stored, 0))
     of_owner, number = np.divmod(keys, max(len(distinct), 1))
-    return _Checkpoints([f"{op}/{sub}" for op, sub in names], of_owner, distinct[number], whole, size, of)
+    return _Checkpoints(
+        names=[f"{op}/{sub}" for op, sub in names],
+        owner=of_owner,
+        number=distinct[number],
+        whole=whole,
+        bytes=size,
+        of=of,
+    )
 
 
 def _masks(found: _Checkpoints, policy: RetentionPolicy, marked: Mask) -> dict[str, Mask]:
@@ -148,7 +163,11 @@ def _rows(
         if marked[i] and rule == "line":
             message = f"{name} is marked as deleted, but recovery needs it: {RULES[rule]}"
             findings.append(Finding("marked-but-needed", "warning", name, message))
-        rows.append(RetentionRow(name, int(found.bytes[i]), fate, rule, by, name, False))
+        rows.append(
+            RetentionRow(
+                path=name, bytes=int(found.bytes[i]), fate=fate, rule=rule, needed_by=by, checkpoint=name, file=False
+            )
+        )
     return rows, findings
 
 

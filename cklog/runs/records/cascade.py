@@ -209,7 +209,17 @@ class Cascade:
         return rows
 
 
-_NOTHING = RecoveryLine(True, "eventual", (), (), (), (), (), (), False)
+_NOTHING = RecoveryLine(
+    consistent=True,
+    protocol="eventual",
+    line=(),
+    channels=(),
+    sources=(),
+    rolled_back=(),
+    useless=(),
+    steps=(),
+    domino=False,
+)
 
 
 def _replay_from(restart: QueueRestart, own: str) -> int:

@@ -206,11 +206,11 @@ class _Runs:
         order, new = islands(rank[self.key], self.start, self.end)
         first = np.flatnonzero(new)
         return _Runs(
-            self.key[order[first]],
-            self.start[order[first]],
-            np.maximum.reduceat(self.end[order], first),
-            np.add.reduceat(self.rows[order], first),
-            np.add.reduceat(self.bytes[order], first),
+            key=self.key[order[first]],
+            start=self.start[order[first]],
+            end=np.maximum.reduceat(self.end[order], first),
+            rows=np.add.reduceat(self.rows[order], first),
+            bytes=np.add.reduceat(self.bytes[order], first),
         )
 
     def columns(self) -> list[pa.Array]:

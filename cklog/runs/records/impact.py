@@ -186,11 +186,41 @@ def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: bool) 
         sink = str(channel.receiver)
         if channel.receiver.operator in graph.queued:
             if sent > start:
-                yield OutputInterval(sink, "", "once", name, start, sent, most, sent - start, "in-its-queue")
+                yield OutputInterval(
+                    sink=sink,
+                    readers="",
+                    fate="once",
+                    of=name,
+                    from_=start,
+                    to=sent,
+                    most=most,
+                    count=sent - start,
+                    why="in-its-queue",
+                )
         elif known > start:
-            yield OutputInterval(sink, "", "doubled", name, start, known, most, known - start, "rolled-back")
+            yield OutputInterval(
+                sink=sink,
+                readers="",
+                fate="doubled",
+                of=name,
+                from_=start,
+                to=known,
+                most=most,
+                count=known - start,
+                why="rolled-back",
+            )
         elif most is None or most > start:
-            yield OutputInterval(sink, "", "may-be-doubled", name, start, None, most, None, "taken-since")
+            yield OutputInterval(
+                sink=sink,
+                readers="",
+                fate="may-be-doubled",
+                of=name,
+                from_=start,
+                to=None,
+                most=most,
+                count=None,
+                why="taken-since",
+            )
 
 
 def _doubled_sources(graph: _Graph, again: Iterable[Again]) -> Iterable[OutputInterval]:
@@ -200,7 +230,17 @@ def _doubled_sources(graph: _Graph, again: Iterable[Again]) -> Iterable[OutputIn
             known = isinstance(row.to, int)
             count = row.to - (row.from_ or 0) if known else None
             fate: Any = "doubled" if known else "may-be-doubled"
-            yield OutputInterval(row.reader, "", fate, row.source, row.from_, row.to, row.most, count, "read-again")
+            yield OutputInterval(
+                sink=row.reader,
+                readers="",
+                fate=fate,
+                of=row.source,
+                from_=row.from_,
+                to=row.to,
+                most=row.most,
+                count=count,
+                why="read-again",
+            )
 
 
 def _lost(line: RecoveryLine, graph: _Graph) -> Iterable[OutputInterval]:

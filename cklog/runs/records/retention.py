@@ -123,7 +123,17 @@ def checkpoint_retention(reader: RecordReader, files: StoredFiles, policy: Reten
     roots = stored.row[np.isin(rules, list(masks)) & (stored.row >= 0)]
     trims = trimming(evidence, stored.line, roots, bool(doubt))
     totals = totals_of(rows, "checkpoints")
-    plan = RetentionPlan("checkpoints", "checkpoints", rows, totals, (), rules_of(rows, RULES), False, trims, doubt)
+    plan = RetentionPlan(
+        kind="checkpoints",
+        unit="checkpoints",
+        rows=rows,
+        totals=totals,
+        folders=(),
+        rules=rules_of(rows, RULES),
+        jobs_stopped=False,
+        trimming=trims,
+        doubt=doubt,
+    )
     return evidence.draft("retention", plan)
 
 
@@ -139,16 +149,16 @@ def _stored(evidence: Evidence, line: Ints | None, links: CheckpointLinks, parse
     missing = np.zeros(len(records.number), np.bool_) if flaws is None else np.asarray(pc.is_valid(flaws))
     time = pc.fill_null(table["time"], -1).to_numpy().astype(np.int64)
     return StoredRecords(
-        record,
-        row[record],
-        records.subtask[record],
-        records.number[record],
-        time[record],
-        incomplete[record],
-        None if line is None else history.first[:-1] + line,
-        missing[record],
-        links.resting_on(missing)[record],
-        needing_failure(history),
+        record=record,
+        row=row[record],
+        subtask=records.subtask[record],
+        number=records.number[record],
+        time=time[record],
+        incomplete=incomplete[record],
+        line=None if line is None else history.first[:-1] + line,
+        missing=missing[record],
+        lost=links.resting_on(missing)[record],
+        needing=needing_failure(history),
     )
 
 
@@ -288,7 +298,9 @@ def _missing(records: CheckpointRecords, stored: StoredRecords, rules: Sequence[
         if rules[i] not in _FREE:
             name, uri = _name(records, int(stored.record[i])), records.table["uri"][int(stored.record[i])].as_py()
             message = f"checkpoint {name}: its state file {uri} is not there"
-            found.append(Finding("missing-state-file", "error", name, message, (Where(uri),)))
+            found.append(
+                Finding(id="missing-state-file", severity="error", subject=name, message=message, where=(Where(uri),))
+            )
     return found
 
 
@@ -305,7 +317,15 @@ def _rows(
     for i, (rule, by, uri, size) in enumerate(zip(rules, needed_by, uris, sizes, strict=True)):
         name = _name(records, int(stored.record[i]))
         fate: RetentionFate = "VALID" if rule in _NEEDED else "OBSOLETE" if rule in _FREE else "KEEP"
-        row = RetentionRow(name, size if size is None or size >= 0 else None, fate, rule, by, name, False)
+        row = RetentionRow(
+            path=name,
+            bytes=size if size is None or size >= 0 else None,
+            fate=fate,
+            rule=rule,
+            needed_by=by,
+            checkpoint=name,
+            file=False,
+        )
         judged.append(CheckpointFate(row, uri))
     return rows_of(judged, files)
 

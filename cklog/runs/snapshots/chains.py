@@ -49,7 +49,9 @@ def snapshot_source(parser: OffersSnapshots, reading: Reading) -> ChainSource:
         return own + files
 
     table = pa.Table.from_pylist(rows, schema=PIECES)
-    return ChainSource(table, findings, found.inputs, "subtask", _NOTES, parts, unit="job")
+    return ChainSource(
+        table=table, findings=findings, inputs=found.inputs, together="subtask", notes=_NOTES, parts=parts, unit="job"
+    )
 
 
 def _pieces(

@@ -44,7 +44,9 @@ def snapshot_findings(
             found.append(_unchecked(j, severity))
         if j.id is not None and j.folder.number is not None and j.id != j.folder.number:
             message = f"{name_of(j)} holds the metadata of checkpoint {j.id}: it was renamed, or mixed up"
-            found.append(Finding("renamed-snapshot", "warning", name_of(j), message, _place(j)))
+            found.append(
+                Finding(id="renamed-snapshot", severity="warning", subject=name_of(j), message=message, where=_place(j))
+            )
     return found
 
 
@@ -68,13 +70,25 @@ def _broken(j: JudgedSnapshot, severity: Severity) -> Finding:
         lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {many(j.files, 'file')} that it names is missing"
         message = f"{lead} (first {gone[0].path}); a restore from it is accepted and fails when tasks start"
         again = _found_again(gone)
-        return Finding("missing-state-file", severity, name_of(j), message + again, tuple(Where(f.path) for f in gone))
+        return Finding(
+            id="missing-state-file",
+            severity=severity,
+            subject=name_of(j),
+            message=message + again,
+            where=tuple(Where(f.path) for f in gone),
+        )
     first = wrong[0]
     message = (
         f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} bytes, "
         f"{first.needed} were stored"
     )
-    return Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
+    return Finding(
+        id="size-mismatch",
+        severity=severity,
+        subject=name_of(j),
+        message=message,
+        where=tuple(Where(f.path) for f in wrong),
+    )
 
 
 def _found_again(gone: Sequence[SnapshotFlaw]) -> str:
@@ -94,7 +108,7 @@ def _torn(j: JudgedSnapshot) -> Finding:
         f"{name_of(j)} has no metadata ({many(j.folder.files, 'file')}, {j.folder.bytes} bytes): it was in progress, "
         "or torn, when the job stopped; it cannot be restored"
     )
-    return Finding("no-metadata", "info", name_of(j), message, (Where(name_of(j)),))
+    return Finding(id="no-metadata", severity="info", subject=name_of(j), message=message, where=(Where(name_of(j)),))
 
 
 def _unchecked(j: JudgedSnapshot, severity: Severity) -> Finding:
@@ -103,7 +117,7 @@ def _unchecked(j: JudgedSnapshot, severity: Severity) -> Finding:
         f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
         f"(first {outside[0].file}): they lie outside PATH; say where they are with --map OLD=NEW"
     )
-    return Finding("files-outside", severity, name_of(j), message, _place(j))
+    return Finding(id="files-outside", severity=severity, subject=name_of(j), message=message, where=_place(j))
 
 
 def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:
@@ -125,7 +139,9 @@ def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Fin
         f"path{told}, and were found here by their job's id. That is right if this is a copy; if the folder was "
         "moved, the restore will not find them. --map OLD=NEW says it for sure"
     )
-    return [Finding("stored-elsewhere", "warning", name_of(first), message, _place(first))]
+    return [
+        Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))
+    ]
 
 
 def dependencies(
@@ -156,12 +172,14 @@ def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
             by_folder.setdefault(row["needs"], []).append(row["snapshot"])
     return [
         Finding(
-            "needed-by-other-job",
-            "warning",
-            folder,
-            f"{folder} must stay: {', '.join(snapshots[:3])}{' and more' if len(snapshots) > 3 else ''} of another job "
-            f"{'needs' if len(snapshots) == 1 else 'need'} files in it",
-            (Where(folder),),
+            id="needed-by-other-job",
+            severity="warning",
+            subject=folder,
+            message=(
+                f"{folder} must stay: {', '.join(snapshots[:3])}{' and more' if len(snapshots) > 3 else ''} "
+                f"of another job {'needs' if len(snapshots) == 1 else 'need'} files in it"
+            ),
+            where=(Where(folder),),
         )
         for folder, snapshots in sorted(by_folder.items())
     ]

@@ -120,7 +120,15 @@ def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: BoundLogs | 
     rows = tuple(replace(row, sink=lead + row.sink) for name in names for row in told.get(name, []))
     note = "sinks-not-named" if names == [UNNAMED] else "sinks-by-name"
     bound = () if any(row.to is not None for row in again) else ("reach-unknown",)
-    return SinkImpact("flink", (), tuple(intervals), tuple(guarantees), tuple(again), rows, notes=(note, *bound))
+    return SinkImpact(
+        system="flink",
+        line=(),
+        intervals=tuple(intervals),
+        guarantees=tuple(guarantees),
+        again=tuple(again),
+        transactions=rows,
+        notes=(note, *bound),
+    )
 
 
 def _sinks(table: Any) -> dict[str, bool]:
@@ -217,7 +225,17 @@ def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again
         known = isinstance(row.to, int) and isinstance(row.from_, int)
         fate: ResultFate = "doubled" if known else "may-be-doubled"
         count = row.to - row.from_ if known else None
-        yield OutputInterval(sink, every, fate, row.source, row.from_, row.to, row.most, count, "read-again")
+        yield OutputInterval(
+            sink=sink,
+            readers=every,
+            fate=fate,
+            of=row.source,
+            from_=row.from_,
+            to=row.to,
+            most=row.most,
+            count=count,
+            why="read-again",
+        )
     if not told:
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))

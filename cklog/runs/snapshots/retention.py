@@ -82,11 +82,19 @@ def plan_retention(
         rule, by = named.get(file.path, ("orphan", None))
         if rule in _LET_GO:
             rule = "unreadable" if unreadable else _doubted(file, torn, unfinished, doubt) or rule
-        rows.append(RetentionRow(file.path, file.bytes, _fate(rule), rule, by))
+        rows.append(RetentionRow(path=file.path, bytes=file.bytes, fate=_fate(rule), rule=rule, needed_by=by))
     folders = _folders(rows, judged, owners, standing)
     totals = totals_of(rows, "files")
     rules = rules_of(rows, RULES)
-    return RetentionPlan("snapshots", "files", tuple(rows), totals, folders, rules, doubt.jobs_stopped)
+    return RetentionPlan(
+        kind="snapshots",
+        unit="files",
+        rows=tuple(rows),
+        totals=totals,
+        folders=folders,
+        rules=rules,
+        jobs_stopped=doubt.jobs_stopped,
+    )
 
 
 _LET_GO = ("older", "broken", "orphan")

@@ -77,11 +77,17 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
         if row["offset"] in _MARKERS and row["kind"] != "number-sequence":
             severity, id, means = _MARKERS[row["offset"]]
             message = f"{row['name']} has no offset in {snapshot or 'the checkpoint'}: {means}"
-            found.append(Finding(id, severity, row["name"], message, place))  # type: ignore[arg-type]
+            found.append(Finding(id=id, severity=severity, subject=row["name"], message=message, where=place))  # type: ignore[arg-type]
     found += _assignments(snapshot, table, readers, place)
     for row in rows_of(table, "unread"):
         found.append(
-            Finding("unread-state", "warning", snapshot, f"{snapshot}: {row['detail']} ({row['kind']})", place)
+            Finding(
+                id="unread-state",
+                severity="warning",
+                subject=snapshot,
+                message=f"{snapshot}: {row['detail']} ({row['kind']})",
+                where=place,
+            )
         )
     return found
 
@@ -95,7 +101,7 @@ def _assignments(
         if len(subtasks) > 1:
             told = ", ".join(map(str, sorted(subtasks)))
             message = f"{snapshot}: split {name} is held by several readers ({told}): it is read more than once"
-            found.append(Finding("split-held-twice", "error", name, message, place))
+            found.append(Finding(id="split-held-twice", severity="error", subject=name, message=message, where=place))
     sources = {operator for operator, *_ in readers}
     held = {(operator, name) for operator, name, _ in readers}
     for row in rows_of(table, "enumerator"):
@@ -105,7 +111,11 @@ def _assignments(
                 f"{snapshot}: the coordinator has given {row['name']} to a reader, and no reader holds it: unless it "
                 "was bounded and is done, it will not be read after a restore"
             )
-            found.append(Finding("split-without-reader", "warning", row["name"], message, place))
+            found.append(
+                Finding(
+                    id="split-without-reader", severity="warning", subject=row["name"], message=message, where=place
+                )
+            )
     return found
 
 

@@ -156,7 +156,18 @@ def _judge(
         if damage is not None:
             verdict = _DAMAGED.get(damage.id, "corrupt")
         kind = "Savepoint" if folder.savepoint else "Checkpoint"
-        return JudgedSnapshot(folder, verdict, folder.number, kind, None, None, 0, 0, frozenset(), damage=damage)
+        return JudgedSnapshot(
+            folder=folder,
+            verdict=verdict,
+            id=folder.number,
+            kind=kind,
+            version=None,
+            uri=None,
+            files=0,
+            bytes=0,
+            uses=frozenset(),
+            damage=damage,
+        )
     head = rows_of(table, "snapshot")[0]
     handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
     places = parser.places(folder.path, named.file)
@@ -164,18 +175,18 @@ def _judge(
     for i in named.doubtful([place.size for place in places] if check else None):
         flaws += _flaws(parser, named.row(i), places[i], check)
     return JudgedSnapshot(
-        folder,
-        _verdict(flaws),
-        head["checkpoint"],
-        head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
-        head["version"],
-        head["file"],
-        len(named.file),
-        _state_bytes(handles, named),
-        frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
-        tuple(flaws),
-        sum(place.moved for place in places),
-        frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
+        folder=folder,
+        verdict=_verdict(flaws),
+        id=head["checkpoint"],
+        kind=head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
+        version=head["version"],
+        uri=head["file"],
+        files=len(named.file),
+        bytes=_state_bytes(handles, named),
+        uses=frozenset([folder.metadata, *(place.path for place in places if place.size is not None)]),
+        flaws=tuple(flaws),
+        moved=sum(place.moved for place in places),
+        backends=frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
     )
 
 
@@ -261,13 +272,19 @@ def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
 def _flaws(parser: OffersSnapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:
     """What is wrong with a file, if anything is."""
     if not check:
-        return [SnapshotFlaw(one.file, place.path, one.end, None, True)]
+        return [SnapshotFlaw(file=one.file, path=place.path, needed=one.end, size=None, outside=True)]
     if place.outside or place.size is None:
         named = parser.named(posixpath.basename(place.path))
         found = tuple(p.path for p in named if _fits(p.size, one) and p.path != place.path)
-        return [SnapshotFlaw(one.file, place.path, one.end, None, place.outside, found)]
+        return [
+            SnapshotFlaw(file=one.file, path=place.path, needed=one.end, size=None, outside=place.outside, found=found)
+        ]
     needed = one.low if place.size == one.end else one.end
-    return [] if _fits(place.size, one) else [SnapshotFlaw(one.file, place.path, needed, place.size, False)]
+    return (
+        []
+        if _fits(place.size, one)
+        else [SnapshotFlaw(file=one.file, path=place.path, needed=needed, size=place.size, outside=False)]
+    )
 
 
 def _fits(size: int | None, one: _Named) -> bool:

@@ -2,7 +2,7 @@
 
 A task is the unit of recovery. What its stores hold on disk is known by the offsets that were written beside them: the
 rest of each changelog partition, [restore_from, log end), is applied again. The line has an entry for each task, whose
-checkpoint is the lowest of its stores' next offsets. Ranges come first from the task's own files, then from changelogs.
+checkpoint is the lowest of its stores' next offsets.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
 from cklog.inputs.partitions import Range
-from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreRestore, StoreTask
+from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.checks import Check, Verification, verification
-from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
 
 
 class StoreRestores:
@@ -190,14 +191,37 @@ def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
     """At the lowest next offset of the stores that have one; initial if there is none."""
     starts = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
     if not starts:
-        return LineEntry(task.operator, task.partition, None, None, task.path, False, "initial")
-    return LineEntry(task.operator, task.partition, min(starts), None, task.path, False, "stored")
+        return LineEntry(
+            operator=task.operator,
+            subtask=task.partition,
+            checkpoint=None,
+            time=None,
+            uri=task.path,
+            rolled_back=False,
+            state="initial",
+        )
+    return LineEntry(
+        operator=task.operator,
+        subtask=task.partition,
+        checkpoint=min(starts),
+        time=None,
+        uri=task.path,
+        rolled_back=False,
+        state="stored",
+    )
 
 
 def _channel(restore: StoreRestore) -> ReplayRange:
     start = restore.restore_from or 0
     end = max(start, restore.restore_to or 0)
-    return ReplayRange(restore.changelog, start, end, restore.records, restore.bytes, restore.records is not None)
+    return ReplayRange(
+        channel=restore.changelog,
+        replay_from=start,
+        replay_to=end,
+        messages=restore.records,
+        bytes=restore.bytes,
+        retained=restore.records is not None,
+    )
 
 
 def _checks(name: str, offset: int | None, restores: list[StoreRestore], maximal: bool, tasks: set[str]) -> list[Check]:
@@ -258,143 +282,3 @@ def _its(count: int) -> str:
 def _notes(logged: bool) -> tuple[str, ...]:
     note = "a task's checkpoint is the lowest next offset of its stores; stores are mostly ahead of it"
     return (note,) if logged else (note, "no changelogs are here: where they end is not known")
-
-
-_CHANGELOG = "-changelog"
-
-
-def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
-    """Say what the stores of a task read again, by the task's own files, and what does not fit there."""
-    sizes = dict(task.stores)
-    if task.entries is None:
-        missing = [] if damaged or not sizes else [_no_checkpoint(task)]
-        return [(_whole(task, store, size), None) for store, size in task.stores], missing
-    found: list[tuple[StoreRestore, StoreOffset | None]] = []
-    findings: list[Finding] = []
-    named: set[str] = set()
-    mine = [entry for entry in task.entries if task.group == GLOBAL or entry.partition == task.partition]
-    findings += [_foreign(task, entry) for entry in task.entries if entry not in mine]
-    for entry in mine:
-        store = _store_of(task, entry)
-        named |= {store} if store else set()
-        found.append((_restore(task, entry, store, sizes.get(store or "")), entry))
-    unnamed = [store for store in sizes if store not in named]
-    for entry in mine:
-        store = _store_of(task, entry)
-        if store is None and entry.offset is not None and not (unnamed and not entry.topic.endswith(_CHANGELOG)):
-            findings.append(_no_store(task, entry, "no store of that name is here"))
-        elif store in task.empty and entry.offset is not None:
-            findings.append(_no_store(task, entry, f"the folder of store {store} holds no database"))
-    sourced = sum(not e.topic.endswith(_CHANGELOG) for e in mine)
-    if task.group != GLOBAL and len(unnamed) > sourced:
-        findings += [_no_entry(task, store) for store in unnamed]
-        found += [(_whole(task, store, sizes[store]), None) for store in unnamed]
-    return found, findings
-
-
-def _store_of(task: StoreTask, entry: StoreOffset) -> str | None:
-    """The store that a changelog's name ends with: the longest name there is."""
-    if not entry.topic.endswith(_CHANGELOG):
-        return None
-    names = {*dict(task.stores), *task.folders}
-    fitting = [name for name in names if entry.topic.endswith(f"-{name}{_CHANGELOG}")]
-    return max(fitting, key=len, default=None)
-
-
-def _restore(task: StoreTask, entry: StoreOffset, store: str | None, size: int | None) -> StoreRestore:
-    """From behind the last applied record; the offset of a global store is the next one already."""
-    if entry.offset is None:
-        return StoreRestore(task.name, store, entry.name, "beginning", None, None, None, None, size)
-    start = entry.offset if task.group == GLOBAL else entry.offset + 1
-    return StoreRestore(task.name, store, entry.name, "checkpoint", start, None, None, None, size)
-
-
-def _whole(task: StoreTask, store: str, size: int) -> StoreRestore:
-    """A store that begins anew; its changelog is named by the rule, unless a source topic serves as such."""
-    lead = f"{task.application}-{task.topology}-" if task.topology else f"{task.application}-"
-    name = "?" if task.group == GLOBAL else f"{lead}{store}{_CHANGELOG}-{task.partition}"
-    return StoreRestore(task.name, store, name, "beginning", None, None, None, None, size)
-
-
-def fitted(
-    task: StoreTask, restore: StoreRestore, entry: StoreOffset | None, log_start: int, log_end: int
-) -> tuple[StoreRestore, list[Finding]]:
-    """Fit the range into the log, which may have lost its beginning (retention) or its end (a restart)."""
-    start = restore.restore_from
-    where = (Where(task.file, entry.at),) if entry is not None else ()
-    if start is None:
-        return replace(restore, restore_from=log_start, restore_to=log_end), []
-    if start < log_start:
-        told = (
-            f"{restore.changelog} begins at offset {log_start}, task {task.name} goes on at {start}: out of range; "
-            "the store is restored from the changelog's beginning (under exactly-once the whole task is)"
-        )
-        moved = replace(restore, start="beginning", restore_from=log_start, restore_to=log_end)
-        return moved, [Finding("store-below-log", "warning", restore.changelog, told, where)]
-    if start > log_end:
-        told = (
-            f"{restore.changelog} ends at offset {log_end}, a store of task {task.name} holds it to {start}: the log "
-            "was cut. An active task takes its store for restored, with what the log no longer has; a standby "
-            "begins anew. Delete the task's folder, so that all copies are restored from the log"
-        )
-        found = Finding("store-beyond-log", "error", restore.changelog, told, where)
-        return replace(restore, restore_to=log_end), [found]
-    return replace(restore, restore_to=log_end), []
-
-
-def _no_checkpoint(task: StoreTask) -> Finding:
-    told = (
-        f"task {task.name} has stores and no {task.file}: they are restored from the beginning of their changelogs, "
-        "and wiped first under exactly-once (which leaves no file in a crash); stores of Kafka Streams 4.3 and later "
-        "keep their offset inside and may need less"
-    )
-    return Finding("no-store-checkpoint", "warning", task.path, told, (Where(task.file),))
-
-
-def _no_entry(task: StoreTask, store: str) -> Finding:
-    told = (
-        f"store {store} of task {task.name} has no entry in {task.file}: it is not logged, or restored from the "
-        "beginning of its changelog (under exactly-once all stores of the task are wiped then)"
-    )
-    return Finding("store-without-entry", "warning", f"{task.path}/rocksdb/{store}", told, (Where(task.file),))
-
-
-def _foreign(task: StoreTask, entry: StoreOffset) -> Finding:
-    told = (
-        f"{task.file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
-        "copied from another task?"
-    )
-    return Finding("corrupt-file", "error", task.file, told, (Where(task.file, entry.at),))
-
-
-def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
-    told = (
-        f"{task.file} has {entry.name} at offset {entry.offset}, and {why}: its store begins empty and is restored "
-        "from that offset on only, without what came before. Delete the file before a restart"
-    )
-    return Finding("entry-without-store", "error", entry.name, told, (Where(task.file, entry.at),))
-
-
-def no_log(task: StoreTask, restore: StoreRestore) -> list[Finding]:
-    """Report a changelog that is not there: whether it reaches as far as a store needs is not known then."""
-    if restore.changelog == "?":
-        return []
-    told = f"{restore.changelog}, which task {task.name} is restored from, is not among the logs"
-    severity: Severity = "error" if restore.start == "checkpoint" else "warning"
-    return [Finding("missing-changelog", severity, restore.changelog, told)]
-
-
-def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:
-    """Report a changelog without a record, though a store has some; `restore` as it was before it was `fitted`."""
-    if restore.start == "checkpoint":
-        why = f"a store of task {task.name} holds it to offset {restore.restore_from}"
-    elif restore.store_bytes:
-        why = f"store {restore.store} of task {task.name} has {restore.store_bytes} bytes on disk"
-    else:
-        return []
-    told = (
-        f"{restore.changelog} holds no record, and {why}: if it was emptied or made anew, what is restored from it is "
-        "empty. Compare with its other replicas before a restart"
-    )
-    severity: Severity = "error" if restore.start == "checkpoint" else "warning"
-    return [Finding("missing-changelog", severity, restore.changelog, told)]

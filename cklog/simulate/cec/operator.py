@@ -141,7 +141,17 @@ class OpenWindows:
         if self._workload.count is not None:
             number, count = np.divmod(count, self._workload.count)
         open_windows = np.broadcast_to(left, len(keys))
-        return OutputRecords(kind, keys, number, ts, open_windows, self._total[keys], count, input, self._opened[keys])
+        return OutputRecords(
+            kind=kind,
+            key=keys,
+            number=number,
+            ts=ts,
+            open_windows=open_windows,
+            total=self._total[keys],
+            count=count,
+            input=input,
+            opened=self._opened[keys],
+        )
 
     def _tuples(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
         """Process tuples none of which finds a window past its end: columns first, then the rows that are records."""

@@ -182,13 +182,13 @@ def _operators(
         own = names == operator.name
         found.append(
             OperatorFigures(
-                operator.name,
-                layout.workers,
-                kinds["local"],
-                kinds["forced"],
-                kinds["coordinated"],
-                int(past[own].sum()),
-                int(lost[own].sum()),
+                operator=operator.name,
+                instances=layout.workers,
+                local=kinds["local"],
+                forced=kinds["forced"],
+                coordinated=kinds["coordinated"],
+                rolled_past=int(past[own].sum()),
+                useless=int(lost[own].sum()),
             )
         )
     return found

@@ -202,7 +202,16 @@ class DataflowRun:
         self.traffic.carried += self._carried_bytes
         self._log.message(channel, number, self._ms(time))
         self._log.event(instance, "send", channel, number, self._ms(time))
-        self._transmit(time, Item(receiver, channel, number, self._rules[instance].send(receiver), record))
+        self._transmit(
+            time,
+            Item(
+                instance=receiver,
+                channel=channel,
+                number=number,
+                carried=self._rules[instance].send(receiver),
+                record=record,
+            ),
+        )
 
     def _transmit(self, time: int, item: Item) -> None:
         """Through the network; or at once inside the worker, which is busy until `time`."""

@@ -76,7 +76,16 @@ def run(query: OdysseusQuery, elements: Iterable[Element], how: Crash) -> Crashe
     sent = _sent(before)
     if how.recovery == "precise":
         after = list(newer_results(after, sent))
-    return Crashed(query, tuple(ordered), how, tuple(truth), tuple(before), tuple(after), first.starts(), sent)
+    return Crashed(
+        query=query,
+        elements=tuple(ordered),
+        how=how,
+        truth=tuple(truth),
+        before=tuple(before),
+        after=tuple(after),
+        starts=first.starts(),
+        sent=sent,
+    )
 
 
 def _results(running: Running, elements: Iterable[Element]) -> list[Result]:
@@ -126,7 +135,7 @@ def tally(crashed: Crashed) -> list[OutputTally]:
         missing = sum(len(v) for t, v in truth.items() if t not in before and t not in after)
         wrong = sum(len(v) for t, v in after.items() if v != truth.get(t))
         doubled = sum(len(v) for t, v in after.items() if t in before)
-        found.append(OutputTally(output, sent, missing, wrong, doubled))
+        found.append(OutputTally(output=output, results=sent, missing=missing, wrong=wrong, doubled=doubled))
     return found
 
 

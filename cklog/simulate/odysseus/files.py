@@ -163,7 +163,7 @@ def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer[dict[st
         "outputs": [asdict(found) | {"over_time": _drawn(crashed, found.output)} for found in tally(crashed)],
         "files": written_files(folder),
     }
-    return Answer("simulate-odysseus", "ok", 0, (), (), result)
+    return Answer(command="simulate-odysseus", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
 def _drawn(crashed: Crashed, output: str) -> list[dict[str, Any]]:

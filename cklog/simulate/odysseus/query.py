@@ -85,7 +85,12 @@ class Running:
                 made[operator.name] = [v for port, value in given for v in node.take(port, element.time, value)]
             if operator.name in self._query.outputs:
                 values = made[operator.name]
-                found += [Result(operator.name, element.time, v, element.source, element.number) for v in values]
+                found += [
+                    Result(
+                        output=operator.name, time=element.time, value=v, source=element.source, number=element.number
+                    )
+                    for v in values
+                ]
         return found
 
     def image(self) -> Mapping[str, Any]:
