@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from cklog.impact.model import Count
 from cklog.simulate.odysseus.files import write
 from tests.oracles.impact import Case, cases, check_announced, check_counts
 from tests.reading.impact import impact_of
+
+
+def no_vaguer(told: Count, known: Count) -> bool:
+    """Whether the files say as much of a count as the elements alone, or more."""
+    return told.least >= known.least and (known.most is None or (told.most is not None and told.most <= known.most))
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -25,6 +31,6 @@ def test_what_is_announced_from_files_holds(tmp_path_factory: pytest.TempPathFac
         ends = {e.source: e.time for e in case.crashed.elements}  # the log tells nothing of what comes behind
         last = min(ends.values())
         for told, known in zip(found.outputs, case.impacts, strict=True):
-            assert how.crash >= last or told.doubled == known.doubled
+            assert how.crash >= last or no_vaguer(told.doubled, known.doubled)
             if known.convergence == "finite":
                 assert told.convergence in ("finite", "unknown")
