@@ -81,16 +81,16 @@ def _hole_finding(subtask: Subtask, log: QueueLog, hole: QueueHole) -> Finding:
     between = f"between {_record_name(log, hole.after)} and {_record_name(log, hole.before)}"
     if hole.kind == "order":
         message = f"{subtask}: {hole.detail} goes on {between} as if a record of it were missing"
-        return Finding("window-order", "error", str(subtask), message, where)
+        return Finding("window-order", "error", str(subtask), message, where=where)
     if hole.kind == "count":
         window = log.window_of(hole.before)
         message = (
             f"{subtask}: the number of open windows jumps by {hole.net} {between}, where {window} is written: "
             "records are missing there or N is wrong"
         )
-        return Finding("window-count-mismatch", "error", str(subtask), message, where)
+        return Finding("window-count-mismatch", "error", str(subtask), message, where=where)
     message = f"{subtask}: {_missing_count(hole.lost)} missing {between}{_most_of_kinds(hole)}"
-    return Finding("output-gap", "error", str(subtask), message, where)
+    return Finding("output-gap", "error", str(subtask), message, where=where)
 
 
 def _missing_count(lost: int | None) -> str:
@@ -116,7 +116,7 @@ def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> 
 
 
 def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Windows that cannot be restored, or that only the replay opens."""
+    """Name windows that cannot be restored, or that only the replay opens."""
     log, subject = judged.log, str(subtask)
     if judged.proof == "lost" and not judged.missing:
         message = (
@@ -137,14 +137,14 @@ def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]
 
 
 def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Windows that may have closed in a hole, and an N that fits neither footprints nor holes."""
+    """Name windows that may have closed in a hole, and an N that fits neither footprints nor holes."""
     log, subject = judged.log, str(subtask)
     if judged.proof == "after-replay" and len(judged.ghosts):
         names = _window_names(log, judged.ghosts)
         sure = len(judged.open) - judged.open_windows
         least = f"; at least {sure} of them did" if sure > 0 else ""
         message = f"{subtask}: {names} may have closed where records are missing{least}: the replay closes them again"
-        yield Finding("doubtful-window", "warning", subject, message, _places_of(log, judged.ghosts))
+        yield Finding("doubtful-window", "warning", subject, message, where=_places_of(log, judged.ghosts))
     if judged.contradicts:
         message = (
             f"{subtask}: N says that {judged.open_windows} windows are open and {len(judged.open)} footprints of open "
@@ -154,18 +154,18 @@ def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Find
 
 
 def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Results that no replay writes again, because their windows have opened again."""
+    """Name results that no replay writes again, because their windows have opened again."""
     gone = lost_results(judged)
     if len(gone):
         message = (
             f"{subtask}: results of {_window_names(judged.log, gone)} are lost from the queue; the windows have opened "
             "again since, so that the replay does not write them a second time"
         )
-        yield Finding("lost-result", "error", str(subtask), message, _places_of(judged.log, gone))
+        yield Finding("lost-result", "error", str(subtask), message, where=_places_of(judged.log, gone))
 
 
 def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Without input numbers, records of one timestamp may come from one tuple or from several."""
+    """Say that records of one timestamp may come from several tuples, if no input numbers tell these apart."""
     log = judged.log
     if log.channels:
         return
@@ -182,7 +182,7 @@ def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
 
 
 def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Input numbers, timestamps and record numbers never fall along a queue; say where they do."""
+    """Say where input numbers, timestamps or record numbers fall, which they never do along an intact queue."""
     log, since = judged.log, judged.start
     for what, column in _rising_columns(log):
         falls = np.flatnonzero(column[since + 1 :] < column[since:-1])  # a difference may not fit 64 bits
@@ -191,7 +191,7 @@ def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
             message = (
                 f"{subtask}: {what} falls from {int(column[row - 1])} to {int(column[row])} at {_record_name(log, row)}"
             )
-            yield Finding("output-order", "error", str(subtask), message, (_place_of(log, row),))
+            yield Finding("output-order", "error", str(subtask), message, where=(_place_of(log, row),))
 
 
 def _rising_columns(log: QueueLog) -> Iterable[tuple[str, Ints]]:
@@ -234,7 +234,7 @@ def _window_count_mismatch(subtask: Subtask, timeline: Timeline) -> Iterator[Fin
             f"{met.found} are open: extents from there on are too large where a result is missing, too small where "
             "footprints are"
         )
-        yield Finding("window-count-mismatch", "warning", str(subtask), message, (met.place,))
+        yield Finding("window-count-mismatch", "warning", str(subtask), message, where=(met.place,))
 
 
 def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
@@ -244,7 +244,7 @@ def _missed_targets(subtask: Subtask, timeline: Timeline) -> Iterator[Finding]:
         yield Finding("replay-unknown", "warning", str(subtask), message)
     if found.breaches:
         where = () if timeline.first_breach is None else (timeline.first_breach,)
-        yield Finding("extent-over-target", "error", str(subtask), f"{subtask}: {_breach_sentence(found)}", where)
+        yield Finding("extent-over-target", "error", str(subtask), f"{subtask}: {_breach_sentence(found)}", where=where)
 
 
 def _breach_sentence(found: ExtentOverTime) -> str:

@@ -56,7 +56,14 @@ def census(
 
     The row gives the number of records by type, and the first and last timestamp (ms) and record number.
     """
-    scan = Scan(tuple(queue.splits(split_bytes)), "outputs", _CENSUS_COLUMNS, count_types, _CENSUS, _CENSUS_REDUCE)
+    scan = Scan(
+        splits=tuple(queue.splits(split_bytes)),
+        table="outputs",
+        columns=_CENSUS_COLUMNS,
+        kernel=count_types,
+        partial=_CENSUS,
+        reduce=_CENSUS_REDUCE,
+    )
     scanned = engine.run(scan)
     rows = {row["type"]: row for row in scanned.table.to_pylist()}
     known = {name: [r[name] for r in rows.values() if r[name] is not None] for name in _CENSUS.names[2:]}

@@ -36,7 +36,13 @@ def advise_delta_view(answer: Answer[DeltaAdvice]) -> View:
     if alone is not None:
         sections.append(_over_time(alone))
     figures = () if alone is None else _figures(alone)
-    return View(_headline(found, unit), tuple(sections), tuple(_notes(found, unit)), figures, _every_subtask(found))
+    return View(
+        headline=_headline(found, unit),
+        sections=tuple(sections),
+        notes=tuple(_notes(found, unit)),
+        figures=figures,
+        data=_every_subtask(found),
+    )
 
 
 def _every_subtask(found: DeltaAdvice) -> Section:

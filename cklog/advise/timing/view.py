@@ -35,11 +35,11 @@ def timing_view(answer: Answer[TimingAdvice]) -> View:
     rows = tuple(tuple(getattr(p, name) for name in names) for p in found.periods)
     drawn = _figure(found, unit)
     return View(
-        _headline(found, unit),
-        tuple(sections),
-        (*_notes(found, unit), *found.notes),
-        (drawn,) if drawn else (),
-        Section("Periods", names, rows),
+        headline=_headline(found, unit),
+        sections=tuple(sections),
+        notes=(*_notes(found, unit), *found.notes),
+        figures=(drawn,) if drawn else (),
+        data=Section("Periods", names, rows),
     )
 
 

@@ -45,7 +45,7 @@ class CurrentFootprints:
 
 
 _NONE = np.zeros(0, np.int64)
-NOTHING = CurrentFootprints(_NONE, _NONE, _NONE, pa.array([], pa.string()), 0)
+NOTHING = CurrentFootprints(record=_NONE, ts=_NONE, taken=_NONE, names=pa.array([], pa.string()), last_taken=0)
 """Before the first record."""
 
 
