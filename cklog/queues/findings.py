@@ -116,7 +116,7 @@ def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> 
 
 
 def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Windows that cannot be restored, or that only the replay opens."""
+    """Name windows that cannot be restored, or that only the replay opens."""
     log, subject = judged.log, str(subtask)
     if judged.proof == "lost" and not judged.missing:
         message = (
@@ -137,7 +137,7 @@ def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]
 
 
 def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Windows that may have closed in a hole, and an N that fits neither footprints nor holes."""
+    """Name windows that may have closed in a hole, and an N that fits neither footprints nor holes."""
     log, subject = judged.log, str(subtask)
     if judged.proof == "after-replay" and len(judged.ghosts):
         names = _window_names(log, judged.ghosts)
@@ -160,7 +160,7 @@ def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Find
 
 
 def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Results that no replay writes again, because their windows have opened again."""
+    """Name results that no replay writes again, because their windows have opened again."""
     gone = lost_results(judged)
     if len(gone):
         message = (
@@ -177,7 +177,7 @@ def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[F
 
 
 def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Without input numbers, records of one timestamp may come from one tuple or from several."""
+    """Say that records of one timestamp may come from several tuples, if no input numbers tell these apart."""
     log = judged.log
     if log.channels:
         return
@@ -194,7 +194,7 @@ def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
 
 
 def _falling_numbers(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]:
-    """Input numbers, timestamps and record numbers never fall along a queue; say where they do."""
+    """Say where input numbers, timestamps or record numbers fall, which they never do along an intact queue."""
     log, since = judged.log, judged.start
     for what, column in _rising_columns(log):
         falls = np.flatnonzero(column[since + 1 :] < column[since:-1])  # a difference may not fit 64 bits

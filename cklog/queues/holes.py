@@ -92,7 +92,7 @@ def reopened(log: QueueLog, holes: Sequence[QueueHole], first: int) -> Ints:
 
 
 def opened_before(log: QueueLog) -> Ints:
-    """Return, for each row, N less what all rows up to it did to N: constant along a log without holes.
+    """Return for each row N less what all rows up to it did to N: constant along a log without holes.
 
     Its value is the number of windows that were open before the first row. Rows without N get a number without
     meaning. Shape (rows,).
@@ -124,7 +124,10 @@ def _lost_between(log: QueueLog, earlier: Ints, later: Ints) -> tuple[Mask, Mask
 
 
 def _hole_between(earlier: Ints, later: Ints, holes: Sequence[QueueHole]) -> Mask:
-    """Tell which pairs have a whole hole between their rows; `holes` in order of their `after`."""
+    """Tell which pairs have a whole hole between their rows, (pairs,); `holes` in order of their `after`.
+
+    E.g. one hole behind row 2 and before row 5: the pair 1, 6 has it between, the pairs 1, 4 and 3, 6 have not.
+    """
     after = np.array([hole.after for hole in holes], np.int64)
     before = np.array([*(hole.before for hole in holes), np.iinfo(np.int64).max])
     nearest = np.minimum.accumulate(before[::-1])[::-1]  # of the holes from the k-th on, where the first one ends

@@ -137,7 +137,13 @@ class _RestartFromRound:
         self._log: TokenLog = token_log(read, history, rounds.number)
         self._of = TokenRounds(records, history, rounds, self._log)
         self._placement, self.findings = placement_of(history.subtasks, tables.manifest, self._log, asked.failed_nodes)
-        self._copies = Copies(records, self._placement, self._log, round_numbers(records), rounds.number)
+        self._copies = Copies(
+            records=records,
+            placement=self._placement,
+            log=self._log,
+            number=round_numbers(records),
+            rounds=rounds.number,
+        )
         self.place = self._newest_readable(rounds)
         self._line = rounds.line[self.place] if self.place >= 0 else np.zeros(len(history.subtasks), np.int64)
         if self.place < 0:

@@ -312,7 +312,7 @@ def _variants_by_tokens(of: TokenRounds) -> list[Variant | None]:
     before the last token came to the sender.
     """
     history, sent = of.history, of.log.sent
-    place, channel = np.divmod(sent.key, max(len(history.src), 1))
+    place, channel = np.divmod(sent.key, max(len(history.src), 1))  # of the t tokens sent, (t,) each
     owner = history.src[channel]
     x = of.rounds.line[place, owner]
     mark = history.sent[history.sent_at[channel] + np.maximum(x, 0)]  # (t,): what the checkpoint has sent by then

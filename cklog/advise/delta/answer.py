@@ -246,7 +246,7 @@ def _answered(
 
 
 def _total_over(name: str, rows: Sequence[SubtaskDelta]) -> DeltaTotal:
-    """DeltaTotal up over subtasks; a schedule that some of them lack is left out."""
+    """Sum up over subtasks; a schedule that some of them lack is left out."""
     by_schedule: dict[str, list[DeltaOutcome]] = {}
     for row in rows:
         for outcome in row.outcomes:

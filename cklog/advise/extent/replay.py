@@ -155,7 +155,7 @@ class PolicyReplay:
 
 
 class _Feeder:
-    """Hands the records of one batch on, a stretch at a time."""
+    """Hands the n records of one batch on, a stretch at a time, to the log without checks and to the recorded one."""
 
     def __init__(self, events: QueueEvents, log: Foreground, recorded: Recorded) -> None:
         self._events, self._log, self._recorded = events, log, recorded

@@ -295,7 +295,7 @@ class ExtentTally:
         """Add what was noted last to the sums and counts."""
         if not self._held:
             return
-        samples = np.array(self._held, np.int64)
+        samples = np.array(self._held, np.int64)  # (samples, 3): q, u, times seen
         self._held = []
         for i in (0, 1):
             self._sums[i] += int((samples[:, i] * samples[:, 2]).sum())

@@ -59,6 +59,7 @@ class Samples:
         """Take in the next piece."""
         while piece.first + len(piece) > SAMPLES * self.stride:
             self._double()
+        # e.g. stride 2, extents 1 5 | 4 4 → buckets 0 0 1 1, peak 5 4, peaks 1 2 3, samples of rows 1 and 2
         bucket = (piece.first + np.arange(len(piece))) // self.stride  # the sample that each record competes for
         starts = np.r_[0, np.flatnonzero(np.diff(bucket)) + 1]
         peak = np.maximum.reduceat(piece.extent, starts)  # the largest extent of each bucket, (buckets,)
