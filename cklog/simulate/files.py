@@ -12,14 +12,22 @@ import pyarrow as pa
 from cklog.errors import UsageError
 
 PART_BYTES = 1 << 30
+"""A part that has grown to this size is followed by a new one, if nothing else is asked for."""
 
-ROW_GROUP = 1 << 16
+_ROW_GROUP = 1 << 16
+"""Rows of a Parquet row group, at the least."""
 
 _ROWS_AT_ONCE = 1 << 13
+"""Records that wait before they are written."""
 
 
 def require_empty(place: Path) -> None:
-    """Refuse a folder that holds something."""
+    """Refuse a folder that holds something.
+
+    Raises
+    ------
+    UsageError : it is not empty, or no folder
+    """
     if place.exists() and not place.is_dir():
         raise UsageError(f"{place}: not a folder")
     if place.is_dir() and any(place.iterdir()):
@@ -27,7 +35,12 @@ def require_empty(place: Path) -> None:
 
 
 def refuse_encoding(encoding: str, part_bytes: int) -> None:
-    """Refuse what no queue or table can be written as."""
+    """Refuse an encoding, or a size of parts, that no queue or table can be written in.
+
+    Raises
+    ------
+    UsageError : there is no such encoding or size
+    """
     if encoding not in ("jsonl", "jsonl.gz", "jsonl.zst", "parquet"):
         raise UsageError(f"encoding {encoding}: not one of jsonl, jsonl.gz, jsonl.zst, parquet")
     if part_bytes < 1:
@@ -35,7 +48,7 @@ def refuse_encoding(encoding: str, part_bytes: int) -> None:
 
 
 def written_files(folder: str) -> list[dict[str, Any]]:
-    """Path and bytes of every file below `folder`, in order; nothing for ""."""
+    """List path and bytes of every file below `folder`, in order; nothing for ""."""
     place = Path(folder)
     written = [p for p in place.rglob("*") if p.is_file()] if folder else []
     files = [(p.relative_to(place).as_posix(), p.stat().st_size) for p in written]
@@ -54,10 +67,10 @@ class LineParts:
         self.path = self._folder / f"part-{self._parts:05d}.{self._encoding}"
         self._parts += 1
         self._file = self.path.open("xb")
-        self._stream: IO[bytes] = _compressed(self._file, self._encoding)
+        self._stream: IO[bytes] = _compressing_stream(self._file, self._encoding)
 
     def write(self, lines: bytes) -> None:
-        """Whole lines, into one part."""
+        """Write whole lines into one part."""
         if self._file.tell() >= self._part_bytes:
             self.close()
             self._open()
@@ -69,7 +82,7 @@ class LineParts:
         self._file.close()
 
 
-def _compressed(file: IO[bytes], encoding: str) -> IO[bytes]:
+def _compressing_stream(file: IO[bytes], encoding: str) -> IO[bytes]:
     if encoding == "jsonl.gz":  # without the name and time that would make each file another
         return gzip.GzipFile(filename="", mode="wb", compresslevel=3, fileobj=file, mtime=0)  # type: ignore[return-value]
     if encoding == "jsonl.zst":
@@ -96,20 +109,20 @@ class RowParts:
         self._writer: Any = pq.ParquetWriter(self._file, self._schema, compression="zstd")
 
     def write(self, rows: pa.Table) -> None:
-        """Rows, into a row group with those before and after them."""
+        """Write rows into a row group with those before and after them."""
         self._waiting.append(rows)
         self._rows += len(rows)
-        if self._rows >= ROW_GROUP:
+        if self._rows >= _ROW_GROUP:
             self.flush()
 
     def flush(self) -> None:
-        """One row group of what waits; into a new part if this one is full."""
+        """Write what waits as one row group, into a new part if this one is full."""
         if not self._rows:
             return
         if self._file.tell() >= self._part_bytes:
             self.close()
             self._open()
-        self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=2 * ROW_GROUP)
+        self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=2 * _ROW_GROUP)
         self._waiting, self._rows = [self._schema.empty_table()], 0
 
     def close(self) -> None:
@@ -119,7 +132,7 @@ class RowParts:
 
 
 class RunTable:
-    """The records of one place of a run folder, as they come."""
+    """The records of one table of a run folder, written as they come."""
 
     def __init__(self, folder: Path, schema: pa.Schema, encoding: str, part_bytes: int) -> None:
         folder.mkdir(parents=True)
@@ -133,7 +146,7 @@ class RunTable:
         self._line = json.JSONEncoder(separators=(",", ":")).encode
 
     def add(self, row: dict[str, Any]) -> None:
-        """A record; members that it lacks are not written."""
+        """Add a record; members that it lacks are not written."""
         self._rows.append(row)
         if len(self._rows) == _ROWS_AT_ONCE:
             self._write()

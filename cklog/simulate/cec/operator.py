@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,13 @@ _TUPLES_AT_ONCE = 1 << 16
 class OutputRecords:
     """Records of the output queue in log order, as columns of shape (records,).
 
-    `number` tells the windows of a key apart: the how-manieth of its key (count windows), or its start in ms (time
-    windows). `total` and `count` are the window's state after the tuple, `opened` the `ts` of its open record.
+    `kind` : open, check or result (`cklog.policies.check_records`)
+    `number` : of the window among those of its key (count windows), or its start in ms (time windows)
+    `ts` : when it was written, ms since the epoch
+    `open_windows` : how many are open after it
+    `total`, `count` : the window's state after the tuple
+    `input` : the number of the tuple
+    `opened` : the `ts` of the window's open record
     """
 
     kind: NDArray[np.uint8]
@@ -58,9 +64,9 @@ class OutputRecords:
 
 @dataclass(frozen=True, slots=True)
 class RunStretch:
-    """A stretch of the run: tuples `first`, `first` + 1, … with timestamps `ts`, and the records they made.
+    """A stretch of the run: tuples `first`, `first` + 1, … with timestamps `ts` (ms), and the records they made.
 
-    Checks are a step without tuples. `pos` is the log position of the first record.
+    Checks are a stretch without tuples. `pos` is the log position of the first record.
     """
 
     first: int
@@ -106,38 +112,42 @@ class OpenWindows:
         self.open_windows = 0
 
     def feed(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
-        """Process tuples `first`, `first` + 1, …; the records they make."""
+        """Process tuples `first`, `first` + 1, …, and return the records they make.
+
+        Parameters
+        ----------
+        keys, prices, ts : of the tuples, shape (tuples,); `ts` in ms, never falling
+        """
         size = self._workload.window_ms
         if size is None:
-            return self._tuples(keys, prices, ts, first)
-        cuts = (np.flatnonzero(np.diff(ts // size)) + 1).tolist()
+            return self._process(keys, prices, ts, first)
+        cuts = (np.flatnonzero(np.diff(ts // size)) + 1).tolist()  # the first tuples of new time windows
         made = []
         for i, j in zip([0, *cuts], [*cuts, len(ts)], strict=True):
             start = int(ts[i]) // size * size
             if start != self._start:
                 made.append(self._close_all(int(ts[i]), first + i))
                 self._start = start
-            made.append(self._tuples(keys[i:j], prices[i:j], ts[i:j], first + i))
+            made.append(self._process(keys[i:j], prices[i:j], ts[i:j], first + i))
             self._open_keys.append(made[-1].key)  # all of them open records
-        return _joined(made)
+        return _in_one(made)
 
     def footprints(self, keys: Ints, ts: int, input: int) -> OutputRecords:
-        """Check records of open windows."""
-        kind = np.full(len(keys), CHECK, np.uint8)
-        return self._records(kind, keys, np.full(len(keys), ts), np.full(len(keys), input), self.open_windows)
+        """Return check records of the open windows of `keys`, at time `ts` (ms) and tuple `input`."""
+        return self._records_now(CHECK, keys, ts, input, np.full(len(keys), self.open_windows))
 
     def _close_all(self, ts: int, input: int) -> OutputRecords:
         """The windows that tuple `input` finds past their end: closed in the order of their keys."""
         keys = np.sort(np.concatenate([np.zeros(0, np.int64), *self._open_keys]))
-        kind, left = np.full(len(keys), RESULT, np.uint8), np.arange(len(keys))[::-1]
-        made = self._records(kind, keys, np.full(len(keys), ts), np.full(len(keys), input), left)
+        made = self._records_now(RESULT, keys, ts, input, np.arange(len(keys))[::-1])
         self._seen[keys] = self._total[keys] = 0
         self._open_keys, self.open_windows = [], 0
         return made
 
-    def _records(self, kind: NDArray[np.uint8], keys: Ints, ts: Ints, input: Ints, left: Ints | int) -> OutputRecords:
-        """Records of the windows of `keys` as they are now."""
-        count, number = self._seen[keys], np.full(len(keys), self._start)
+    def _records_now(self, kind: int, keys: Ints, ts: int, input: int, open_windows: Ints) -> OutputRecords:
+        """Records of the windows of `keys`, shape (n,), as they are now; `open_windows` after each, shape (n,)."""
+        n = len(keys)
+        count, number = self._seen[keys], np.full(n, self._start)
         if self._workload.count is not None:
             number, count = np.divmod(count, self._workload.count)
         open_windows = np.broadcast_to(left, len(keys))
@@ -153,8 +163,12 @@ class OpenWindows:
             opened=self._opened[keys],
         )
 
-    def _tuples(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
-        """Process tuples none of which finds a window past its end: columns first, then the rows that are records."""
+    def _process(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
+        """Process tuples none of which finds a window past its end; `keys`, `prices`, `ts` of shape (tuples,).
+
+        Columns of all tuples come first, then the rows that are records: a tuple that opens a window and closes it
+        makes two. E.g. windows of 2 tuples and keys [7, 7, 8]: tuple 0 opens, tuple 1 closes, tuple 2 opens.
+        """
         seen, total, opened = self._accumulate(keys, prices, ts)
         if self._workload.count is None:
             number, before, closes = np.full(len(keys), self._start), seen, np.zeros(len(keys), np.bool_)
@@ -168,8 +182,17 @@ class OpenWindows:
         kind = np.where(is_open, OPEN, RESULT).astype(np.uint8)
         left = self.open_windows + np.cumsum(np.where(is_open, 1, -1))
         self.open_windows = int(left[-1]) if len(left) else self.open_windows
-        columns = number, ts, left, total, before + 1, np.arange(first, first + len(keys)), opened
-        return OutputRecords(kind, keys[row], *(c if c is left else c[row] for c in columns))
+        return OutputRecords(
+            kind=kind,
+            key=keys[row],
+            number=number[row],
+            ts=ts[row],
+            open_windows=left,
+            total=total[row],
+            count=before[row] + 1,
+            input=first + row,
+            opened=opened[row],
+        )
 
     def _accumulate(self, keys: Ints, prices: Ints, ts: Ints) -> tuple[Ints, Ints, Ints]:
         """Per tuple, in order of arrival: tuples of its key before it, its window's sum with it, and its opening.
@@ -215,17 +238,17 @@ class Simulation:
         self._done = 0
 
     def steps(self) -> Iterator[RunStretch]:
-        """The run from its start, in log order."""
+        """Yield the run from its start, in log order."""
         period, tuples = 0, self._workload.tuples
         while self._done < tuples:
             period += 1
             due = math.ceil((period * self._policy.period_ms - self._spent_ms) * self._workload.rate / 1000)
             for start in range(self._done, min(due, tuples), _TUPLES_AT_ONCE):
-                yield self._process(start, min(start + _TUPLES_AT_ONCE, due, tuples))
+                yield self._process_tuples(start, min(start + _TUPLES_AT_ONCE, due, tuples))
             if due <= tuples:
-                yield self._round()
+                yield self._check_round()
 
-    def _process(self, start: int, end: int) -> RunStretch:
+    def _process_tuples(self, start: int, end: int) -> RunStretch:
         """Tuples from `start` to `end`."""
         ts = self._timestamps(np.arange(start, end))
         keys, prices = draw(self._workload, start, end)
@@ -237,18 +260,18 @@ class Simulation:
         self._done = end
         return step
 
-    def _round(self) -> RunStretch:
+    def _check_round(self) -> RunStretch:
         """The checks at the end of a period."""
-        before, pos = self._figures(), self._ledger.length
+        before, pos = self._moment(), self._ledger.length
         keys = self._ledger.check(self._policy)
         self._spent_ms += len(keys) * self._policy.cost_us / 1000
         records = self._aggregate.footprints(keys, self._ledger.time_ms, self._ledger.input)
         self._averages.records(records)
-        self._averages.period(self._done, before, self._figures(), len(keys))
+        self._averages.period(self._done, before, self._moment(), len(keys))
         return RunStretch(self._done, np.zeros(0, np.int64), pos, records)
 
-    def _figures(self) -> tuple[int, int, int]:
-        return self._ledger.open_windows, self._ledger.extent(), self._ledger.replay()
+    def _moment(self) -> _Moment:
+        return _Moment(self._ledger.open_windows, self._ledger.extent(), self._ledger.replay())
 
     def _timestamps(self, inputs: Ints) -> Ints:
         at = inputs * (1000 / self._workload.rate) + self._spent_ms
@@ -256,9 +279,17 @@ class Simulation:
         return ts
 
     def statistics(self) -> Statistics:
-        """The figures of the run so far."""
+        """Return the figures of the run so far."""
         seconds = self._done / self._workload.rate + self._spent_ms / 1000
         return self._averages.statistics(self._done, seconds, self._policy.period_ms)
+
+
+class _Moment(NamedTuple):
+    """Figures at one moment of a run: open windows, extent (records) and replay (tuples)."""
+
+    open_windows: int
+    extent: int
+    replay: int
 
 
 class _Averages:
@@ -268,21 +299,23 @@ class _Averages:
         self._warm = warm
         self._kinds = np.zeros(3, np.int64)
         self._response_ms, self._closed = 0, 0
-        self._figures = np.zeros(3, np.int64)  # open windows, extent, replay; of two moments per period
+        self._figures = np.zeros(3, np.int64)  # sums of the figures of `_Moment`, of two moments per period
         self._periods, self._checks, self._extent_max = 0, 0, 0
 
     def records(self, records: OutputRecords) -> None:
+        """Add records that were written."""
         self._kinds += np.bincount(records.kind, minlength=3)
         closed = (records.kind == RESULT) & (records.input >= self._warm)
         self._closed += int(np.count_nonzero(closed))
         self._response_ms += int((records.ts - records.opened)[closed].sum())
 
-    def period(self, done: int, before: tuple[int, int, int], after: tuple[int, int, int], checks: int) -> None:
+    def period(self, done: int, before: _Moment, after: _Moment, checks: int) -> None:
+        """Add the moments before and after a round of checks, `done` tuples after the start."""
         if done < self._warm:
             return
         self._periods += 1
         self._figures += np.add(before, after)
-        self._extent_max = max(self._extent_max, before[1], after[1])
+        self._extent_max = max(self._extent_max, before.extent, after.extent)
         self._checks += checks
 
     def statistics(self, tuples: int, seconds: float, period_ms: float) -> Statistics:
@@ -306,12 +339,12 @@ class _Averages:
 
 
 def simulate(workload: Workload, policy: CheckPolicy) -> Statistics:
-    """The figures of a run without keeping its log."""
+    """Simulate a run without keeping its log, and return its figures."""
     run = Simulation(workload, policy)
     for _ in run.steps():
         pass
     return run.statistics()
 
 
-def _joined(parts: list[OutputRecords]) -> OutputRecords:
+def _in_one(parts: list[OutputRecords]) -> OutputRecords:
     return OutputRecords(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(OutputRecords)))

@@ -63,7 +63,7 @@ class Workload:
 
 
 def draw(workload: Workload, start: int, end: int) -> tuple[Ints, Ints]:
-    """Key and price of the tuples from number `start` to `end`, shape (end - start,) each."""
+    """Draw key and price of the tuples from number `start` to before `end`, shape (end - start,) each."""
     hashes = splitmix64(workload.seed, start, end)
     prices = (_mixed(hashes) % np.uint64(MOST_PRICE)).astype(np.int64) + 1
     if workload.distribution == "uniform":
@@ -73,9 +73,10 @@ def draw(workload: Workload, start: int, end: int) -> tuple[Ints, Ints]:
 
 
 def splitmix64(seed: int, start: int, end: int) -> U64:
-    """Outputs `start` to `end` of a splitmix64 generator (Steele, Lea, Flood, OOPSLA 2014) that begins at `seed`.
+    """Return outputs `start` to before `end` of a splitmix64 generator (Steele, Lea, Flood, OOPSLA 2014).
 
-    The seed is mixed first: generators that begin at neighbouring numbers would share most of their outputs.
+    It begins at `seed`, which is mixed first: generators that begin at neighbouring numbers would share most of what
+    they return.
 
     >>> splitmix64(1, 0, 4)[2] == splitmix64(1, 2, 3)[0] != splitmix64(2, 1, 2)[0]
     np.True_

@@ -1,4 +1,4 @@
-"""A simulated run as a native run folder (docs/run-folder.md), of any size in the memory of its extent."""
+"""A simulated run as a native run folder (`docs/run-folder.md`), of any size in the memory of its extent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def write(
     UsageError : the folder is not empty, or the options do not fit together
     OutputError : something cannot be written; names it
     """
-    _refuse(encoding, part_bytes, checksums, crash_at, workload)
+    refuse_encoding(encoding, part_bytes)
+    _refuse_misfits(encoding, checksums, crash_at, workload)
     run = Simulation(workload if crash_at is None else replace(workload, tuples=crash_at), policy)
     place = Path(folder)
     try:
@@ -68,19 +69,19 @@ def write(
         _write_job(place, workload, policy, crash_at)
         with ExitStack() as queues:
             own, *filtered = (
-                queues.enter_context(_queue(place / "outputs" / name, encoding, part_bytes, checksums))
+                queues.enter_context(_open_queue(place / "outputs" / name, encoding, part_bytes, checksums))
                 for name in ("agg1", *(["filter1"] if upstream else []))
             )
             _write_steps(run.steps(), workload, own, filtered)
         if crash_at is not None:
-            _tear(own.path)
+            _tear_last_line(own.path)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from None
     return run.statistics()
 
 
-def _refuse(encoding: str, part_bytes: int, checksums: bool, crash_at: int | None, workload: Workload) -> None:
-    refuse_encoding(encoding, part_bytes)
+def _refuse_misfits(encoding: str, checksums: bool, crash_at: int | None, workload: Workload) -> None:
+    """Refuse options that do not fit together."""
     if checksums and encoding == "parquet":
         raise UsageError("a Parquet row has no line whose checksum could be written")
     if crash_at is not None and encoding != "jsonl":
@@ -106,7 +107,7 @@ def _write_job(place: Path, workload: Workload, policy: CheckPolicy, crash_at: i
 
 
 def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
-    """All that a run depends on, as JSON."""
+    """Describe all that a run depends on, as JSON."""
     if isinstance(policy, CostBenefit):
         name = "cost-benefit"
     else:
@@ -122,7 +123,7 @@ def described(workload: Workload, policy: CheckPolicy) -> dict[str, Any]:
 def simulation_answer(
     folder: str, workload: Workload, policy: CheckPolicy, statistics: Statistics
 ) -> Answer[dict[str, Any]]:
-    """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
+    """Make the answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,
         **described(workload, policy),
@@ -134,7 +135,7 @@ def simulation_answer(
 
 
 def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer[dict[str, Any]]:
-    """The answer about several settings on one workload."""
+    """Make the answer about several settings on one workload."""
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
     return Answer(command="simulate-sweep", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
@@ -157,17 +158,17 @@ class _Queue(Protocol):
         """The newest part."""
 
     def add_records(self, records: OutputRecords, pos: int, mark: str) -> None:
-        """Windows are called `k<key><mark><number>`."""
+        """Add records, the first at log position `pos`; windows are called `k<key><mark><number>`."""
 
     def add_emits(self, first: int, ts: Ints) -> None:
-        """One record per tuple, from number `first`."""
+        """Add a record per tuple, from number `first`, at the times `ts` (ms)."""
 
     def __enter__(self) -> _Queue: ...
 
     def __exit__(self, *raised: object) -> None: ...
 
 
-def _queue(folder: Path, encoding: Encoding, part_bytes: int, checksums: bool) -> _Queue:
+def _open_queue(folder: Path, encoding: Encoding, part_bytes: int, checksums: bool) -> _Queue:
     folder.mkdir()
     if encoding == "parquet":
         return _Rows(folder, part_bytes)
@@ -191,15 +192,15 @@ class _JsonLines:
         )
         r = records
         columns = (r.key, r.number, r.ts, r.open_windows, r.total, r.count, r.input)
-        rows = zip(_types(r), *(c.tolist() for c in columns), range(pos, pos + len(r)), strict=True)
-        self._add([line % row for row in rows])
+        rows = zip(_record_types(r), *(c.tolist() for c in columns), range(pos, pos + len(r)), strict=True)
+        self._write_bodies([line % row for row in rows])
 
     def add_emits(self, first: int, ts: Ints) -> None:
         line = f'{{"type":"emit","ts":%d,"open_windows":0,"input":%d,"pos":%d,"bytes":{RECORD_BYTES}'
-        self._add([line % (t, i, i) for i, t in enumerate(ts.tolist(), first)])
+        self._write_bodies([line % (t, i, i) for i, t in enumerate(ts.tolist(), first)])
 
-    def _add(self, bodies: list[str]) -> None:
-        """Objects without their closing brace: the checksum covers the bytes before it (docs/run-folder.md)."""
+    def _write_bodies(self, bodies: list[str]) -> None:
+        """Write objects given without their closing brace: the checksum covers the bytes before it."""
         if self._checksums:
             bodies = [f'{body},"crc32c":"{crc32c.crc32c(body.encode()):08x}"' for body in bodies]
         bodies.append("")
@@ -228,14 +229,16 @@ class _Rows:
         pairs = zip(r.total.tolist(), r.count.tolist(), strict=True)
         states = [f'{{"sum":{total},"count":{count}}}' for total, count in pairs]
         numbers = range(pos, pos + len(r))
-        self._add([_types(r), windows, r.ts, r.open_windows, states, r.input, numbers, [RECORD_BYTES] * len(r)])
+        self._write_columns(
+            [_record_types(r), windows, r.ts, r.open_windows, states, r.input, numbers, [RECORD_BYTES] * len(r)]
+        )
 
     def add_emits(self, first: int, ts: Ints) -> None:
         n = len(ts)
         numbers = range(first, first + n)
-        self._add([["emit"] * n, [None] * n, ts, [0] * n, [None] * n, numbers, numbers, [RECORD_BYTES] * n])
+        self._write_columns([["emit"] * n, [None] * n, ts, [0] * n, [None] * n, numbers, numbers, [RECORD_BYTES] * n])
 
-    def _add(self, columns: list[Any]) -> None:
+    def _write_columns(self, columns: list[Any]) -> None:
         arrays = [pa.array(values, field.type) for values, field in zip(columns, _COLUMNS, strict=True)]
         self._parts.write(pa.table(arrays, schema=_COLUMNS))
 
@@ -248,11 +251,11 @@ class _Rows:
         self._parts.close()
 
 
-def _types(records: OutputRecords) -> list[str]:
+def _record_types(records: OutputRecords) -> list[str]:
     return [_WORDS[kind] for kind in records.kind.tolist()]
 
 
-def _tear(path: Path) -> None:
+def _tear_last_line(path: Path) -> None:
     """Cut the last line in half, as a crash in the middle of its write does."""
     size = path.stat().st_size
     with open(path, "r+b") as file:

@@ -32,7 +32,10 @@ class OperatorFigures:
 
 @dataclass(frozen=True, slots=True)
 class EdgeFigures:
-    """Messages from one operator to another; `per_interval`: per channel and checkpoint interval, on average."""
+    """Messages from one operator to another.
+
+    `per_interval` : messages per channel and checkpoint interval, on average
+    """
 
     sender: str
     receiver: str
@@ -45,12 +48,13 @@ class EdgeFigures:
 class Figures:
     """A run in figures.
 
-    `rolled_past`: checkpoints newer than the latest consistent line of a failure of all instances at the end (what
-    CheckMate's Table III counts as invalid), under coordination newer than the last complete round; `useless`:
-    those on a Z-cycle, in no consistent line ever; `deepest`: the most checkpoints that one instance falls back;
-    `domino`: a rollback forces another one.
-    `checkpointing_ms`: mean time of a checkpoint, or of a complete coordinated round; None without any.
-    `ratio`: all bytes sent, relative to those of the records alone; None if nothing was sent.
+    `rolled_past` : checkpoints newer than the latest consistent line of a failure of all instances at the end (what
+        CheckMate's Table III counts as invalid), under coordination newer than the last complete round
+    `useless` : checkpoints on a Z-cycle, in no consistent line ever
+    `deepest` : the most checkpoints that one instance falls back
+    `domino` : a rollback forces another one
+    `checkpointing_ms` : mean time of a checkpoint, or of a complete coordinated round; None without any
+    `ratio` : all bytes sent, relative to those of the records alone; None if nothing was sent
     """
 
     checkpoints: int
@@ -74,18 +78,18 @@ class Figures:
 
 
 class Journal:
-    """The watermarks of every checkpoint, 8 bytes each."""
+    """The watermarks of every checkpoint of a run, 8 bytes each."""
 
     def __init__(self, layout: InstanceLayout) -> None:
         self._layout = layout
         self._times = [array("q") for _ in layout.subtasks]
-        self._sent = [array("q") for _ in layout.subtasks]  # per checkpoint the channels of `Layout.out`
+        self._sent = [array("q") for _ in layout.subtasks]  # per checkpoint the channels of `InstanceLayout.out`
         self._received = [array("q") for _ in layout.subtasks]
         self.kinds: list[Counter[str]] = [Counter() for _ in layout.subtasks]
         self.duration_us = 0
 
     def add(self, taken: Taken) -> None:
-        """A checkpoint more."""
+        """Add a checkpoint."""
         self._times[taken.instance].append(taken.time)
         self._sent[taken.instance].extend(taken.sent)
         self._received[taken.instance].extend(taken.received)
@@ -93,7 +97,7 @@ class Journal:
         self.duration_us += taken.duration_us
 
     def history(self) -> History:
-        """As the analyses take it; every instance failed."""
+        """Return the checkpoints as the analyses take them; every instance failed."""
         layout = self._layout
         order = sorted(range(len(layout.subtasks)), key=layout.subtasks.__getitem__)
         place = {instance: i for i, instance in enumerate(order)}
@@ -119,7 +123,11 @@ class Journal:
     def _marks(
         self, channels: list[int], owner: list[int], of: list[list[int]], marks: list[array[int]]
     ) -> tuple[Ints, Ints]:
-        """Where each channel's watermarks start, and the watermarks: 0 for the initial state, one per checkpoint."""
+        """Where each channel's watermarks start, and the watermarks: 0 for the initial state, one per checkpoint.
+
+        `marks` : by instance, row by row, of the channels `of` it; e.g. [1, 5, 2, 7] of two channels are the
+        watermarks [0, 1, 2] of the first and [0, 5, 7] of the second
+        """
         found: dict[int, Ints] = {}
         for instance in set(owner):
             rows = np.array(marks[instance], np.int64).reshape(-1, len(of[instance]))
@@ -130,10 +138,10 @@ class Journal:
 
 
 def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> Figures:
-    """The figures of a run that has ended."""
+    """Return the figures of a run that has ended."""
     history = journal.history()
     owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
-    start = _start(setting, history)
+    start = _newest_usable(setting, history)
     past = history.newest - recovery_line(history, start)
     lost = np.bincount(owner[useless(history)], minlength=len(history.subtasks))
     kinds: Counter[str] = sum(journal.kinds, Counter())
@@ -160,17 +168,17 @@ def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> 
         carried_bytes=traffic.carried,
         control_bytes=traffic.control,
         ratio=sent / traffic.payload if traffic.payload else None,
-        operators=tuple(_operators(history, run.layout, journal, past, lost)),
-        edges=tuple(_edges(setting, run)),
+        operators=tuple(_operator_figures(history, run.layout, journal, past, lost)),
+        edges=tuple(_edge_figures(setting, run)),
     )
 
 
-def _start(setting: DataflowSetting, history: History) -> Ints:
+def _newest_usable(setting: DataflowSetting, history: History) -> Ints:
     """The newest checkpoints that a restart may use: without message logs those of the last round that all took."""
     return np.full_like(history.newest, history.newest.min()) if setting.protocol == "coor" else history.newest
 
 
-def _operators(
+def _operator_figures(
     history: History, layout: InstanceLayout, journal: Journal, past: Ints, lost: Ints
 ) -> list[OperatorFigures]:
     """One row per operator, in the order of the query."""
@@ -194,7 +202,7 @@ def _operators(
     return found
 
 
-def _edges(setting: DataflowSetting, run: DataflowRun) -> list[EdgeFigures]:
+def _edge_figures(setting: DataflowSetting, run: DataflowRun) -> list[EdgeFigures]:
     """One row per pair of operators with channels between them, in the order of the query."""
     messages: Counter[tuple[str, str]] = Counter()
     channels: Counter[tuple[str, str]] = Counter()
@@ -205,10 +213,17 @@ def _edges(setting: DataflowSetting, run: DataflowRun) -> list[EdgeFigures]:
         channels[pair] += 1
     intervals = setting.failure_s / setting.interval_s
     return [
-        EdgeFigures(*pair, n, messages[pair], messages[pair] / n / intervals if intervals else 0.0)
-        for pair, n in channels.items()
+        EdgeFigures(
+            sender=sender,
+            receiver=receiver,
+            channels=n,
+            messages=messages[sender, receiver],
+            per_interval=messages[sender, receiver] / n / intervals if intervals else 0.0,
+        )
+        for (sender, receiver), n in channels.items()
     ]
 
 
 def _starts(lengths: list[int]) -> Ints:
+    """Where stretches of these lengths start in one array, and where the last ends: [2, 1] → [0, 2, 3]."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)

@@ -27,10 +27,10 @@ class InstanceTask(Protocol):
     """What one instance of an operator does with its records; a source is given None."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """Take a record at simulated microsecond `now`: the key and the content of each record that it makes."""
+        """Take a record at simulated microsecond `now`; return key and content of each record that it makes."""
 
     def state_bytes(self) -> int:
-        """Size of the state that a checkpoint holds."""
+        """Return the size of the state that a checkpoint holds, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class DataflowQuery:
 
     Attributes
     ----------
+    nodes : of the graph whose reachability is asked for; 0: it is no such query
     payload_bytes : mean size of a message without a checkpointing protocol (fitted to Table II)
     rate : records per second that a worker's sources read together, where nothing else is asked for
     failure_s : of the failure, after the deployment: 30 s of warm-up, and 18 s (NexMark) or 48 s into the run
@@ -77,7 +78,7 @@ class DataflowQuery:
     nodes: int = 0
 
     def handled(self) -> float:
-        """Messages that a worker handles per record that its sources read, feedback left out."""
+        """Return how many messages a worker handles per record that its sources read, feedback left out."""
         flow = {operator.name: operator.share for operator in self.operators}
         for operator in self.operators:
             if operator.to:
@@ -85,7 +86,7 @@ class DataflowQuery:
         return sum(flow.values())
 
     def cycle(self) -> tuple[str, ...]:
-        """The operators of a cycle, the first again as the last; nothing if there is none."""
+        """Return the operators of a cycle, the first again as the last; nothing if there is none."""
         to = {operator.name: operator.to for operator in self.operators}
         for operator in self.operators:
             path = [operator.name]
@@ -96,7 +97,10 @@ class DataflowQuery:
         return ()
 
     def task(self, operator: SimulatedOperator, draws: Random, hot: float) -> InstanceTask:
-        """What an instance of `operator` does, with its own random numbers; `hot` of its keys are the hot one."""
+        """Return what an instance of `operator` does; `hot` is the share of its keys that are the hot one.
+
+        `draws` are the instance's own random numbers.
+        """
         if self.nodes:
             return _REACHABILITY[operator.name](draws, self.nodes)
         if operator.share:
@@ -112,13 +116,13 @@ class Keyed:
         self._hot = hot
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The next key."""
+        """Make the next key."""
         hot = self._hot and self._draws.random() < self._hot
         key = 0 if hot else 1 + int(self._draws.random() * (KEYS - 1))
         return ((key, key),)
 
     def state_bytes(self) -> int:
-        """An offset, which the checkpoint has anyway."""
+        """Return 0: its state is an offset, which the checkpoint has anyway."""
         return 0
 
 
@@ -135,7 +139,7 @@ class Relay:
         self._window = 0
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The record itself, or nothing."""
+        """Pass the record on, or drop it."""
         if self._holds:
             self._hold(record, now)
         if self._passes == 1.0 or (self._passes and self._draws.random() < self._passes):
@@ -154,7 +158,7 @@ class Relay:
             self._records += 1
 
     def state_bytes(self) -> int:
-        """What it holds now."""
+        """Return the size of what it holds now."""
         return self._records * self._bytes
 
 
@@ -180,10 +184,10 @@ class LinkGraph:
         self._nodes = nodes
         self._present: list[Any] = []
 
-    def _node(self) -> int:
+    def _draw_node(self) -> int:
         return int(self._draws.random() * self._nodes)
 
-    def _event(self, deleted: float, make: Callable[[], Any]) -> tuple[int, Any]:
+    def _next_event(self, deleted: float, make: Callable[[], Any]) -> tuple[int, Any]:
         """A new thing, or, as often as `deleted` says, an old one that goes."""
         if self._present and self._draws.random() < deleted:
             at = int(self._draws.random() * len(self._present))
@@ -193,7 +197,7 @@ class LinkGraph:
         return NEW, self._present[-1]
 
     def state_bytes(self) -> int:
-        """An offset, which the checkpoint has anyway: the events come from outside."""
+        """Return 0: its state is an offset, which the checkpoint has anyway, for the events come from outside."""
         return 0
 
 
@@ -201,8 +205,8 @@ class LinkEvents(LinkGraph):
     """Events on directed links: (NEW or GONE, "link", from, to), keyed by `from`."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The next event."""
-        change, (start, end) = self._event(LINK_DELETED, lambda: (self._node(), self._node()))
+        """Make the next event."""
+        change, (start, end) = self._next_event(LINK_DELETED, lambda: (self._draw_node(), self._draw_node()))
         return ((start, (change, "link", start, end)),)
 
 
@@ -210,8 +214,8 @@ class Sources(LinkGraph):
     """Events on source nodes: (NEW or GONE, "reached", source, node, path), keyed by `node`, the source itself."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The next event."""
-        change, node = self._event(SOURCE_DELETED, self._node)
+        """Make the next event."""
+        change, node = self._next_event(SOURCE_DELETED, self._draw_node)
         return ((node, (change, "reached", node, node, (node,))),)
 
 
@@ -227,13 +231,13 @@ class ReachJoin:
         self._size = 0
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """A pair (source, path, end of the link) for every match."""
+        """Make a pair (source, path, end of the link) for every match."""
         change, what, *rest = record
         if what == "link":
-            return self._link(change, *rest)
-        return self._reach(change, *rest)
+            return self._join_link(change, *rest)
+        return self._join_reached(change, *rest)
 
-    def _link(self, change: int, start: int, end: int) -> Sequence[tuple[int, Any]]:
+    def _join_link(self, change: int, start: int, end: int) -> Sequence[tuple[int, Any]]:
         ends = self._ends.setdefault(start, [])
         if change == NEW:
             ends.append(end)
@@ -244,28 +248,30 @@ class ReachJoin:
             self._size -= 1
         return ()
 
-    def _reach(self, change: int, source: int, node: int, path: tuple[int, ...]) -> Sequence[tuple[int, Any]]:
+    def _join_reached(self, change: int, source: int, node: int, path: tuple[int, ...]) -> Sequence[tuple[int, Any]]:
         reached = self._reached.setdefault(node, [])
         if change == NEW:
             reached.append((source, path))
             self._size += 1
             return [(source, (source, path, end)) for end in self._ends.get(node, ())]
-        kept = [entry for entry in reached if entry[0] != source]
+        kept = [(other, way) for other, way in reached if other != source]
         self._size -= len(reached) - len(kept)
         self._reached[node] = kept
         return ()
 
     def state_bytes(self) -> int:
-        """Links and reached nodes."""
+        """Return the size of its links and reached nodes."""
         return self._size * _TUPLE_BYTES
 
 
 class _Stateless:
+    """An operator that keeps nothing."""
+
     def __init__(self, draws: Random, nodes: int) -> None:
-        """Nothing to keep."""
+        pass
 
     def state_bytes(self) -> int:
-        """None."""
+        """Return 0."""
         return 0
 
 
@@ -273,7 +279,7 @@ class ReachSelect(_Stateless):
     """Drops pairs whose link leads back into the path."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The pair, or nothing."""
+        """Pass the pair on, or drop it."""
         source, path, end = record
         return () if end in path else ((source, record),)
 
@@ -282,7 +288,7 @@ class ReachProject(_Stateless):
     """Makes a pair a node that the source reaches: output, and input of the join again."""
 
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
-        """The reached node."""
+        """Make the reached node."""
         source, path, end = record
         return ((end, (NEW, "reached", source, end, (*path, end))),)
 

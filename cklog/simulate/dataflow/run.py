@@ -1,4 +1,4 @@
-"""A simulated dataflow run as a native run folder (docs/run-folder.md), written as it goes, or as figures alone."""
+"""A simulated dataflow run as a native run folder (`docs/run-folder.md`), written as it goes, or as figures alone."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _EVENT_COLUMNS = pa.schema([f for f in EVENTS if f.name != "bytes"])
 
 
 def simulate(setting: DataflowSetting) -> Figures:
-    """The figures of a run without keeping its log."""
+    """Simulate a run without keeping its log, and return its figures."""
     layout = InstanceLayout(setting.query, setting.workers)
-    log = _RunFolder(layout, setting)
-    return _run(setting, layout, log)
+    log = _RunRecords(layout, setting)
+    return _figures_of_run(setting, layout, log)
 
 
 def write(
@@ -69,7 +69,7 @@ def write(
     refuse_encoding(encoding, part_bytes)
     place = Path(folder)
     layout = InstanceLayout(setting.query, setting.workers)
-    log = _RunFolder(layout, setting)
+    log = _RunRecords(layout, setting)
     tables = {"checkpoints": _CHECKPOINT_COLUMNS}
     if channels and setting.protocol != "coor":
         tables["channels"] = MESSAGES
@@ -82,19 +82,19 @@ def write(
         with ExitStack() as files:
             for name, schema in tables.items():
                 log.tables[name] = files.enter_context(RunTable(place / name, schema, encoding, part_bytes))
-            return _run(setting, layout, log)
+            return _figures_of_run(setting, layout, log)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from None
 
 
-def _run(setting: DataflowSetting, layout: InstanceLayout, log: _RunFolder) -> Figures:
+def _figures_of_run(setting: DataflowSetting, layout: InstanceLayout, log: _RunRecords) -> Figures:
     run = DataflowRun(setting, layout, log)
     run.run()
     return figures_of(setting, run, log.journal)
 
 
-class _RunFolder:
-    """The records of a run: checkpoints for the figures, and all of them for the tables that there are."""
+class _RunRecords:
+    """The records of a run: checkpoints go to the journal, and all records to the tables that are written."""
 
     def __init__(self, layout: InstanceLayout, setting: DataflowSetting) -> None:
         self.journal = Journal(layout)
@@ -105,14 +105,14 @@ class _RunFolder:
         self._events = [0] * len(layout.subtasks)
 
     def message(self, channel: int, seq: int, time: int) -> None:
-        """A row of `channels/`."""
+        """Write a row of `channels/`."""
         if "channels" in self.tables:
             row = {"channel": self._layout.channels[channel], "seq": seq, "time": time}
             size = {"bytes": self._payload + self._carried, "protocol_bytes": self._carried}
             self.tables["channels"].add(row | size)
 
     def event(self, instance: int, word: str, channel: int, number: int, time: int) -> None:
-        """A row of `events/`."""
+        """Write a row of `events/`."""
         if "events" in self.tables:
             operator, subtask = self._layout.subtasks[instance]
             about = (
@@ -123,14 +123,14 @@ class _RunFolder:
             self._events[instance] += 1
 
     def checkpoint(self, taken: Taken) -> None:
-        """A row of `checkpoints/`, and a line of the journal."""
+        """Add the checkpoint to the journal, and write a row of `checkpoints/`."""
         self.journal.add(taken)
         if "checkpoints" in self.tables:
             self.tables["checkpoints"].add(_checkpoint_row(self._layout, taken))
 
 
 def _checkpoint_row(layout: InstanceLayout, taken: Taken) -> dict[str, Any]:
-    """A record as docs/run-folder.md has it, without the members that do not apply."""
+    """A checkpoint record (`docs/run-folder.md`), without the members that do not apply."""
     operator, subtask = layout.subtasks[taken.instance]
     sent = {layout.channels[c]: seq for c, seq in zip(layout.out[taken.instance], taken.sent, strict=True)}
     received = {layout.channels[c]: seq for c, seq in zip(layout.into[taken.instance], taken.received, strict=True)}
@@ -164,7 +164,7 @@ def _write_job(place: Path, layout: InstanceLayout, setting: DataflowSetting) ->
 
 
 def described(setting: DataflowSetting) -> dict[str, Any]:
-    """All that a run depends on, as JSON."""
+    """Describe all that a run depends on, as JSON."""
     instances = setting.workers * len(setting.query.operators)
     return {
         **asdict(setting),
@@ -180,7 +180,7 @@ def described(setting: DataflowSetting) -> dict[str, Any]:
 
 
 def dataflow_answer(folder: str, setting: DataflowSetting, figures: Figures) -> Answer[dict[str, Any]]:
-    """The answer about a run, and about what was written to `folder` ("" if nothing was)."""
+    """Make the answer about a run, and about what was written to `folder` ("" if nothing was)."""
     result = {
         "folder": folder or None,
         "simulation": described(setting),

@@ -40,7 +40,7 @@ from cklog.simulate.dataflow.setting import (
 
 
 class _Worker:
-    """A processor: what has come for it, in order, and when a checkpoint was asked for."""
+    """A processor: what has come for it, in order, and when a checkpoint was asked for (`due`; None: it was not)."""
 
     def __init__(self, seed: str) -> None:
         self.come: deque[Item] = deque()
@@ -57,13 +57,13 @@ class _Reader:
         self._mean_us = mean_us
         self._draws = Random(seed)
 
-    def gap(self) -> int:
-        """Until the next one."""
+    def draw_gap(self) -> int:
+        """Draw the time until the next record, in microseconds."""
         return round(self._mean_us * (0.5 + self._draws.random()))
 
 
 class DataflowRun:
-    """One run: `run` it once, then read the rest.
+    """One simulated run: call `run` once, then read the attributes.
 
     Memory: per channel its watermarks and what is on its way; the state of the query's tasks; no history.
 
@@ -72,6 +72,7 @@ class DataflowRun:
     sent, received : next number, by channel
     rounds_begun : coordinated rounds, complete or not
     round_us : how long each complete one took, from its beginning until the coordinator knew of its end
+    traffic : messages between instances, and their bytes
     """
 
     def __init__(self, setting: DataflowSetting, layout: InstanceLayout, log: RunLog) -> None:
@@ -90,7 +91,7 @@ class DataflowRun:
         self._rounds = RoundInProgress(self.layout)
         self._heard: list[Any] = [None] * len(self.sent)  # what the last message of each channel carried
         self._arrival = [0] * len(self.sent)  # of the last message of each channel
-        self._tasks = [self._task(i) for i in range(instances)]
+        self._tasks = [self._task_of(i) for i in range(instances)]
         self._network = Random(f"{setting.seed}/network")
         self._workers = [_Worker(f"{setting.seed}/timer/{w}") for w in range(setting.workers)]
         self._agenda: list[tuple[int, int, Callable[[int, Any], None], Any]] = []
@@ -101,20 +102,20 @@ class DataflowRun:
         self._delay_us, self._jitter_us = setting.delay_ms * 1000, setting.jitter_ms * 1000
         self._end = round(setting.failure_s * SECOND)
 
-    def _task(self, instance: int) -> InstanceTask:
+    def _task_of(self, instance: int) -> InstanceTask:
         setting = self._setting
         draws = Random(f"{setting.seed}/task/{self.layout.subtasks[instance]}")
         return setting.query.task(setting.query.operators[instance // setting.workers], draws, setting.hot_items)
 
     def run(self) -> None:
-        """From the deployment to the failure."""
+        """Simulate from the deployment to the failure."""
         setting = self._setting
         for number, worker in enumerate(self._workers):
             for source in self.layout.sources(number):
                 share = self.layout.operators[source // setting.workers].share
                 seed = f"{setting.seed}/source/{self.layout.subtasks[source]}"
                 reader = _Reader(source, SECOND / (setting.rate * share), seed)
-                self._plan(reader.gap(), self._read_next, reader)
+                self._plan(reader.draw_gap(), self._read_next, reader)
             if setting.protocol != "coor":
                 self._plan(round(worker.timer.random() * setting.interval_s * SECOND), self._fire, number)
         if setting.protocol == "coor":
@@ -124,7 +125,7 @@ class DataflowRun:
             happens(now, to)
 
     def _plan(self, time: int, happens: Callable[[int, Any], None], to: Any) -> None:
-        """Let something happen; of things at the same time, what was planned first comes first."""
+        """Plan that something happens; of things at the same time, what was planned first comes first."""
         heappush(self._agenda, (time, self._planned, happens, to))
         self._planned += 1
 
@@ -132,7 +133,7 @@ class DataflowRun:
 
     def _read_next(self, now: int, reader: _Reader) -> None:
         """A record is there for a source to read."""
-        self._plan(now + reader.gap(), self._read_next, reader)
+        self._plan(now + reader.draw_gap(), self._read_next, reader)
         self._arrive(now, Item(reader.source, -1, 0))
 
     def _arrive(self, now: int, item: Item) -> None:
@@ -219,10 +220,11 @@ class DataflowRun:
         if self.layout.sender[channel] % workers == item.instance % workers:
             self._workers[item.instance % workers].come.append(item)
             return
-        self._arrival[channel] = max(self._arrival[channel], time + self._network_us())  # FIFO
+        self._arrival[channel] = max(self._arrival[channel], time + self._draw_network_us())  # FIFO
         self._plan(self._arrival[channel], self._arrive, item)
 
-    def _network_us(self) -> int:
+    def _draw_network_us(self) -> int:
+        """How long a message takes between two workers."""
         return round(self._delay_us + self._jitter_us * self._network.random())
 
     # --- checkpoints
@@ -280,7 +282,7 @@ class DataflowRun:
         self._rounds.begin(now)
         for number in range(len(self._workers)):
             self.traffic.control += CONTROL_BYTES
-            self._plan(now + self._network_us(), self._order, number)
+            self._plan(now + self._draw_network_us(), self._order, number)
 
     def _order(self, now: int, number: int) -> None:
         """A worker is told: its sources checkpoint before they read on."""
@@ -303,7 +305,7 @@ class DataflowRun:
             self._transmit(now + took, Item(self.layout.receiver[way], way, MARKER))
         if self._rounds.ends_worker(instance):
             self.traffic.control += CONTROL_BYTES
-            self._plan(now + took + self._network_us(), self._report, None)
+            self._plan(now + took + self._draw_network_us(), self._report, None)
         return max(took, 1)
 
     def _report(self, now: int, _: None) -> None:

@@ -21,8 +21,11 @@ FIGURE = (5, 6, 5, 7, 5, 4, 3, 7, 5)
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Elements before `crash` are processed; `checkpoint` was taken before its element; ms of application time.
+    """When and how a run crashes and recovers; times are application times in ms.
 
+    `checkpoint` : taken before the elements of that time
+    `crash` : elements before that time are processed
+    `restart` : when the system is back
     `aligned` : the starts of time windows are logged, and restored
     """
 
@@ -43,9 +46,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Crashed:
-    """What a run with a crash left behind.
+    """A run with a crash, and what it left behind.
 
-    `truth` : results of the run without failure; `starts` : of windows, as logged; `sent` : by output, before the crash
+    `how` : the crash and the recovery
+    `truth` : results of the run without failure
+    `before`, `after` : results before the crash, and after the restart
+    `starts` : what windows align with (ms), by operator, as logged
+    `sent` : the watermark of each output before the crash
     """
 
     query: OdysseusQuery
@@ -59,21 +66,26 @@ class Crashed:
 
 
 def run(query: OdysseusQuery, elements: Iterable[Element], how: Crash) -> Crashed:
-    """Run a query without failure, and with a crash and a recovery."""
+    """Run a query without failure, and with a crash and a recovery.
+
+    Raises
+    ------
+    UsageError : checkpoint, crash and restart are not in that order
+    """
     if not how.checkpoint <= how.crash < how.restart:
         raise UsageError(f"a checkpoint at {how.checkpoint} ms, a crash at {how.crash}, a restart at {how.restart}")
     ordered = in_time_order(elements)
-    truth = _results(Running(query), ordered)
+    truth = _results_of(Running(query), ordered)
     first = Running(query)
-    before = _results(first, [e for e in ordered if e.time < how.checkpoint])
+    before = _results_of(first, [e for e in ordered if e.time < how.checkpoint])
     image = first.image()
-    before += _results(first, [e for e in ordered if how.checkpoint <= e.time < how.crash])
+    before += _results_of(first, [e for e in ordered if how.checkpoint <= e.time < how.crash])
     again = Running(query, first.starts() if how.aligned else None)
     if how.recovery in ("rollback", "precise"):
         again.load(image)
     since = how.restart if how.recovery == "gap" else how.checkpoint
-    after = _results(again, [e for e in ordered if e.time >= since])
-    sent = _sent(before)
+    after = _results_of(again, [e for e in ordered if e.time >= since])
+    sent = _watermarks(before)
     if how.recovery == "precise":
         after = list(newer_results(after, sent))
     return Crashed(
@@ -88,11 +100,11 @@ def run(query: OdysseusQuery, elements: Iterable[Element], how: Crash) -> Crashe
     )
 
 
-def _results(running: Running, elements: Iterable[Element]) -> list[Result]:
+def _results_of(running: Running, elements: Iterable[Element]) -> list[Result]:
     return [result for element in elements for result in running.take(element)]
 
 
-def _sent(results: Sequence[Result]) -> dict[str, Sent]:
+def _watermarks(results: Sequence[Result]) -> dict[str, Sent]:
     found: dict[str, Sent] = {}
     for result in results:
         last = found.get(result.output)
@@ -102,7 +114,7 @@ def _sent(results: Sequence[Result]) -> dict[str, Sent]:
 
 
 def newer_results(results: Iterable[Result], sent: dict[str, Sent]) -> Iterable[Result]:
-    """The results behind the watermark of their output: those of its time by their number."""
+    """Yield the results behind the watermark of their output: those of its time by their number."""
     seen: Counter[str] = Counter()
     for result in results:
         mark = sent.get(result.output)
@@ -141,7 +153,7 @@ def tally(crashed: Crashed) -> list[OutputTally]:
 
 @dataclass(frozen=True, slots=True)
 class OutputAtTime:
-    """What an output has for one time: its last result (None: none) and how many there are, before and after."""
+    """What an output has for one time (ms): its last result (None: none), and how many, before and after the crash."""
 
     time: int
     result: Any
@@ -149,7 +161,7 @@ class OutputAtTime:
 
 
 def over_time(crashed: Crashed, output: str, most: int) -> list[OutputAtTime]:
-    """At most so many moments of a run, evenly among the times of its elements (the paper's Figures 4 and 5)."""
+    """Return at most `most` moments of a run, evenly among the times of its elements (the paper's Figures 4 and 5)."""
     found = _by_time(r for r in (*crashed.before, *crashed.after) if r.output == output)
     times = sorted({element.time for element in crashed.elements})
     step = max(-(-len(times) // most), 1)
@@ -164,7 +176,7 @@ def _by_time(results: Iterable[Result]) -> dict[int, list[Any]]:
 
 
 def counting_query(size: int, slide: int) -> OdysseusQuery:
-    """The paper's evaluation (section 6.1): how many elements are in the last `size` ms."""
+    """Make the query of the paper's evaluation (section 6.1): how many elements are in the last `size` ms."""
     operators = (
         Operator("in", "source"),
         Operator("count", "aggregate", ("in",), (Window("time", size, slide),), query="count"),
@@ -173,7 +185,7 @@ def counting_query(size: int, slide: int) -> OdysseusQuery:
 
 
 def figure_query(aligned: bool | None = None) -> OdysseusQuery:
-    """Figures 1 and 3: a filter, a sliding and a tumbling sum of two elements.
+    """Make the queries of Figures 1 and 3: a filter, a sliding and a tumbling sum of two elements.
 
     `aligned` None: windows of elements, as drawn; else of two seconds with an element each second, as in the text of
     section 3.2, that align with 0 or with the first element.
@@ -197,10 +209,10 @@ def _less_than_six(value: int) -> bool:
 
 
 def counted_elements(period: int, end: int) -> list[Element]:
-    """An element of `in` every `period` ms, from 0 to before `end`."""
+    """Make an element of `in` every `period` ms, from 0 to before `end`."""
     return [Element("in", i, time, 1) for i, time in enumerate(range(0, end, period))]
 
 
 def figure_elements() -> list[Element]:
-    """The stream of the figures, an element each second."""
+    """Make the stream of the figures, an element each second."""
     return [Element("in", i, 1000 * i, value) for i, value in enumerate(FIGURE)]

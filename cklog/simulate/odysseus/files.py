@@ -21,7 +21,7 @@ from cklog.simulate.files import PART_BYTES, RunTable, refuse_encoding, require_
 from cklog.simulate.odysseus.crash import Crashed, over_time, tally
 from cklog.simulate.odysseus.query import OdysseusQuery, Result
 
-_MOMENTS = 480
+_MOST_MOMENTS = 480
 """A curve over time has at most so many points."""
 
 
@@ -40,14 +40,14 @@ def write(
     try:
         require_empty(place)
         place.mkdir(parents=True, exist_ok=True)
-        job = _job(crashed, period, interval)
+        job = _manifest(crashed, period, interval)
         (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
-        _write_table(place / "system", SYSTEM, encoding, _system(crashed))
+        _write_table(place / "system", SYSTEM, encoding, _system_events(crashed))
         if crashed.how.recovery != "gap":
-            _write_table(place / "channels", MESSAGES, encoding, _logged(crashed))
-            _write_table(place / "checkpoints", CHECKPOINTS, encoding, _checkpoints(crashed, interval))
+            _write_table(place / "channels", MESSAGES, encoding, _logged_elements(crashed))
+            _write_table(place / "checkpoints", CHECKPOINTS, encoding, _checkpoint_records(crashed, interval))
         for output in crashed.query.outputs:
-            _write_table(place / "outputs" / output, OUTPUTS, encoding, _sent(crashed, output, encoding))
+            _write_table(place / "outputs" / output, OUTPUTS, encoding, _sent_records(crashed, output, encoding))
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from None
 
@@ -58,61 +58,61 @@ def _write_table(place: Path, schema: Any, encoding: str, rows: Iterable[dict[st
             table.add(row)
 
 
-def _job(crashed: Crashed, period: int | None, interval: int) -> dict[str, Any]:
+def _manifest(crashed: Crashed, period: int | None, interval: int) -> dict[str, Any]:
     query = crashed.query
     edges = [(name, o.name) for o in query.operators for name in o.inputs]
     return {
         "job": "simulated-odysseus",
         "failure_time": crashed.how.crash,
         "checkpoint_interval_ms": interval,
-        "operators": [_operator(o, query, period) for o in query.operators],
+        "operators": [_operator_row(o, query, period) for o in query.operators],
         "channels": [{"channel": f"{a}/0->{b}/0"} for a, b in edges],
         "simulation": asdict(crashed.how),
     }
 
 
-def _operator(operator: Operator, query: OdysseusQuery, period: int | None) -> dict[str, Any]:
+def _operator_row(operator: Operator, query: OdysseusQuery, period: int | None) -> dict[str, Any]:
     row: dict[str, Any] = {"name": operator.name, "parallelism": 1, "kind": operator.kind}
     if not operator.inputs:
         return row | ({} if period is None else {"period_ms": period, "start_ms": 0})
     if operator.joins:
-        row["windows"] = [_window(window) for window in operator.windows]
+        row["windows"] = [_window_spec(window) for window in operator.windows]
     elif operator.windows:
-        row["window"] = _window(operator.windows[0])
+        row["window"] = _window_spec(operator.windows[0])
     return row | {"query": operator.query or operator.name}
 
 
-def _window(window: Window) -> dict[str, Any]:
+def _window_spec(window: Window) -> dict[str, Any]:
     if window.kind == "count":
         return {"tuples": window.size, "slide": window.slide}
     start = {} if window.start is None else {"start": window.start}
     return {"ms": window.size, "slide_ms": window.slide, **start}
 
 
-def _system(crashed: Crashed) -> Iterable[dict[str, Any]]:
+def _system_events(crashed: Crashed) -> Iterable[dict[str, Any]]:
     """The system log: two boots, and no shutdown between them."""
     how, query = crashed.how, crashed.query
     last = max(how.restart, *(e.time for e in crashed.elements[-1:]))
     yield {"event": "boot", "time": 0}
-    yield from sorted(_first_run(crashed), key=lambda event: event["time"])
+    yield from sorted(_events_before_crash(crashed), key=lambda event: event["time"])
     yield {"event": "boot", "time": how.restart}
     yield from ({"event": "source-connected", "operator": name, "time": how.restart} for name in query.sources)
-    yield from _installed(query, how.restart)
+    yield from _installation_events(query, how.restart)
     yield {"event": "shutdown", "time": last}
 
 
-def _first_run(crashed: Crashed) -> Iterable[dict[str, Any]]:
+def _events_before_crash(crashed: Crashed) -> Iterable[dict[str, Any]]:
     """Events from the first boot to the crash."""
     how, query = crashed.how, crashed.query
     yield from ({"event": "source-connected", "operator": name, "time": 0} for name in query.sources)
-    yield from _installed(query, 0)
+    yield from _installation_events(query, 0)
     starts = crashed.starts.items() if how.aligned else ()
     yield from ({"event": "window-start", "operator": n, "ts": t, "time": 0} for n, t in starts)
     for name, sent in crashed.sent.items() if how.recovery == "precise" else ():
         yield {"event": "element-sent", "operator": name, "ts": sent.time, "equal": sent.equal, "time": sent.time}
 
 
-def _installed(query: OdysseusQuery, time: int) -> Iterable[dict[str, Any]]:
+def _installation_events(query: OdysseusQuery, time: int) -> Iterable[dict[str, Any]]:
     names = {o.name: o.query or o.name for o in query.operators}
     for output in query.outputs:
         yield {"event": "sink-connected", "operator": output, "time": time}
@@ -120,7 +120,7 @@ def _installed(query: OdysseusQuery, time: int) -> Iterable[dict[str, Any]]:
         yield {"event": "query-state", "query": names[output], "state": "running", "time": time}
 
 
-def _logged(crashed: Crashed) -> Iterable[dict[str, Any]]:
+def _logged_elements(crashed: Crashed) -> Iterable[dict[str, Any]]:
     """The input log: what came after the checkpoint, on the first channel of each source."""
     readers = {name: o.name for o in reversed(crashed.query.operators) for name in o.inputs}
     for element in crashed.elements:
@@ -129,7 +129,7 @@ def _logged(crashed: Crashed) -> Iterable[dict[str, Any]]:
             yield {"channel": channel, "seq": element.number, "time": element.time}
 
 
-def _checkpoints(crashed: Crashed, interval: int) -> Iterable[dict[str, Any]]:
+def _checkpoint_records(crashed: Crashed, interval: int) -> Iterable[dict[str, Any]]:
     """A record of each source with the first element that is not in the checkpoint, and of each operator's state."""
     how, query = crashed.how, crashed.query
     times = range(how.checkpoint % interval or interval, how.checkpoint + 1, interval)
@@ -144,7 +144,7 @@ def _checkpoints(crashed: Crashed, interval: int) -> Iterable[dict[str, Any]]:
                 yield {"operator": operator.name, **shared, "uri": f"images/{number}/{operator.name}"}
 
 
-def _sent(crashed: Crashed, output: str, encoding: str) -> Iterable[dict[str, Any]]:
+def _sent_records(crashed: Crashed, output: str, encoding: str) -> Iterable[dict[str, Any]]:
     """What an output sent: before the crash, and again after the restart."""
     packed = encoding == "parquet"  # whose state is JSON text
     results: list[Result] = [r for r in (*crashed.before, *crashed.after) if r.output == output]
@@ -154,17 +154,17 @@ def _sent(crashed: Crashed, output: str, encoding: str) -> Iterable[dict[str, An
 
 
 def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer[dict[str, Any]]:
-    """The answer about a run: what its outputs suffered, counted, and the files."""
+    """Make the answer about a run: what its outputs suffered, counted, and the files."""
     result = {
         "folder": folder or None,
         "query": query,
         **asdict(crashed.how),
         "elements": len(crashed.elements),
-        "outputs": [asdict(found) | {"over_time": _drawn(crashed, found.output)} for found in tally(crashed)],
+        "outputs": [asdict(found) | {"over_time": _moments(crashed, found.output)} for found in tally(crashed)],
         "files": written_files(folder),
     }
     return Answer(command="simulate-odysseus", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
-def _drawn(crashed: Crashed, output: str) -> list[dict[str, Any]]:
-    return [asdict(moment) for moment in over_time(crashed, output, _MOMENTS)]
+def _moments(crashed: Crashed, output: str) -> list[dict[str, Any]]:
+    return [asdict(moment) for moment in over_time(crashed, output, _MOST_MOMENTS)]

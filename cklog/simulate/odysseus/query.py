@@ -24,8 +24,8 @@ _COUNT, _SUM = "count", "sum"
 class OdysseusQuery:
     """Operators, inputs first, with what they compute.
 
-    `functions` : of a filter the condition, of a map the mapping, of a window what becomes of its values: "count",
-    "sum" or a function of their list
+    `functions` : by operator: of a filter the condition, of a map the mapping, of a window what becomes of its values:
+        "count", "sum" or a function of their list
     """
 
     operators: tuple[Operator, ...]
@@ -33,19 +33,19 @@ class OdysseusQuery:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Operators that read and that nobody reads from."""
+        """The operators that read and that nobody reads from."""
         read = {name for operator in self.operators for name in operator.inputs}
         return tuple(o.name for o in self.operators if o.inputs and o.name not in read)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Operators that read from nobody."""
+        """The operators that read from nobody."""
         return tuple(o.name for o in self.operators if not o.inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What a source sends: element `number` of it, at an application time in ms."""
+    """An element that a source sends: its `number` (from 0), and its application time in ms."""
 
     source: str
     number: int
@@ -55,7 +55,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an output yields at an application time, made by element `number` of `source`."""
+    """A result that an output yields at an application time (ms), made by element `number` of `source`."""
 
     output: str
     time: int
@@ -65,15 +65,18 @@ class Result:
 
 
 class Running:
-    """A query that takes elements; `starts` are window alignments by operator that it is to keep."""
+    """A query that takes elements.
+
+    `starts` : times (ms) that the windows of operators align with, if that is not with their first element
+    """
 
     def __init__(self, query: OdysseusQuery, starts: Mapping[str, int] | None = None) -> None:
         self._query = query
         kept, functions = starts or {}, query.functions
-        self._nodes = {o.name: _node(o, functions.get(o.name), kept.get(o.name)) for o in query.operators}
+        self._nodes = {o.name: _node_of(o, functions.get(o.name), kept.get(o.name)) for o in query.operators}
 
     def take(self, element: Element) -> list[Result]:
-        """The results of an element, in the order of the operators."""
+        """Process an element, and return its results in the order of the operators."""
         made: dict[str, list[Any]] = {}
         found = []
         for operator in self._query.operators:
@@ -81,8 +84,10 @@ class Running:
             if not operator.inputs:
                 made[operator.name] = [element.value] if operator.name == element.source else []
             else:
-                given = ((port, v) for port, name in enumerate(operator.inputs) for v in made[name])
-                made[operator.name] = [v for port, value in given for v in node.take(port, element.time, value)]
+                made[operator.name] = []
+                for port, name in enumerate(operator.inputs):
+                    for value in made[name]:
+                        made[operator.name] += node.take(port, element.time, value)
             if operator.name in self._query.outputs:
                 values = made[operator.name]
                 found += [
@@ -94,21 +99,21 @@ class Running:
         return found
 
     def image(self) -> Mapping[str, Any]:
-        """A copy of all operator states."""
+        """Copy all operator states: the processing image."""
         return copy.deepcopy(self._nodes)
 
     def load(self, image: Mapping[str, Any]) -> None:
-        """Go on from an image."""
+        """Replace all operator states by those of an image."""
         self._nodes = copy.deepcopy(dict(image))
 
     def starts(self) -> dict[str, int]:
-        """What time windows align with, by operator, as far as they have started."""
+        """Return the times (ms) that time windows align with, by operator, as far as they have started."""
         found = {name: node.start for name, node in self._nodes.items() if isinstance(node, _TimeWindow)}
         return {name: start for name, start in found.items() if start is not None}
 
 
 class _Passing:
-    """A filter, a map or a union."""
+    """A filter, a map or a union: it has no state."""
 
     def __init__(self, function: Function | None, drops: bool) -> None:
         self._function, self._drops = function, drops
@@ -178,7 +183,7 @@ class _CountWindow:
 
 
 class _Join:
-    """Pairs of an element with those in the other inputs' windows, (value of input 0, value of input 1)."""
+    """A join: pairs of an element with those in the other input's window, (value of input 0, value of input 1)."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self._windows = windows
@@ -196,7 +201,7 @@ class _Join:
 _Node = _Passing | _TimeWindow | _CountWindow | _Join
 
 
-def _node(operator: Operator, function: Any, start: int | None) -> _Node:
+def _node_of(operator: Operator, function: Any, start: int | None) -> _Node:
     if operator.joins:
         return _Join(operator.windows)
     if not operator.windows:
@@ -208,7 +213,7 @@ def _node(operator: Operator, function: Any, start: int | None) -> _Node:
 
 
 def window_start(window: Window, at: int, start: int) -> int:
-    """The first time, or element, that the window at `at` holds; windows align with `start`.
+    """Return the first time, or element, that the window at `at` holds; windows align with `start`.
 
     >>> window_start(Window("time", 60_000, 10), 419_990, 0), window_start(Window("count", 2, 2), 5, 0)
     (360000, 4)
@@ -217,5 +222,5 @@ def window_start(window: Window, at: int, start: int) -> int:
 
 
 def in_time_order(elements: Iterable[Element]) -> list[Element]:
-    """Elements of several sources in the order in which the system takes them."""
+    """Return elements of several sources in the order in which the system takes them."""
     return sorted(elements, key=lambda e: (e.time, e.source, e.number))
