@@ -91,7 +91,7 @@ def impact_answer(
         asked=asked,
     )
     logs = ChannelLogs(tables, reading, _elements_in_checkpoints(images))
-    result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact(evidence, elements))
+    result = settled(logs, _first_asked(found), flow.periods, lambda elements: _impact_given(evidence, elements))
     findings += [*found.findings, *logs.findings, *_unsupported_class(result, asked), *_unknown_checkpoint(result)]
     inputs = [*inputs, *logs.inputs]
     return Draft("impact", result, findings, inputs, indeterminate=_is_bound(result, log))
@@ -113,14 +113,14 @@ def _first_asked(found: Outage) -> AskedElements:
     return AskedElements(moments if found.restart is None else moments | {found.restart})
 
 
-def _impact(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
+def _impact_given(evidence: _Evidence, elements: Mapping[str, Elements]) -> Impact:
     """The answer for one state of knowledge about the elements of the sources."""
     found, flow, gone = evidence.outage, evidence.flow, evidence.book.removed
     images = {recovery: evidence.image(recovery) for recovery in RECOVERIES}
     means = RecoveryMeans(
         images=images,
         elements=elements,
-        retained=_retained(evidence.manifest),
+        retained=_first_retained(evidence.manifest),
         outage=found,
         book=evidence.book,
     )
@@ -175,7 +175,7 @@ def _checkpoint_time(evidence: _Evidence, recovery: RecoveryClass, means: Recove
     return BoundedTime(min(boots[0], crash.least), crash.most, "boot") if boots else None
 
 
-def _retained(manifest: Mapping[str, Any]) -> dict[str, int]:
+def _first_retained(manifest: Mapping[str, Any]) -> dict[str, int]:
     """The first element that is kept of each source, where the manifest says so."""
     found: dict[str, int] = {}
     for row in manifest.get("channels", []):
@@ -205,7 +205,7 @@ def _unsupported_class(result: Impact, asked: ImpactQuestion) -> list[Finding]:
 def _unknown_checkpoint(result: Impact) -> list[Finding]:
     """A finding about a checkpoint that is known within bounds only, where the answer rests on it."""
     at = result.checkpoint
-    if not _replays(result) or at is None or at.exact:
+    if not _any_replays(result) or at is None or at.exact:
         return []
     message = (
         f"the time of the checkpoint is not known: between {at.least} and {at.most} ms by {at.source}; counts are "
@@ -214,7 +214,7 @@ def _unknown_checkpoint(result: Impact) -> list[Finding]:
     return [Finding("checkpoint-unknown", "warning", "checkpoints/", message)]
 
 
-def _replays(result: Impact) -> bool:
+def _any_replays(result: Impact) -> bool:
     """Whether any output's results depend on where its replay starts."""
     return any(output.recovery not in ("gap", "precise") for output in result.outputs)
 
@@ -223,5 +223,5 @@ def _is_bound(result: Impact, log: SystemLog) -> bool:
     """Whether the answer is a bound, because evidence is missing."""
     at = result.checkpoint
     unknown = any(output.convergence == "unknown" for output in result.outputs)
-    inexact = _replays(result) and (at is None or not at.exact)
+    inexact = _any_replays(result) and (at is None or not at.exact)
     return not result.crash.exact or inexact or unknown or log.damaged

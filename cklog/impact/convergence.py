@@ -70,8 +70,8 @@ def _converging_after(
     operator: Operator, inputs: list[Converging], elements: Mapping[str, Elements], since: int, restored: bool
 ) -> Converging:
     """What an operator yields from its inputs."""
-    share = "any" if operator.joins else "some" if operator.drops else "all"
-    stream = merged([i.stream for i in inputs], elements, share)
+    share = "some" if operator.drops else "all"
+    stream = merged([i.stream for i in inputs], elements, "any" if operator.joins else share)
     base = _worst_of(stream, inputs)
     recovery = classified(operator).recovery
     if operator.stated == "arbitrary" or recovery == "arbitrary":

@@ -104,15 +104,7 @@ def _several_crashes(runs: list[_CrashedRun]) -> tuple[Finding, ...]:
         return ()
     times = ", ".join(str(run.events[0].time) for run in runs[:-1])
     message = f"{len(runs)} runs crashed; this is the last one. For those booted at {times} ms say --crash"
-    return (
-        Finding(
-            id="several-crashes",
-            severity="info",
-            subject="system/",
-            message=message,
-            where=tuple(run.events[0].where for run in runs),
-        ),
-    )
+    return (Finding("several-crashes", "info", "system/", message, where=tuple(run.events[0].where for run in runs)),)
 
 
 def _outage_of(
@@ -133,7 +125,7 @@ def _outage_of(
         f"{crash.most} ms; say --crash, or failure_time in job.json"
     )
     where = (run.events[-1].where, run.next.where)
-    unknown = Finding(id="crash-time-unknown", severity="warning", subject="system/", message=message, where=where)
+    unknown = Finding("crash-time-unknown", "warning", "system/", message, where=where)
     return Outage(crash, again, run.events, (*findings, unknown))
 
 

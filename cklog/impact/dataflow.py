@@ -166,7 +166,7 @@ def _window_of(spec: Any) -> Window | None:
     if spec.get("clock", "event") not in ("event", "system"):
         return None
     return Window(
-        kind="time" if timed else "count", size=size, slide=slide, start=start, system=spec.get("clock") == "system"
+        "time" if timed else "count", size=size, slide=slide, start=start, system=spec.get("clock") == "system"
     )
 
 

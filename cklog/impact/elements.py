@@ -34,7 +34,7 @@ class Elements(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Elements):
     """Elements whose times are known, rising; `complete`: none come after the last of them."""
 
     times: Sequence[int]
@@ -65,7 +65,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Periodic:
+class Periodic(Elements):
     """An element every `period` ms, the first at `start` (ms); None: only the period is known."""
 
     period: int
@@ -104,7 +104,7 @@ class Periodic:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class Unseen(Elements):
     """Elements of which nothing is known."""
 
     def count(self, start: int, end: int | None) -> Count:

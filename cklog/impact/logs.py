@@ -85,7 +85,7 @@ class AskedElements:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedElements:
+class LoggedElements(Elements):
     """Elements of a logged channel (`cklog.impact.elements.Elements`), as far as scans have looked.
 
     `moments` : that scans have looked at, rising
@@ -106,7 +106,7 @@ class LoggedElements:
 
     def span(self) -> LogPart | None:
         """Return all of the log as one part; None: it is empty."""
-        found = _logged(self.parts)
+        found = _logged_parts(self.parts)
         if not found:
             return None
         return LogPart(
@@ -131,27 +131,27 @@ class LoggedElements:
         low, high = self._part_behind(start), len(self.parts) if end is None else self._part_behind(end)
         if low is None or high is None:
             return other
-        before, here, behind = (_logged(p) for p in (self.parts[:low], self.parts[low:high], self.parts[high:]))
+        before, here, behind = (_logged_parts(p) for p in (self.parts[:low], self.parts[low:high], self.parts[high:]))
         found = sum(part.elements for part in here)
         if not behind:
-            return _narrowed(Count(found, None), other)
+            return _narrower_count(Count(found, None), other)
         wanted = behind[0].first - self._next_number(before, here or behind, start)  # dense numbers: holes count too
-        return _narrowed(Count(min(found, wanted), max(found, wanted)), other)
+        return _narrower_count(Count(min(found, wanted), max(found, wanted)), other)
 
     def last_before(self, moment: int) -> int | None:
-        before, behind = self._around(moment)
-        if behind and self._joined(before, behind, moment) and (before or behind[0].first == 0):
+        before, behind = self._parts_around(moment)
+        if behind and self._is_gapless(before, behind, moment) and (before or behind[0].first == 0):
             return before[-1].last_time if before else None
         return self.beside.last_before(moment)
 
     def first_from(self, moment: int) -> int | None:
-        before, behind = self._around(moment)
-        known = behind and self._joined(before, behind, moment)
+        before, behind = self._parts_around(moment)
+        known = behind and self._is_gapless(before, behind, moment)
         return behind[0].first_time if known else self.beside.first_from(moment)
 
     def number(self, moment: int) -> int | None:
-        before, behind = self._around(moment)
-        return behind[0].first if behind and self._joined(before, behind, moment) else self.beside.number(moment)
+        before, behind = self._parts_around(moment)
+        return behind[0].first if behind and self._is_gapless(before, behind, moment) else self.beside.number(moment)
 
     def _next_number(self, before: list[LogPart], behind: list[LogPart], moment: int) -> int:
         """The number of the first element from a moment on, a bound from below where the log lacks it.
@@ -164,14 +164,14 @@ class LoggedElements:
             return behind[0].first
         return max((number for time, number in self.taken if moment >= time), default=0)
 
-    def _joined(self, before: list[LogPart], behind: list[LogPart], moment: int) -> bool:
+    def _is_gapless(self, before: list[LogPart], behind: list[LogPart], moment: int) -> bool:
         """Whether no element is missing between the two."""
         return behind[0].first == self._next_number(before, behind, moment)
 
-    def _around(self, moment: int) -> tuple[list[LogPart], list[LogPart]]:
+    def _parts_around(self, moment: int) -> tuple[list[LogPart], list[LogPart]]:
         """What is logged before a moment and from it on; nothing, if no scan has looked there."""
         at = self._part_behind(moment)
-        return ([], []) if at is None else (_logged(self.parts[:at]), _logged(self.parts[at:]))
+        return ([], []) if at is None else (_logged_parts(self.parts[:at]), _logged_parts(self.parts[at:]))
 
     def time_of(self, number: int) -> int | None:
         number = _within_range(number)
@@ -184,14 +184,14 @@ def _within_range(number: int) -> int:
     return min(max(number, -_FURTHEST), _FURTHEST)
 
 
-def _logged(parts: Iterable[LogPart | None]) -> list[LogPart]:
+def _logged_parts(parts: Iterable[LogPart | None]) -> list[LogPart]:
     return [part for part in parts if part is not None]
 
 
-def _narrowed(one: Count, other: Count) -> Count:
+def _narrower_count(one: Count, other: Count) -> Count:
     """What two bounds leave; where they contradict each other, the first.
 
-    >>> _narrowed(Count(3, None), Count(0, 5)), _narrowed(Count(3, 4), Count(5, 9))
+    >>> _narrower_count(Count(3, None), Count(0, 5)), _narrower_count(Count(3, 4), Count(5, 9))
     (Count(least=3, most=5), Count(least=3, most=4))
     """
     most = min((bound for bound in (one.most, other.most) if bound is not None), default=None)
@@ -303,7 +303,7 @@ def _log_part(row: dict[str, Any] | None) -> LogPart | None:
 
 def _numbers_rise(parts: Iterable[LogPart | None]) -> bool:
     """Whether no element behind a moment has a lower number than one before it."""
-    found = _logged(parts)
+    found = _logged_parts(parts)
     return all(a.last < b.first for a, b in pairwise(found))
 
 

@@ -100,7 +100,7 @@ def _rare_events(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     E.g. boot, a sent, b sent, a sent, shutdown, a sent → boot, b sent, a sent, shutdown, a sent.
     """
-    columns = {name: _undictionaried(batch[name]) for name in _COLUMNS}
+    columns = {name: _plain_strings(batch[name]) for name in _COLUMNS}
     rare = pc.is_in(columns["event"], value_set=pa.array(RARE)).to_numpy(zero_copy_only=False)
     sent = pc.fill_null(pc.equal(columns["event"], SENT), False).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(sent)
@@ -114,7 +114,7 @@ def _rare_events(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name].take(pa.array(kept)) for name in _COLUMNS], schema=_KEPT)
 
 
-def _undictionaried(column: pa.Array) -> pa.Array:
+def _plain_strings(column: pa.Array) -> pa.Array:
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
@@ -124,16 +124,16 @@ def _event_of(row: dict[str, object]) -> Event:
     return Event(
         event=str(row["event"]),
         name=str(name or ""),
-        time=_integer(row["time"]),
-        where=Where(str(row["_path"]), _integer(row["_offset"])),
+        time=_integer_or_none(row["time"]),
+        where=Where(str(row["_path"]), _integer_or_none(row["_offset"])),
         state=str(row["state"] or ""),
-        ts=_integer(row["ts"]),
-        equal=_integer(row["equal"]),
-        seq=_integer(row["seq"]),
+        ts=_integer_or_none(row["ts"]),
+        equal=_integer_or_none(row["equal"]),
+        seq=_integer_or_none(row["seq"]),
     )
 
 
-def _integer(value: object) -> int | None:
+def _integer_or_none(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
@@ -160,15 +160,7 @@ def _clocks_backwards(events: Sequence[Event]) -> list[Finding]:
                 f"the clock runs backwards: {event.event} at {event.time} ms is logged after {before.event} at "
                 f"{before.time} ms; times of crash and restart cannot be taken from here"
             )
-            found.append(
-                Finding(
-                    id="clock-backwards",
-                    severity="error",
-                    subject=event.where.path,
-                    message=message,
-                    where=(event.where,),
-                )
-            )
+            found.append(Finding("clock-backwards", "error", event.where.path, message, where=(event.where,)))
         latest[event.where.path] = event
     return found
 
@@ -179,15 +171,7 @@ def _boots_without_times(events: Sequence[Event]) -> list[Finding]:
     if not untimed:
         return []
     message = f"{len(untimed)} boots or shutdowns have no time; crash and restart cannot be placed by them"
-    return [
-        Finding(
-            id="no-times",
-            severity="error",
-            subject=untimed[0].where.path,
-            message=message,
-            where=tuple(e.where for e in untimed),
-        )
-    ]
+    return [Finding("no-times", "error", untimed[0].where.path, message, where=tuple(e.where for e in untimed))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,10 +100,10 @@ def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Fold one Arrow batch of headers, in the order of a split, to rows of `RUNS` (a kernel)."""
     if not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=RUNS)
-    at, size, base, last = (_integers(batch, name) for name in ("at", "bytes", "base", "last"))
+    at, size, base, last = (_integer_column(batch, name) for name in ("at", "bytes", "base", "last"))
     kind, producer = classes(batch)
     # one run per stretch of bytes, kind, producer and, within a producer, transaction; `keys` of shape (n,) each
-    keys = (_transaction_numbers(kind, producer), producer, kind, _stretches(at, size))
+    keys = (_transaction_numbers(kind, producer), producer, kind, _stretch_numbers(at, size))
     order = np.lexsort(keys)
     starts = group_starts([key[order] for key in keys])
     low, high, total = (_fold_by_group(ufunc, order, starts) for ufunc in (np.minimum, np.maximum, np.add))
@@ -116,7 +116,7 @@ def runs_of(batch: pa.RecordBatch) -> pa.RecordBatch:
         low(base),
         high(last + 1),
         total(np.ones(len(at), np.int64)),
-        total(_integers(batch, "records")),
+        total(_integer_column(batch, "records")),
         total(size),
     ]
     first_time, last_time = low(begun), high(ended)
@@ -146,15 +146,15 @@ def classes(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
     return kind, np.where((kind == _PLAIN) | (kind == _CONTROL), -1, producer)
 
 
-def _integers(batch: pa.RecordBatch, name: str) -> Ints:
+def _integer_column(batch: pa.RecordBatch, name: str) -> Ints:
     found: Ints = batch[name].to_numpy(zero_copy_only=False)
     return found
 
 
-def _stretches(at: Ints, size: Ints) -> Ints:
+def _stretch_numbers(at: Ints, size: Ints) -> Ints:
     """A number per row that grows where bytes are passed over, shape (n,).
 
-    >>> _stretches(np.array([0, 10, 25]), np.array([10, 10, 5])).tolist()
+    >>> _stretch_numbers(np.array([0, 10, 25]), np.array([10, 10, 5])).tolist()
     [0, 0, 1]
     """
     return np.concatenate([[0], np.cumsum(at[1:] != at[:-1] + size[:-1])])

@@ -39,9 +39,7 @@ def _restart_cut(p: Partition) -> Iterator[Finding]:
         )
     if p.folder.internal:
         message += "; they are the broker's own state, and groups or transactions fall back without them"
-    yield Finding(
-        id="restart-cuts-log", severity="error", subject=p.name, message=message, where=(Where(cut.path, cut.at),)
-    )
+    yield Finding("restart-cuts-log", "error", p.name, message, where=(Where(cut.path, cut.at),))
 
 
 def _unchecked_damage(p: Partition) -> Iterator[Finding]:
@@ -54,7 +52,7 @@ def _unchecked_damage(p: Partition) -> Iterator[Finding]:
             f"{p.name}: a restarting broker will not see the damage in {places[0].path} ({why}); a consumer that gets "
             "there fails: let it seek behind, or take the partition from another replica"
         )
-        yield Finding(id="unchecked-damage", severity="error", subject=p.name, message=message, where=tuple(places))
+        yield Finding("unchecked-damage", "error", p.name, message, where=tuple(places))
 
 
 def _early_end(p: Partition) -> Iterator[Finding]:
@@ -68,13 +66,7 @@ def _early_end(p: Partition) -> Iterator[Finding]:
         f"{p.name}: the log will end at offset {p.restart_end}, but {said}: acknowledged records are gone here. If "
         "there is another replica, let it lead; else expect consumers beyond the end"
     )
-    yield Finding(
-        id="log-ends-early",
-        severity="error",
-        subject=p.name,
-        message=message,
-        where=(Where(p.folder.segments[-1].path),),
-    )
+    yield Finding("log-ends-early", "error", p.name, message, where=(Where(p.folder.segments[-1].path),))
 
 
 def _late_begin(p: Partition) -> Iterator[Finding]:
@@ -85,9 +77,7 @@ def _late_begin(p: Partition) -> Iterator[Finding]:
             f"{p.name}: the log should begin at offset {start}, its first segment begins at {first.base}: retention "
             "deleted the rest within a minute before the crash, or segments are missing"
         )
-        yield Finding(
-            id="missing-segment", severity="warning", subject=p.name, message=message, where=(Where(first.path),)
-        )
+        yield Finding("missing-segment", "warning", p.name, message, where=(Where(first.path),))
 
 
 def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
@@ -98,13 +88,13 @@ def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
     places = tuple(Where(gap.path) for gap in p.gaps)
     if p.folder.compacted is False:
         message = f"{p.name}: {gone} in no segment, and the broker does not compact this log: look for them"
-        yield Finding(id="missing-segment", severity="warning", subject=p.name, message=message, where=places)
+        yield Finding("missing-segment", "warning", p.name, message, where=places)
         return
     message = (
         f"{p.name}: {gone} in no segment (the first before {first.path}), which is normal where compaction "
         "took everything"
     )
-    yield Finding(id="offset-gap", severity="info", subject=p.name, message=message, where=places)
+    yield Finding("offset-gap", "info", p.name, message, where=places)
 
 
 def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
@@ -121,13 +111,7 @@ def _holes_inside_segments(p: Partition) -> Iterator[Finding]:
         f"{p.name}: {many(missing, 'offset')} inside segments {have} no record: {why} a base offset is "
         f"wrong, which no checksum covers; the log's end, {p.restart_end}, may be wrong with it"
     )
-    yield Finding(
-        id="offset-gap",
-        severity="warning" if known else "info",
-        subject=p.name,
-        message=message,
-        where=(Where(p.folder.path or "."),),
-    )
+    yield Finding("offset-gap", "warning" if known else "info", p.name, message, where=(Where(p.folder.path or "."),))
 
 
 def _gap_words(gaps: tuple[Gap, ...]) -> str:
@@ -147,9 +131,7 @@ def _open_transactions(p: Partition) -> Iterator[Finding]:
         f"{many(first.records, 'record')}){others}: readers of committed data stop at {p.last_stable} of "
         f"{p.restart_end} until its producer comes back or the broker times it out"
     )
-    yield Finding(
-        id="open-transaction", severity="warning", subject=p.name, message=message, where=(Where(p.folder.path or "."),)
-    )
+    yield Finding("open-transaction", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
 
 def _doubtful_transactions(p: Partition) -> Iterator[Finding]:
@@ -160,13 +142,7 @@ def _doubtful_transactions(p: Partition) -> Iterator[Finding]:
             f"{p.name}: {many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
             f"marker: {_transaction_words(found)}; whether they were committed cannot be proven from this log"
         )
-        yield Finding(
-            id="transaction-in-doubt",
-            severity="warning",
-            subject=p.name,
-            message=message,
-            where=(Where(p.folder.path or "."),),
-        )
+        yield Finding("transaction-in-doubt", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
 
 def _unseen_aborts(p: Partition) -> Iterator[Finding]:
@@ -180,13 +156,7 @@ def _unseen_aborts(p: Partition) -> Iterator[Finding]:
             f"{p.name}: the broker's index knows of {many(len(within), 'aborted transaction')} that the log does not "
             f"show, the first of producer {span.producer} at offsets {span.first} to {span.last}: take it for aborted"
         )
-        yield Finding(
-            id="abort-not-in-log",
-            severity="warning",
-            subject=p.name,
-            message=message,
-            where=(Where(p.folder.path or "."),),
-        )
+        yield Finding("abort-not-in-log", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
 
 _PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
@@ -238,26 +208,14 @@ def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]
             "would fall back to auto.offset.reset, and read everything again or skip what is written next. Reset it to "
             f"{p.restart_end} before it starts"
         )
-        yield Finding(
-            id="committed-beyond-log-end",
-            severity="error",
-            subject=subject,
-            message=message,
-            where=(Where(p.folder.path or "."),),
-        )
+        yield Finding("committed-beyond-log-end", "error", subject, message, where=(Where(p.folder.path or "."),))
     elif commit.offset < p.log_start:
         gone = p.log_start - commit.offset
         message = (
             f"{subject} would resume {p.name} at offset {commit.offset}, but the log begins at {p.log_start}: "
             f"{gone} {'offset is' if gone == 1 else 'offsets are'} gone, and auto.offset.reset decides where it goes on"
         )
-        yield Finding(
-            id="retention-hole",
-            severity="error",
-            subject=subject,
-            message=message,
-            where=(Where(p.folder.path or "."),),
-        )
+        yield Finding("retention-hole", "error", subject, message, where=(Where(p.folder.path or "."),))
 
 
 def _doubtful_commit(commit: GroupCommit) -> Iterator[Finding]:
@@ -287,18 +245,18 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     where = (Where(name),)
     if c.missing:
         message = f"{subject}: {many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
-        yield Finding(id="retention-hole", severity="error", subject=subject, message=message, where=where)
+        yield Finding("retention-hole", "error", subject, message, where=where)
     if c.beyond:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
         message = f"{subject}: {many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
-        yield Finding(id="beyond-log-end", severity="error", subject=subject, message=message, where=where)
+        yield Finding("beyond-log-end", "error", subject, message, where=where)
     if c.open:
         message = (
             f"{subject}: {many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
             f"{many(c.unstable, 'offset')} before the end"
         )
-        yield Finding(id="open-transaction", severity="warning", subject=subject, message=message, where=where)
+        yield Finding("open-transaction", "warning", subject, message, where=where)
     if c.starts_in:
         word = {"abort": "an aborted", "open": "an open"}.get(c.starts_in, "a")
         message = f"{subject}: offset {c.start} of {name} is in the middle of {word} transaction"
-        yield Finding(id="starts-in-transaction", severity="info", subject=subject, message=message, where=where)
+        yield Finding("starts-in-transaction", "info", subject, message, where=where)

@@ -53,7 +53,7 @@ class PartitionLogs:
         missing = [name for name in wanted if name not in folders]
         if missing:
             raise NotFound(f"{', '.join(missing)}: no such partition", f"there are {', '.join(folders) or 'none'}")
-        self._load([folders[name] for name in wanted if name not in self._read])
+        self._read_folders([folders[name] for name in wanted if name not in self._read])
         return {name: self._read[name] for name in folders if name in set(wanted)}
 
     def counts(self, ranges: Sequence[Range]) -> list[RangeCount]:
@@ -71,7 +71,7 @@ class PartitionLogs:
         segments = [s for name, p in partitions.items() for s in _touched_segments(p, named[name])]
         kernel = range_counts.counting_kernel(asked)
         columns, schema = range_counts.COLUMNS, range_counts.COUNTED
-        found = self._scan(segments, columns, kernel, schema, range_counts.REDUCE).table.to_pylist()
+        found = self._scan_batches(segments, columns, kernel, schema, range_counts.REDUCE).table.to_pylist()
         rows: dict[str, list[dict[str, Any]]] = {}
         for row in found:
             rows.setdefault(row["path"].rpartition("/")[0], []).append(row)
@@ -89,15 +89,15 @@ class PartitionLogs:
         splits = tuple(self._logs.commit_splits(segments, self._reading.split_bytes))
         schema, kernel = group_commits.LAST, group_commits.last_commit_kernel(logs.values())
         scan = Scan(
-            splits=splits,
-            table="commits",
+            splits,
+            "commits",
             columns=group_commits.COLUMNS,
             kernel=kernel,
             partial=schema,
             reduce=None,
             trim=group_commits.trimmed,
         )
-        scanned = self._run(scan)
+        scanned = self._run_scan(scan)
         found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
         return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id == "bad-record"))
 
@@ -105,14 +105,14 @@ class PartitionLogs:
         mine = rows.get(partition.folder.path, [])
         return range_counts.range_count(partition, wanted, mine, self._logs.offsets)
 
-    def _load(self, folders: Sequence[Folder]) -> None:
+    def _read_folders(self, folders: Sequence[Folder]) -> None:
         """Read the partitions of these folders in one scan."""
         if not folders:
             return
         owner = {segment.path: folder.name for folder in folders for segment in folder.segments}
         segments = [segment for folder in folders for segment in folder.segments]
         columns, schema = batch_runs.COLUMNS, batch_runs.RUNS
-        scanned = self._scan(segments, columns, batch_runs.runs_of, schema, batch_runs.REDUCE)
+        scanned = self._scan_batches(segments, columns, batch_runs.runs_of, schema, batch_runs.REDUCE)
         runs: dict[str, list[batch_runs.BatchRun]] = {}
         damage: dict[str, list[Damage]] = {}
         for run in batch_runs.runs_in(scanned.table):
@@ -122,15 +122,13 @@ class PartitionLogs:
         for folder in folders:
             self._read[folder.name] = partition_of(folder, runs.get(folder.name, []), damage.get(folder.name, []))
 
-    def _scan(
+    def _scan_batches(
         self, segments: Sequence[SegmentFile], columns: tuple[str, ...], kernel: Any, schema: pa.Schema, reduce: Any
     ) -> Scanned:
         splits = tuple(self._logs.splits(segments, self._reading.split_bytes))
-        return self._run(
-            Scan(splits=splits, table="batches", columns=columns, kernel=kernel, partial=schema, reduce=reduce)
-        )
+        return self._run_scan(Scan(splits, "batches", columns=columns, kernel=kernel, partial=schema, reduce=reduce))
 
-    def _run(self, scan: Scan) -> Scanned:
+    def _run_scan(self, scan: Scan) -> Scanned:
         return self._reading.engine_for(sum(split.end - split.start for split in scan.splits)).run(scan)
 
 

@@ -96,7 +96,7 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
         transactions=found,
         cut=cut,
         gaps=_gaps_between(folder, placed, broken),
-        damage=(*damage, *_overlaps(folder, placed)),
+        damage=(*damage, *_overlap_damage(folder, placed)),
     )
 
 
@@ -140,7 +140,7 @@ def _is_one_place(item: Damage) -> bool:
     return item.offset is not None or bool(item.detail)
 
 
-def _overlaps(folder: Folder, placed: Sequence[PlacedRun]) -> list[Damage]:
+def _overlap_damage(folder: Folder, placed: Sequence[PlacedRun]) -> list[Damage]:
     """Segments that go on behind the beginning of the next one: not both are of this log."""
     ends = _segment_ends(folder, placed)
     return [

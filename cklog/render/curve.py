@@ -33,8 +33,8 @@ def figure(
     if target is not None:
         title += f" (- - {name} {target:,})" if near else f" ({name} {target:,})"
     top = max(top, target or 0) if near else top
-    row = _step(max(top / _ROWS, 1), (1, 2, 5) if top < 10 * _ROWS else (1, 2, 2.5, 4, 5))  # labels are integers
-    tick = _step(right / _TICKS, (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
+    row = _round_step(max(top / _ROWS, 1), (1, 2, 5) if top < 10 * _ROWS else (1, 2, 2.5, 4, 5))  # labels are integers
+    tick = _round_step(right / _TICKS, (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8))
     # one row over a highest value that would lie on the upper rim, where it is not seen
     rows, ticks = max(math.floor(top / row) + 1, 5), math.ceil(right / tick - 1e-9)
     plot = Figure()
@@ -43,43 +43,43 @@ def figure(
     plot.x_label, plot.y_label = "s", ""
     plot.set_x_limits(0, ticks * tick)
     plot.set_y_limits(0, rows * row)
-    plot.y_ticks_fkt = lambda value, _: _label(round(value), _LABEL_WIDTH).rjust(_LABEL_WIDTH)
-    plot.x_ticks_fkt = lambda value, _: _label(value, _TICK_WIDTH - 1)
+    plot.y_ticks_fkt = lambda value, _: _tick_label(round(value), _LABEL_WIDTH).rjust(_LABEL_WIDTH)
+    plot.x_ticks_fkt = lambda value, _: _tick_label(value, _TICK_WIDTH - 1)
     plot.plot(seconds, values)
     lines = plot.show().splitlines()[1:]  # the first is the name of the y axis
     if near:
         at = rows - int((target or 0) // row)
-        lines[at] = _dashed(lines[at], plot.width)
+        lines[at] = _dashed_line(lines[at], plot.width)
     return "\n".join(line.replace(_BLANK, " ").rstrip() for line in (title, *lines))
 
 
-def _dashed(line: str, width: int) -> str:
+def _dashed_line(line: str, width: int) -> str:
     """A row of a figure with dashes where its curve is not."""
     cells = line[_LABEL_WIDTH + 3 :].ljust(width, _BLANK)
     dashes = ("-" if cell == _BLANK and i % 2 == 0 else cell for i, cell in enumerate(cells))
     return line[: _LABEL_WIDTH + 3].ljust(_LABEL_WIDTH + 3) + "".join(dashes)
 
 
-def _label(value: float, width: int) -> str:
+def _tick_label(value: float, width: int) -> str:
     """A number in at most `width` characters, never cut.
 
-    >>> _label(20_000, 9), _label(0.1 + 0.2, 9), _label(200_000_000, 9), _label(200_000_000_000, 9)
+    >>> _tick_label(20_000, 9), _tick_label(0.1 + 0.2, 9), _tick_label(200_000_000, 9), _tick_label(200_000_000_000, 9)
     ('20,000', '0.3', '200000000', '2e+11')
     """
     texts = (f"{value:,.10g}", f"{value:.10g}", f"{value:.3g}")
     return next((text for text in texts if len(text) <= width), texts[-1])
 
 
-def _step(least: float, bases: Iterable[float]) -> float:
+def _round_step(least: float, bases: Iterable[float]) -> float:
     """The smallest round number that is not below `least`.
 
-    >>> _step(0.13, (1, 2, 5)), _step(290, (1, 2, 5)), _step(0, (1, 2, 5))
+    >>> _round_step(0.13, (1, 2, 5)), _round_step(290, (1, 2, 5)), _round_step(0, (1, 2, 5))
     (0.2, 500, 1)
     """
     if least <= 0:
         return 1
     power = math.floor(math.log10(least))
-    candidates: list[float] = [
-        base * 10**p if p >= 0 else base / 10**-p for p in (power, power + 1) for base in sorted(bases)
-    ]
+    candidates: list[float] = []
+    for p in (power, power + 1):
+        candidates += [base * 10**p if p >= 0 else base / 10**-p for base in sorted(bases)]
     return next(c for c in candidates if c >= least)

@@ -34,10 +34,10 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
     if form == "jsonl":
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _data_rows(shown))
     if form == "csv":
-        return _csv(shown)
+        return _csv_text(shown)
     if form == "md":
-        return _markdown(shown, answer.findings)
-    return _table(shown, answer.findings, width, color)
+        return _markdown_text(shown, answer.findings)
+    return _table_text(shown, answer.findings, width, color)
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:
@@ -103,13 +103,13 @@ def _json_text(value: Any, depth: int = 0) -> str:
         inner = (
             f"{json.dumps(key, ensure_ascii=False)}: {_json_text(found, depth + 1)}" for key, found in value.items()
         )
-        return "{" + _indented(inner, depth) + "}"
+        return "{" + _indented_lines(inner, depth) + "}"
     if isinstance(value, list) and value and depth < _EXPANDED:
-        return "[" + _indented((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
+        return "[" + _indented_lines((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
-def _indented(items: Iterable[str], depth: int) -> str:
+def _indented_lines(items: Iterable[str], depth: int) -> str:
     indent = "  " * (depth + 1)
     return "\n" + ",\n".join(indent + item for item in items) + "\n" + "  " * depth
 
@@ -119,7 +119,7 @@ def _data_rows(shown: View) -> list[dict[str, Any]]:
     return [dict(zip(data.columns, row, strict=True)) for row in data.rows]
 
 
-def _csv(shown: View) -> str:
+def _csv_text(shown: View) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     data = _data_of(shown)
@@ -142,35 +142,35 @@ def _harmless_cell(cell: Any) -> Any:
     return f"'{cell}" if risky else cell
 
 
-def _markdown(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped(shown.headline), ""]
+def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
+    lines = [_escaped_markdown(shown.headline), ""]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
         lines += [f"## {section.title}", ""]
         lines += [section.note, ""] if section.note else []
         lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
-        lines += ["| " + " | ".join(_escaped(str(c)) for c in row) + " |" for row in section.rows]
+        lines += ["| " + " | ".join(_escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
         lines.append("")
     if shown.notes:
-        lines += ["## Why", "", *(f"{i}. {_escaped(note)}" for i, note in enumerate(shown.notes, 1)), ""]
+        lines += ["## Why", "", *(f"{i}. {_escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
     if findings:
         lines += [
             "## Findings",
             "",
-            *(f"- **{f.severity}** `{f.id}`: {_escaped(f.message)}" for f in findings),
+            *(f"- **{f.severity}** `{f.id}`: {_escaped_markdown(f.message)}" for f in findings),
             "",
         ]
     return "\n".join(lines)
 
 
-def _escaped(text: str) -> str:
+def _escaped_markdown(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return visible(text)
 
 
-def _table(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:
+def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:
     """Plain text by rich, which is imported here because only people need it."""
     from rich.console import Console
     from rich.text import Text

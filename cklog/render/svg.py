@@ -18,7 +18,9 @@ def element(tag: str, *inside: str, **attributes: str | float | None) -> str:
     '<text x="1" y="2.4" font-size="12">a&lt;b</text>'
     """
     written = "".join(
-        f' {name.replace("_", "-")}="{_attribute(value)}"' for name, value in attributes.items() if value is not None
+        f' {name.replace("_", "-")}="{_attribute_text(value)}"'
+        for name, value in attributes.items()
+        if value is not None
     )
     return f"<{tag}{written}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{written}/>"
 
@@ -64,5 +66,5 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
 
 
-def _attribute(value: str | float) -> str:
+def _attribute_text(value: str | float) -> str:
     return escape(value) if isinstance(value, str) else number(value)

@@ -27,12 +27,12 @@ class StoredFiles:
         self._root = root
 
     @cached_property
-    def _sizes(self) -> dict[str, int]:
+    def _size_by_path(self) -> dict[str, int]:
         return {entry.path: entry.size for entry in self._root.list()}
 
     @cached_property
-    def _paths(self) -> list[str]:
-        return sorted(self._sizes)
+    def _sorted_paths(self) -> list[str]:
+        return sorted(self._size_by_path)
 
     def of(self, uri: str | None) -> list[FileEntry]:
         """Return the files that a `uri` leads to: one, or all of a folder; none if it is not there, or not below PATH.
@@ -42,8 +42,8 @@ class StoredFiles:
         path = None if not uri else self._path_below_root(uri)
         if not path:
             return []
-        found = [path] if path in self._sizes else self._files_below(path + "/")
-        return [FileEntry(one, self._sizes[one]) for one in found if not _RECORDS.fullmatch(one)]
+        found = [path] if path in self._size_by_path else self._files_below(path + "/")
+        return [FileEntry(one, self._size_by_path[one]) for one in found if not _RECORDS.fullmatch(one)]
 
     def _path_below_root(self, uri: str) -> str | None:
         """A stored path relative to the root, None if it is not below it."""
@@ -55,9 +55,9 @@ class StoredFiles:
 
     def _files_below(self, folder: str) -> list[str]:
         """The paths that begin with `folder`, which ends in a slash."""
-        start = bisect_left(self._paths, folder)
-        end = bisect_left(self._paths, folder[:-1] + "0")  # "0" comes right after "/"
-        return self._paths[start:end]
+        start = bisect_left(self._sorted_paths, folder)
+        end = bisect_left(self._sorted_paths, folder[:-1] + "0")  # "0" comes right after "/"
+        return self._sorted_paths[start:end]
 
 
 @dataclass(frozen=True, slots=True)

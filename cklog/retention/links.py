@@ -75,17 +75,17 @@ def links_between(chains: Chains, owner: Ints) -> CheckpointLinks:
 
 def without_flaws(chains: Chains) -> Chains:
     """Return the chains as if all pieces could be read: another copy may be found of what cannot."""
-    return chains_of(_unflawed(chains.table))
+    return chains_of(_pieces_without_flaws(chains.table))
 
 
 def links_of(records: CheckpointRecords) -> CheckpointLinks:
     """Return the links between checkpoint records, incomplete and broken ones too: what is missing may be found."""
     pieces = record_pieces(records, False)
-    chains = chains_of(_unflawed(pieces.table))
+    chains = chains_of(_pieces_without_flaws(pieces.table))
     return links_between(chains, pieces.record[chains.row])
 
 
-def _unflawed(table: pa.Table) -> pa.Table:
+def _pieces_without_flaws(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("flaw"), "flaw", pa.nulls(len(table), pa.string()))
 
 

@@ -61,9 +61,9 @@ class LineParts:
     def __init__(self, folder: Path, encoding: str, part_bytes: int) -> None:
         self._folder, self._encoding, self._part_bytes = folder, encoding, part_bytes
         self._parts = 0
-        self._open()
+        self._open_part()
 
-    def _open(self) -> None:
+    def _open_part(self) -> None:
         self.path = self._folder / f"part-{self._parts:05d}.{self._encoding}"
         self._parts += 1
         self._file = self.path.open("xb")
@@ -73,7 +73,7 @@ class LineParts:
         """Write whole lines into one part."""
         if self._file.tell() >= self._part_bytes:
             self.close()
-            self._open()
+            self._open_part()
         self._stream.write(lines)
 
     def close(self) -> None:
@@ -98,9 +98,9 @@ class RowParts:
         self._folder, self._schema, self._part_bytes = folder, schema, part_bytes
         self._parts, self._rows = 0, 0
         self._waiting = [schema.empty_table()]
-        self._open()
+        self._open_part()
 
-    def _open(self) -> None:
+    def _open_part(self) -> None:
         import pyarrow.parquet as pq  # slow to import, and no other encoding needs it
 
         self.path = self._folder / f"part-{self._parts:05d}.parquet"
@@ -121,7 +121,7 @@ class RowParts:
             return
         if self._file.tell() >= self._part_bytes:
             self.close()
-            self._open()
+            self._open_part()
         self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=2 * _ROW_GROUP)
         self._waiting, self._rows = [self._schema.empty_table()], 0
 
@@ -149,9 +149,9 @@ class RunTable:
         """Add a record; members that it lacks are not written."""
         self._rows.append(row)
         if len(self._rows) == _ROWS_AT_ONCE:
-            self._write()
+            self._write_rows()
 
-    def _write(self) -> None:
+    def _write_rows(self) -> None:
         if isinstance(self._parts, RowParts):
             self._parts.write(pa.Table.from_pylist(self._rows, self._schema))
         elif self._rows:
@@ -163,7 +163,7 @@ class RunTable:
 
     def __exit__(self, *raised: object) -> None:
         if not raised[0]:
-            self._write()
+            self._write_rows()
             if isinstance(self._parts, RowParts):
                 self._parts.flush()
         self._parts.close()

@@ -71,12 +71,7 @@ def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | N
     most = None if log is None else max(log.log_end, known or 0, start or 0)
     kept = None if logs is None or log is None or start is None else logs.holds(log, start)
     return Again(
-        source=source.source,
-        reader=f"{source.operator}/{source.subtask}",
-        from_=source.offset,
-        to=known,
-        most=most,
-        kept=kept,
+        source.source, f"{source.operator}/{source.subtask}", from_=source.offset, to=known, most=most, kept=kept
     )
 
 

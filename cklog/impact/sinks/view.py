@@ -131,12 +131,12 @@ def sink_impact_view(answer: Answer[SinkImpact]) -> View:
 def guarantee_view(answer: Answer[Guarantees]) -> View:
     """Show what can be kept, sink by sink."""
     guarantees = answer.result.guarantees
-    promises = list(dict.fromkeys(_promise(row) for row in guarantees))
+    promises = list(dict.fromkeys(_promise_words(row) for row in guarantees))
     headline = f"{_first_few(promises, '; ')}." if promises else "No sink or output is known."
     return View(headline, (cut_section("Guarantees", _GUARANTEE, [_guarantee_row(row) for row in guarantees]),))
 
 
-def _promise(row: SinkGuarantee) -> str:
+def _promise_words(row: SinkGuarantee) -> str:
     kept = f"none can be proven, {row.at_best} at best" if row.guarantee == "none" else row.guarantee
     return f"{_of_whom(row)}: {kept}"
 
@@ -166,15 +166,15 @@ def _headline(found: SinkImpact) -> str:
 
 def _fate_words(intervals: Sequence[OutputInterval], fate: str) -> str:
     """The intervals that share a fate: a few spans, and how many more; nothing if there are none."""
-    spans = list(dict.fromkeys(_span(row) for row in intervals if row.fate == fate))
+    spans = list(dict.fromkeys(_span_words(row) for row in intervals if row.fate == fate))
     return f"{_FATES[fate]}: {_first_few(spans)}" if spans else ""
 
 
-def _span(row: OutputInterval) -> str:
+def _span_words(row: OutputInterval) -> str:
     """An interval and whose results it is about.
 
     >>> batch = {"of": "batch", "from_": 6, "to": 7, "most": 7, "count": 1, "why": "left-files"}
-    >>> _span(OutputInterval("out", "of all files", "may-be-doubled", **batch))
+    >>> _span_words(OutputInterval("out", "of all files", "may-be-doubled", **batch))
     'batch 6 of out (of all files)'
     """
     whose = _of_whom(row)

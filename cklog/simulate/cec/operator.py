@@ -120,7 +120,7 @@ class OpenWindows:
         """
         size = self._workload.window_ms
         if size is None:
-            return self._process(keys, prices, ts, first)
+            return self._records_of(keys, prices, ts, first)
         cuts = (np.flatnonzero(np.diff(ts // size)) + 1).tolist()  # the first tuples of new time windows
         made = []
         for i, j in zip([0, *cuts], [*cuts, len(ts)], strict=True):
@@ -128,7 +128,7 @@ class OpenWindows:
             if start != self._start:
                 made.append(self._close_all(int(ts[i]), first + i))
                 self._start = start
-            made.append(self._process(keys[i:j], prices[i:j], ts[i:j], first + i))
+            made.append(self._records_of(keys[i:j], prices[i:j], ts[i:j], first + i))
             self._open_keys.append(made[-1].key)  # all of them open records
         return _in_one(made)
 
@@ -150,26 +150,25 @@ class OpenWindows:
         count, number = self._seen[keys], np.full(n, self._start)
         if self._workload.count is not None:
             number, count = np.divmod(count, self._workload.count)
-        open_windows = np.broadcast_to(left, len(keys))
         return OutputRecords(
-            kind=kind,
+            kind=np.full(n, kind, np.uint8),
             key=keys,
             number=number,
-            ts=ts,
+            ts=np.full(n, ts),
             open_windows=open_windows,
             total=self._total[keys],
             count=count,
-            input=input,
+            input=np.full(n, input),
             opened=self._opened[keys],
         )
 
-    def _process(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
+    def _records_of(self, keys: Ints, prices: Ints, ts: Ints, first: int) -> OutputRecords:
         """Process tuples none of which finds a window past its end; `keys`, `prices`, `ts` of shape (tuples,).
 
         Columns of all tuples come first, then the rows that are records: a tuple that opens a window and closes it
         makes two. E.g. windows of 2 tuples and keys [7, 7, 8]: tuple 0 opens, tuple 1 closes, tuple 2 opens.
         """
-        seen, total, opened = self._accumulate(keys, prices, ts)
+        seen, total, opened = self._accumulate_windows(keys, prices, ts)
         if self._workload.count is None:
             number, before, closes = np.full(len(keys), self._start), seen, np.zeros(len(keys), np.bool_)
         else:
@@ -194,7 +193,7 @@ class OpenWindows:
             opened=opened[row],
         )
 
-    def _accumulate(self, keys: Ints, prices: Ints, ts: Ints) -> tuple[Ints, Ints, Ints]:
+    def _accumulate_windows(self, keys: Ints, prices: Ints, ts: Ints) -> tuple[Ints, Ints, Ints]:
         """Per tuple, in order of arrival: tuples of its key before it, its window's sum with it, and its opening.
 
         Sorted by key, the tuples of one key are a run; where one of them opens a window a new run begins. Inside
@@ -250,7 +249,7 @@ class Simulation:
 
     def _process_tuples(self, start: int, end: int) -> RunStretch:
         """Tuples from `start` to `end`."""
-        ts = self._timestamps(np.arange(start, end))
+        ts = self._timestamps_of(np.arange(start, end))
         keys, prices = draw(self._workload, start, end)
         records = self._aggregate.feed(keys, prices, ts, start)
         step = RunStretch(start, ts, self._ledger.length, records)
@@ -262,18 +261,18 @@ class Simulation:
 
     def _check_round(self) -> RunStretch:
         """The checks at the end of a period."""
-        before, pos = self._moment(), self._ledger.length
+        before, pos = self._moment_now(), self._ledger.length
         keys = self._ledger.check(self._policy)
         self._spent_ms += len(keys) * self._policy.cost_us / 1000
         records = self._aggregate.footprints(keys, self._ledger.time_ms, self._ledger.input)
         self._averages.records(records)
-        self._averages.period(self._done, before, self._moment(), len(keys))
+        self._averages.period(self._done, before, self._moment_now(), len(keys))
         return RunStretch(self._done, np.zeros(0, np.int64), pos, records)
 
-    def _moment(self) -> _Moment:
+    def _moment_now(self) -> _Moment:
         return _Moment(self._ledger.open_windows, self._ledger.extent(), self._ledger.replay())
 
-    def _timestamps(self, inputs: Ints) -> Ints:
+    def _timestamps_of(self, inputs: Ints) -> Ints:
         at = inputs * (1000 / self._workload.rate) + self._spent_ms
         ts: Ints = self._workload.start_ms + np.floor(at).astype(np.int64)
         return ts
@@ -347,4 +346,5 @@ def simulate(workload: Workload, policy: CheckPolicy) -> Statistics:
 
 
 def _in_one(parts: list[OutputRecords]) -> OutputRecords:
-    return OutputRecords(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(OutputRecords)))
+    names = [field.name for field in fields(OutputRecords)]
+    return OutputRecords(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

@@ -65,7 +65,7 @@ class Workload:
 def draw(workload: Workload, start: int, end: int) -> tuple[Ints, Ints]:
     """Draw key and price of the tuples from number `start` to before `end`, shape (end - start,) each."""
     hashes = splitmix64(workload.seed, start, end)
-    prices = (_mixed(hashes) % np.uint64(MOST_PRICE)).astype(np.int64) + 1
+    prices = (_mixed_bits(hashes) % np.uint64(MOST_PRICE)).astype(np.int64) + 1
     if workload.distribution == "uniform":
         return (hashes % np.uint64(workload.keys)).astype(np.int64), prices
     limits = _zipf_limits(workload.keys, workload.zipf_exponent)
@@ -81,11 +81,11 @@ def splitmix64(seed: int, start: int, end: int) -> U64:
     >>> splitmix64(1, 0, 4)[2] == splitmix64(1, 2, 3)[0] != splitmix64(2, 1, 2)[0]
     np.True_
     """
-    begin = _mixed(np.array([seed % 2**64], np.uint64))
-    return _mixed(begin + np.arange(start + 1, end + 1, dtype=np.uint64) * _GOLDEN)
+    begin = _mixed_bits(np.array([seed % 2**64], np.uint64))
+    return _mixed_bits(begin + np.arange(start + 1, end + 1, dtype=np.uint64) * _GOLDEN)
 
 
-def _mixed(x: U64) -> U64:
+def _mixed_bits(x: U64) -> U64:
     """The finaliser of splitmix64; arithmetic is modulo 2**64."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -131,14 +131,14 @@ def simulation_answer(
         "statistics": asdict(statistics),
         "files": written_files(folder),
     }
-    return Answer(command="simulate", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
+    return Answer("simulate", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
 def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistics]]) -> Answer[dict[str, Any]]:
     """Make the answer about several settings on one workload."""
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
-    return Answer(command="simulate-sweep", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
+    return Answer("simulate-sweep", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
 def _write_steps(steps: Iterable[RunStretch], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:

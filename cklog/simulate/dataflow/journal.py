@@ -103,14 +103,14 @@ class Journal:
         place = {instance: i for i, instance in enumerate(order)}
         channels = sorted(range(len(layout.channels)), key=layout.channels.__getitem__)
         rows = [len(self._times[i]) + 1 for i in order]
-        sent_at, sent = self._marks(channels, layout.sender, layout.out, self._sent)
-        received_at, received = self._marks(channels, layout.receiver, layout.into, self._received)
+        sent_at, sent = self._channel_marks(channels, layout.sender, layout.out, self._sent)
+        received_at, received = self._channel_marks(channels, layout.receiver, layout.into, self._received)
         return History(
             subtasks=tuple(layout.subtasks[i] for i in order),
             channels=tuple(layout.channels[c] for c in channels),
             src=np.array([place[layout.sender[c]] for c in channels], np.int64),
             dst=np.array([place[layout.receiver[c]] for c in channels], np.int64),
-            first=_starts(rows),
+            first=_stretch_starts(rows),
             label=np.concatenate([np.arange(n) for n in rows]),
             time=np.concatenate([np.r_[-1, self._times[i]].astype(np.int64) for i in order]),
             sent_at=sent_at,
@@ -120,7 +120,7 @@ class Journal:
             survivor=np.zeros(len(order), np.bool_),
         )
 
-    def _marks(
+    def _channel_marks(
         self, channels: list[int], owner: list[int], of: list[list[int]], marks: list[array[int]]
     ) -> tuple[Ints, Ints]:
         """Where each channel's watermarks start, and the watermarks: 0 for the initial state, one per checkpoint.
@@ -134,7 +134,7 @@ class Journal:
             columns = np.vstack([np.zeros((1, len(of[instance])), np.int64), rows]).T
             found.update(zip(of[instance], columns, strict=True))
         parts = [found[c] for c in channels]
-        return _starts([len(part) for part in parts]), np.concatenate([np.zeros(0, np.int64), *parts])
+        return _stretch_starts([len(part) for part in parts]), np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> Figures:
@@ -224,6 +224,6 @@ def _edge_figures(setting: DataflowSetting, run: DataflowRun) -> list[EdgeFigure
     ]
 
 
-def _starts(lengths: list[int]) -> Ints:
+def _stretch_starts(lengths: list[int]) -> Ints:
     """Where stretches of these lengths start in one array, and where the last ends: [2, 1] → [0, 2, 3]."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)

@@ -141,12 +141,12 @@ class Relay:
     def handle(self, record: Any, now: int) -> Sequence[tuple[int, Any]]:
         """Pass the record on, or drop it."""
         if self._holds:
-            self._hold(record, now)
+            self._hold_record(record, now)
         if self._passes == 1.0 or (self._passes and self._draws.random() < self._passes):
             return ((record, record),)
         return ()
 
-    def _hold(self, key: int, now: int) -> None:
+    def _hold_record(self, key: int, now: int) -> None:
         if self._holds != "all" and now // WINDOW_US != self._window:
             self._window = now // WINDOW_US
             self._records = 0

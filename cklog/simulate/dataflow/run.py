@@ -187,4 +187,4 @@ def dataflow_answer(folder: str, setting: DataflowSetting, figures: Figures) -> 
         "figures": asdict(figures),
         "files": written_files(folder),
     }
-    return Answer(command="simulate-dataflow", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
+    return Answer("simulate-dataflow", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)

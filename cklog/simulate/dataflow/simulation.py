@@ -115,16 +115,16 @@ class DataflowRun:
                 share = self.layout.operators[source // setting.workers].share
                 seed = f"{setting.seed}/source/{self.layout.subtasks[source]}"
                 reader = _Reader(source, SECOND / (setting.rate * share), seed)
-                self._plan(reader.draw_gap(), self._read_next, reader)
+                self._plan_event(reader.draw_gap(), self._read_next, reader)
             if setting.protocol != "coor":
-                self._plan(round(worker.timer.random() * setting.interval_s * SECOND), self._fire, number)
+                self._plan_event(round(worker.timer.random() * setting.interval_s * SECOND), self._timer_fires, number)
         if setting.protocol == "coor":
-            self._plan(round(setting.first_round_s * SECOND), self._begin_round, None)
+            self._plan_event(round(setting.first_round_s * SECOND), self._begin_round, None)
         while self._agenda and self._agenda[0][0] < self._end:
             now, _, happens, to = heappop(self._agenda)
             happens(now, to)
 
-    def _plan(self, time: int, happens: Callable[[int, Any], None], to: Any) -> None:
+    def _plan_event(self, time: int, happens: Callable[[int, Any], None], to: Any) -> None:
         """Plan that something happens; of things at the same time, what was planned first comes first."""
         heappush(self._agenda, (time, self._planned, happens, to))
         self._planned += 1
@@ -133,18 +133,18 @@ class DataflowRun:
 
     def _read_next(self, now: int, reader: _Reader) -> None:
         """A record is there for a source to read."""
-        self._plan(now + reader.draw_gap(), self._read_next, reader)
-        self._arrive(now, Item(reader.source, -1, 0))
+        self._plan_event(now + reader.draw_gap(), self._read_next, reader)
+        self._item_arrives(now, Item(reader.source, -1, 0))
 
-    def _arrive(self, now: int, item: Item) -> None:
+    def _item_arrives(self, now: int, item: Item) -> None:
         """Something has come for an instance."""
         number = item.instance % len(self._workers)
         worker = self._workers[number]
         worker.come.append(item)
         if not worker.busy:
-            self._proceed(now, number)
+            self._worker_proceeds(now, number)
 
-    def _proceed(self, now: int, number: int) -> None:
+    def _worker_proceeds(self, now: int, number: int) -> None:
         """A free worker takes the checkpoint that is due, or the next thing that has come."""
         worker = self._workers[number]
         took = 0
@@ -153,44 +153,44 @@ class DataflowRun:
                 took = self._checkpoint_all(now, number, worker.due)
                 worker.due = None
             elif worker.come:
-                took = self._take(now, worker, worker.come.popleft())
+                took = self._take_item(now, worker, worker.come.popleft())
             else:
                 worker.busy = False
                 return
         worker.busy = True
-        self._plan(now + took, self._proceed, number)
+        self._plan_event(now + took, self._worker_proceeds, number)
 
-    def _take(self, now: int, worker: _Worker, item: Item) -> int:
+    def _take_item(self, now: int, worker: _Worker, item: Item) -> int:
         """Process what has come. How long it takes: 0 if nothing can be done yet."""
         instance, channel, number, carried, record = item
         if channel in self._rounds.blocked[instance]:
             self._rounds.put_aside(instance, item)
             return 0
         if number == MARKER:
-            return self._align(now, worker, item)
+            return self._marker_arrives(now, worker, item)
         took = self._processing_us
         if channel < 0:
             self._read[instance] += 1
         else:
             if carried is not self._heard[channel]:
                 self._heard[channel] = carried
-                took += self._heed(now, instance, carried)
+                took += self._heed_message(now, instance, carried)
             self.received[channel] = number + 1
-            self._log.event(instance, "receive", channel, number, self._ms(now))
+            self._log.event(instance, "receive", channel, number, self._epoch_ms(now))
         for key, made in self._tasks[instance].handle(record, now):
-            self._send(now + took, instance, key, made)
+            self._send_record(now + took, instance, key, made)
         return max(took, 1)
 
-    def _heed(self, now: int, instance: int, carried: Any) -> int:
+    def _heed_message(self, now: int, instance: int, carried: Any) -> int:
         """Do what a message asks for before it is taken. How long that takes."""
         rules, took = self._rules[instance], 0
         if rules.forces(carried):
             rules.checkpoint(carried)
-            took = self._checkpoint(now, now, instance, "forced")
+            took = self._checkpoint_instance(now, now, instance, "forced")
         rules.receive(carried)
         return took
 
-    def _send(self, time: int, instance: int, key: int, record: Any) -> None:
+    def _send_record(self, time: int, instance: int, key: int, record: Any) -> None:
         """Send a record on, unless it leaves the job or the failure comes first."""
         first, ways = self.layout.ways[instance]
         if not ways or time >= self._end:
@@ -201,9 +201,9 @@ class DataflowRun:
         self.traffic.messages += 1
         self.traffic.payload += self._setting.query.payload_bytes
         self.traffic.carried += self._carried_bytes
-        self._log.message(channel, number, self._ms(time))
-        self._log.event(instance, "send", channel, number, self._ms(time))
-        self._transmit(
+        self._log.message(channel, number, self._epoch_ms(time))
+        self._log.event(instance, "send", channel, number, self._epoch_ms(time))
+        self._transmit_item(
             time,
             Item(
                 instance=receiver,
@@ -214,14 +214,14 @@ class DataflowRun:
             ),
         )
 
-    def _transmit(self, time: int, item: Item) -> None:
+    def _transmit_item(self, time: int, item: Item) -> None:
         """Through the network; or at once inside the worker, which is busy until `time`."""
         channel, workers = item.channel, len(self._workers)
         if self.layout.sender[channel] % workers == item.instance % workers:
             self._workers[item.instance % workers].come.append(item)
             return
         self._arrival[channel] = max(self._arrival[channel], time + self._draw_network_us())  # FIFO
-        self._plan(self._arrival[channel], self._arrive, item)
+        self._plan_event(self._arrival[channel], self._item_arrives, item)
 
     def _draw_network_us(self) -> int:
         """How long a message takes between two workers."""
@@ -229,32 +229,32 @@ class DataflowRun:
 
     # --- checkpoints
 
-    def _fire(self, now: int, number: int) -> None:
+    def _timer_fires(self, now: int, number: int) -> None:
         """A worker's timer: its instances checkpoint as soon as it is free."""
         setting, worker = self._setting, self._workers[number]
         gap_s = setting.interval_s + setting.spread_s * (2 * worker.timer.random() - 1)
-        self._plan(now + round(gap_s * SECOND), self._fire, number)
+        self._plan_event(now + round(gap_s * SECOND), self._timer_fires, number)
         if worker.due is None:
             worker.due = now
         if not worker.busy:
-            self._proceed(now, number)
+            self._worker_proceeds(now, number)
 
     def _checkpoint_all(self, now: int, number: int, due: int) -> int:
         """All instances of a worker, at one moment. How long it takes."""
         took = 0
         for instance in self.layout.on(number):
             self._rules[instance].checkpoint()
-            took += self._checkpoint(now, due, instance, "local")
+            took += self._checkpoint_instance(now, due, instance, "local")
         return max(took, 1)
 
-    def _checkpoint(self, now: int, due: int, instance: int, kind: str) -> int:
+    def _checkpoint_instance(self, now: int, due: int, instance: int, kind: str) -> int:
         """One instance, asked to at `due`. How long it takes."""
         self._taken[instance] += 1
         layout = self.layout
         taken = Taken(
             instance=instance,
             number=self._taken[instance],
-            time=self._ms(now),
+            time=self._epoch_ms(now),
             kind=kind,
             round=self.rounds_begun if kind == "coordinated" else None,
             index=self._rules[instance].index,
@@ -271,7 +271,7 @@ class DataflowRun:
             self.traffic.control += METADATA_BYTES + METADATA_CHANNEL_BYTES * channels
         return self._snapshot_us
 
-    def _ms(self, time: int) -> int:
+    def _epoch_ms(self, time: int) -> int:
         return self._setting.start_ms + time // 1000
 
     # --- coordinated rounds
@@ -282,35 +282,35 @@ class DataflowRun:
         self._rounds.begin(now)
         for number in range(len(self._workers)):
             self.traffic.control += CONTROL_BYTES
-            self._plan(now + self._draw_network_us(), self._order, number)
+            self._plan_event(now + self._draw_network_us(), self._order_arrives, number)
 
-    def _order(self, now: int, number: int) -> None:
+    def _order_arrives(self, now: int, number: int) -> None:
         """A worker is told: its sources checkpoint before they read on."""
         worker = self._workers[number]
         for source in self.layout.sources(number):
             worker.come.appendleft(Item(source, -1, MARKER))
         if not worker.busy:
-            self._proceed(now, number)
+            self._worker_proceeds(now, number)
 
-    def _align(self, now: int, worker: _Worker, item: Item) -> int:
+    def _marker_arrives(self, now: int, worker: _Worker, item: Item) -> int:
         """A marker has come. If it is the last one: checkpoint, send markers on, and take up what was put aside."""
         instance = item.instance
         since = self._rounds.take_marker(now, instance, item.channel)
         if since is None:
             return 0
-        took = self._checkpoint(now, since, instance, "coordinated")
+        took = self._checkpoint_instance(now, since, instance, "coordinated")
         worker.come.extendleft(reversed(self._rounds.take_up(instance)))
         for way in self.layout.out[instance]:
             self.traffic.control += MARKER_BYTES
-            self._transmit(now + took, Item(self.layout.receiver[way], way, MARKER))
+            self._transmit_item(now + took, Item(self.layout.receiver[way], way, MARKER))
         if self._rounds.ends_worker(instance):
             self.traffic.control += CONTROL_BYTES
-            self._plan(now + took + self._draw_network_us(), self._report, None)
+            self._plan_event(now + took + self._draw_network_us(), self._report_arrives, None)
         return max(took, 1)
 
-    def _report(self, now: int, _: None) -> None:
+    def _report_arrives(self, now: int, _: None) -> None:
         """A worker tells the coordinator that its instances are done; the last one ends the round."""
         if self._rounds.ends_round():
             begun = self._rounds.begun_us
             self.round_us.append(now - begun)
-            self._plan(max(now, begun + round(self._setting.interval_s * SECOND)), self._begin_round, None)
+            self._plan_event(max(now, begun + round(self._setting.interval_s * SECOND)), self._begin_round, None)

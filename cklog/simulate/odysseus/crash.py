@@ -85,7 +85,7 @@ def run(query: OdysseusQuery, elements: Iterable[Element], how: Crash) -> Crashe
         again.load(image)
     since = how.restart if how.recovery == "gap" else how.checkpoint
     after = _results_of(again, [e for e in ordered if e.time >= since])
-    sent = _watermarks(before)
+    sent = _watermark_by_output(before)
     if how.recovery == "precise":
         after = list(newer_results(after, sent))
     return Crashed(
@@ -104,7 +104,7 @@ def _results_of(running: Running, elements: Iterable[Element]) -> list[Result]:
     return [result for element in elements for result in running.take(element)]
 
 
-def _watermarks(results: Sequence[Result]) -> dict[str, Sent]:
+def _watermark_by_output(results: Sequence[Result]) -> dict[str, Sent]:
     found: dict[str, Sent] = {}
     for result in results:
         last = found.get(result.output)

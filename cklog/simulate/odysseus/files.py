@@ -40,7 +40,7 @@ def write(
     try:
         require_empty(place)
         place.mkdir(parents=True, exist_ok=True)
-        job = _manifest(crashed, period, interval)
+        job = _job_manifest(crashed, period, interval)
         (place / "job.json").write_text(json.dumps(job, indent=2) + "\n", encoding="utf-8")
         _write_table(place / "system", SYSTEM, encoding, _system_events(crashed))
         if crashed.how.recovery != "gap":
@@ -58,7 +58,7 @@ def _write_table(place: Path, schema: Any, encoding: str, rows: Iterable[dict[st
             table.add(row)
 
 
-def _manifest(crashed: Crashed, period: int | None, interval: int) -> dict[str, Any]:
+def _job_manifest(crashed: Crashed, period: int | None, interval: int) -> dict[str, Any]:
     query = crashed.query
     edges = [(name, o.name) for o in query.operators for name in o.inputs]
     return {
@@ -160,11 +160,11 @@ def odysseus_answer(folder: str, query: str, crashed: Crashed) -> Answer[dict[st
         "query": query,
         **asdict(crashed.how),
         "elements": len(crashed.elements),
-        "outputs": [asdict(found) | {"over_time": _moments(crashed, found.output)} for found in tally(crashed)],
+        "outputs": [asdict(found) | {"over_time": _moments_of(crashed, found.output)} for found in tally(crashed)],
         "files": written_files(folder),
     }
-    return Answer(command="simulate-odysseus", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
+    return Answer("simulate-odysseus", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
-def _moments(crashed: Crashed, output: str) -> list[dict[str, Any]]:
+def _moments_of(crashed: Crashed, output: str) -> list[dict[str, Any]]:
     return [asdict(moment) for moment in over_time(crashed, output, _MOST_MOMENTS)]

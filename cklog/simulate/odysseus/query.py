@@ -91,9 +91,7 @@ class Running:
             if operator.name in self._query.outputs:
                 values = made[operator.name]
                 found += [
-                    Result(
-                        output=operator.name, time=element.time, value=v, source=element.source, number=element.number
-                    )
+                    Result(operator.name, time=element.time, value=v, source=element.source, number=element.number)
                     for v in values
                 ]
         return found
