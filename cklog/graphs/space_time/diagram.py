@@ -63,6 +63,7 @@ class _SubtaskRow:
 
     @property
     def name(self) -> str:
+        """The subtask as operator/subtask."""
         return f"{self.subtask.operator}/{self.subtask.subtask}"
 
 
