@@ -1,1 +1,1 @@
-"""One module per on-disk format; each turns files into the tables of `cklog.model`."""
+"""One room per system; each turns files into the values of `cklog.inputs`."""
