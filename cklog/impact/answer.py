@@ -69,7 +69,7 @@ def impact_answer(
 
     Raises
     ------
-    NotFound : nothing tells of a crash, or of the dataflow
+    NotFound : there is no evidence of a crash, or no dataflow
     UsageError : no such recovery class, or times that contradict each other
     """
     if asked.recovery and asked.recovery not in RECOVERIES:

@@ -1,7 +1,7 @@
 """When the system crashed and when it was back: as asked, as the manifest says, or by boots in the system log.
 
 A boot with no shutdown before the next one is a crash (paper, section 3.2, System State); nobody logs its time. It
-lies between the last sign of life and that next boot, and these bounds are what the answer then rests on.
+lies between the last sign of life and that next boot, and the answer is then made of these bounds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def outage(
 
     Raises
     ------
-    NotFound : nothing tells of a crash
+    NotFound : there is no evidence of a crash
     UsageError : the restart asked for is not after the crash
     """
     if crash is None and any(f.id in ("clock-backwards", "no-times") for f in log.findings):

@@ -166,7 +166,7 @@ class ElementStream:
     def marked_from(self, moment: int) -> int:
         """Return the time by which each source has sent its first element from `moment` on.
 
-        Sources of which that is not known do not count; if it is known of none, the answer is `moment`.
+        Sources whose elements are not known do not count; if none are known, the answer is `moment`.
         """
         found = [self.elements[name].first_from(moment) for name in self.sources]
         return max((time for time in found if time is not None), default=moment)

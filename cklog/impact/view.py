@@ -193,7 +193,7 @@ _VALUES_IN_WORDS: Mapping[str, Callable[[dict[str, Any]], str]] = {
     "set query state": lambda v: str(v["state"]),
     "switch to source": _switch_words,
 }
-"""By task: how its values (`RecoveryTask.with_`) are said."""
+"""By task: puts its values (`RecoveryTask.with_`) in words."""
 
 
 def _upgrade_notes(found: Impact) -> list[str]:

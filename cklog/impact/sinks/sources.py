@@ -62,7 +62,7 @@ def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | N
 
     Parameters
     ----------
-    reached : offsets to which it is known to have come; those that are no offsets tell nothing
+    reached : offsets to which it is known to have come; those that are no offsets do not count
     """
     start = offset_of(0 if source.offset is None else source.offset)
     log = None if logs is None else logs.partition(source.source)

@@ -1,4 +1,4 @@
-"""What a simulated dataflow run depends on: its setting, its instances and channels; and the facts it is told in."""
+"""The setting of a simulated dataflow run, its instances and channels, and the facts that it hands to its log."""
 
 from __future__ import annotations
 
