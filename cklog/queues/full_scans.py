@@ -110,10 +110,10 @@ class DecidingRecords:
         decides = kinds == OPEN if self.unchecked else kinds <= CHECK
         decides |= kinds == RESULT
         windows = batch.column("window").filter(pa.array(decides))
-        place = pa.array((self._place(batch) << 2 | kinds)[decides])
+        place = pa.array((self._record_places(batch) << 2 | kinds)[decides])
         return pa.record_batch([windows.cast(pa.string()), place, place], schema=_LAST)
 
-    def _place(self, batch: pa.RecordBatch) -> Ints:
+    def _record_places(self, batch: pa.RecordBatch) -> Ints:
         """Return a number for each row that rises along the log; shape (rows,)."""
         if self.by_pos:
             found: Ints = batch.column("pos").to_numpy(zero_copy_only=False).astype(np.int64)

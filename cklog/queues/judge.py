@@ -80,7 +80,7 @@ def judge(log: QueueLog, open_tail: int | None) -> QueueJudgement | None:
     for attempt in range(_ROUNDS + 1):
         if attempt == _ROUNDS:
             needed = tuple(holes)
-        judged = _judged(log, open_tail or 0, holes, needed)
+        judged = _judgement_of_tail(log, open_tail or 0, holes, needed)
         if judged is None or judged.proof != "after-replay" or not judged.start:
             return judged
         before = _judged_at_start(judged)
@@ -111,10 +111,10 @@ def _judged_at_start(judged: QueueJudgement) -> QueueJudgement | None:
     last = int(known[-1]) if len(known) else 0
     count = int(log.open_windows[last] + DELTA[log.type[last + 1 : judged.start]].sum()) if len(known) else 0
     prefix = log.rows(np.arange(judged.start))
-    return _judged(prefix, max(count, 0), holes_of(prefix), ())
+    return _judgement_of_tail(prefix, max(count, 0), holes_of(prefix), ())
 
 
-def _judged(
+def _judgement_of_tail(
     log: QueueLog, expected: int, holes: list[QueueHole], needed: tuple[QueueHole, ...]
 ) -> QueueJudgement | None:
     """Judge the tail, with a replay from before the holes `needed` and before all holes that it meets by itself.
@@ -140,7 +140,7 @@ def _judged(
             break
         view = replace(view, holes=found, results=most_lost(log, found, low)[0])
     start = view.start()
-    return None if start is None else _decided(view, start, last)
+    return None if start is None else _judgement_of_view(view, start, last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _input_order(log: QueueLog) -> Ints:
     return log.input if log.channels else log.ts[:, None]
 
 
-def _decided(view: _TailView, start: int, last: Ints) -> QueueJudgement:
+def _judgement_of_view(view: _TailView, start: int, last: Ints) -> QueueJudgement:
     """Say what a view proves. Its footprints are N windows, or more of which some have closed, or all there are."""
     log, found, since = view.log, view.open(), view.since()
     results, opens = most_lost(log, view.holes, start)

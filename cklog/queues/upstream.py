@@ -35,7 +35,7 @@ class Upstream:
         numbers = None if judged.at is None else dict(zip(log.channels, judged.at.tolist(), strict=True))
         findings: list[Finding] = []
         offsets = []
-        for channel, column in self._channels(subtask, log):
+        for channel, column in self._incoming_channels(subtask, log):
             queue = self.queues.get(channel.sender)
             if queue is None:
                 continue
@@ -54,7 +54,7 @@ class Upstream:
         )
         return replay, findings
 
-    def _channels(self, subtask: Subtask, log: QueueLog) -> Iterable[tuple[Channel, str]]:
+    def _incoming_channels(self, subtask: Subtask, log: QueueLog) -> Iterable[tuple[Channel, str]]:
         """Yield incoming channels, each with the name under which records count its tuples ("" for an only one)."""
         names = [row["channel"] for row in self.manifest.get("channels", [])]
         parsed = [parse_channel(name) for name in (*names, *log.channels)]

@@ -140,9 +140,9 @@ class TokenRounds:
         """Return every round, in order."""
         plain = described_rounds(self.history, self.rounds)
         longest = self.alignments.longest(len(self.history.subtasks), len(plain))
-        return [self._row(place, row, int(longest[place])) for place, row in enumerate(plain)]
+        return [self._described_round(place, row, int(longest[place])) for place, row in enumerate(plain)]
 
-    def _row(self, place: int, row: Round, longest: int) -> TokenRound:
+    def _described_round(self, place: int, row: Round, longest: int) -> TokenRound:
         """Describe a round; `longest` is the row of its longest alignment, -1 for none."""
         subtasks, aligned = self.history.subtasks, self.alignments
         slowest = None if row.slowest is None else self._channel_of_last_token(place, row.slowest)
@@ -166,12 +166,12 @@ class TokenRounds:
 
     def _channel_of_last_token(self, place: int, name: str) -> str | None:
         """Return the channel that brought the last token to a subtask; None: not known."""
-        i = self._names[name]
-        row = self.alignments.of(place * len(self._names) + i)
+        i = self._subtask_index[name]
+        row = self.alignments.of(place * len(self._subtask_index) + i)
         return None if row < 0 else self.history.channels[self.alignments.channel[row]]
 
     @cached_property
-    def _names(self) -> dict[str, int]:
+    def _subtask_index(self) -> dict[str, int]:
         return {str(subtask): i for i, subtask in enumerate(self.history.subtasks)}
 
     def _late_ms(self, place: int) -> int | None:
@@ -198,7 +198,9 @@ class TokenRounds:
         channel = np.flatnonzero(self.between)
         received = self.log.received.of(place * len(self.history.src) + channel) >= 0
         np.add.at(came, self.history.dst[channel[received]], 1)
-        return [self._individual(place, i, bool(begun[i]), int(came[i]), int(into[i]), size) for i in range(len(into))]
+        return [
+            self._individual_of(place, i, bool(begun[i]), int(came[i]), int(into[i]), size) for i in range(len(into))
+        ]
 
     def begun(self, place: int) -> Mask:
         """Tell which subtasks began a checkpoint of a round, whether it can be used or not; shape (n,)."""
@@ -206,15 +208,15 @@ class TokenRounds:
         begun = np.zeros(n, np.bool_)
         for keys in (self.log.begun, self.log.stored):
             begun[keys[(keys >= place * n) & (keys < (place + 1) * n)] % n] = True
-        begun[self._records.subtask[self._number == self.rounds.number[place]]] = True
+        begun[self._records.subtask[self._round_of_record == self.rounds.number[place]]] = True
         return begun
 
     @cached_property
-    def _number(self) -> Ints:
+    def _round_of_record(self) -> Ints:
         """The round of each record, -1 for none; shape (records,)."""
         return round_numbers(self._records)
 
-    def _individual(
+    def _individual_of(
         self, place: int, i: int, begun: bool, came: int, into: int, size: Callable[[int], int | None]
     ) -> Individual:
         """Describe subtask `i`'s checkpoint: whether it was `begun`, and that `came` of `into` tokens have come."""
@@ -247,8 +249,9 @@ class TokenRounds:
         if not len(self.log.stored):
             return []
         n = len(self.history.subtasks)
-        here = self._number >= 0
-        recorded = np.sort(np.searchsorted(self.rounds.number, self._number[here]) * n + self._records.subtask[here])
+        here = self._round_of_record >= 0
+        place = np.searchsorted(self.rounds.number, self._round_of_record[here])
+        recorded = np.sort(place * n + self._records.subtask[here])  # keys as those of `log.stored`
         at = np.searchsorted(recorded, self.log.stored)
         lost = self.log.stored[np.append(recorded, -1)[at] != self.log.stored]
         return [divmod(key, n) for key in np.unique(lost).tolist()]

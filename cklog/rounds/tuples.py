@@ -143,19 +143,20 @@ def tuples_of(
     start = np.minimum(start, end)
     from_source = np.isin(history.src, sorted(cut.sources)) & (history.src != history.dst)
     until = np.where(from_source, _OPEN, end)
-    islands, findings, inputs = _logged(tables, reading, message_log.Wanted(history.channels, start, until, cut.as_of))
+    wanted = message_log.Wanted(history.channels, start, until, cut.as_of)
+    islands, findings, inputs = _read_logged(tables, reading, wanted)
     held = _runs_by_channel(islands, first_retained(tables.manifest))
     round_has_tuples = any(place == cut.place for place, _ in log.tuples)
     saved, preserved = [], []
     for k in np.flatnonzero(start < end).tolist():
         kept = log.tuples.get((cut.place, k), PreservedSpans([], 0) if round_has_tuples else None)
         runs = held.get(history.channels[k], [])
-        saved.append(_saved(_sender(history, k), history.channels[k], (int(start[k]), int(end[k])), kept, runs))
+        saved.append(_saved_tuples(_sender(history, k), history.channels[k], (int(start[k]), int(end[k])), kept, runs))
     for k in np.flatnonzero(from_source).tolist():
         own = int(history.src[k]) in offsets
         pieces = held.get(history.channels[k], [] if islands is not None and not own else None)
         ends = int(end[k]), int(cut.known[k])
-        preserved.append(_preserved(_sender(history, k), history.channels[k], ends, pieces, own))
+        preserved.append(_preserved_tuples(_sender(history, k), history.channels[k], ends, pieces, own))
         findings += _retention_holes(preserved[-1], pieces)
     return Tuples(
         saved=tuple(saved),
@@ -170,7 +171,7 @@ def _sender(history: History, channel: int) -> Subtask:
     return sender
 
 
-def _saved(
+def _saved_tuples(
     sender: Subtask, name: str, span: tuple[int, int], kept: PreservedSpans | None, runs: list[LoggedRun]
 ) -> SavedTuples:
     """Find the messages `span` of channel `name` where they may be: with checkpoints of the round, or in the log.
@@ -182,8 +183,8 @@ def _saved(
     logged_spans = [(run.start, run.end) for run in runs]
     rest = without(low, high, stored_spans)
     gaps = [gap for a, b in rest for gap in without(a, b, logged_spans)]
-    stored = high - low - _length(rest)
-    logged = _length(rest) - _length(gaps)
+    stored = high - low - _message_count(rest)
+    logged = _message_count(rest) - _message_count(gaps)
     there = None if gaps and kept is None and not runs else not gaps
     size: int | None = None
     if not logged:
@@ -203,7 +204,7 @@ def _saved(
     )
 
 
-def _preserved(
+def _preserved_tuples(
     sender: Subtask, name: str, ends: tuple[int, int], runs: list[LoggedRun] | None, own: bool
 ) -> PreservedTuples:
     """Find what a source sends again on channel `name`, from `ends[0]` on.
@@ -217,7 +218,7 @@ def _preserved(
     there = None if end > start else True
     if runs is not None:
         gaps = without(start, end, [(run.start, run.end) for run in runs])
-        preserved, there = end - start - _length(gaps), not gaps
+        preserved, there = end - start - _message_count(gaps), not gaps
         size = sum(run.bytes for run in runs) if all(run.start >= start for run in runs) else None
     return PreservedTuples(
         operator=sender.operator,
@@ -232,11 +233,11 @@ def _preserved(
     )
 
 
-def _length(spans: Spans) -> int:
+def _message_count(spans: Spans) -> int:
     return sum(b - a for a, b in spans)
 
 
-def _logged(
+def _read_logged(
     tables: OffersRecords,
     reading: Reading,
     wanted: message_log.Wanted,

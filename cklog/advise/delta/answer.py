@@ -124,7 +124,7 @@ def delta_of_records(reader: RecordReader, asked: DeltaQuestion) -> Draft[DeltaA
     NotFound : there are no checkpoint records, or not the operator
     """
     records, findings, inputs = read_records(reader)
-    return _advice(histories(records), asked, findings, inputs)
+    return _draft_of(histories(records), asked, findings, inputs)
 
 
 def delta_of_pieces(pieces: PiecesRead, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
@@ -134,10 +134,10 @@ def delta_of_pieces(pieces: PiecesRead, asked: DeltaQuestion) -> Draft[DeltaAdvi
     ------
     NotFound : there is no such operator
     """
-    return _advice(histories(records_of_pieces(pieces.table)), asked, pieces.findings, pieces.inputs)
+    return _draft_of(histories(records_of_pieces(pieces.table)), asked, pieces.findings, pieces.inputs)
 
 
-def _advice(
+def _draft_of(
     found: Histories, asked: DeltaQuestion, findings: Iterable[Finding], inputs: Iterable[InputUsed]
 ) -> Draft[DeltaAdvice]:
     """Draft the answer for all histories, or those of the operator asked for."""
@@ -196,14 +196,14 @@ def _missing_words(found: Histories, by: BenefitMeasure, limits: DeltaLimits) ->
     return [words or (() if known else ("durations",)) for words, known in zip(missing, timed, strict=True)]
 
 
-def _counts(found: Histories, i: int) -> tuple[int, int]:
+def _checkpoint_counts(found: Histories, i: int) -> tuple[int, int]:
     """Count the checkpoints of a subtask that have prices, and those that were left out."""
     left_out = found.unmeasured[i] + found.older[i] + found.early[i]
     return int(found.first[i + 1] - found.first[i]), int(left_out)
 
 
 def _unanswered(found: Histories, i: int, missing: tuple[str, ...]) -> SubtaskDelta:
-    subtask, (checkpoints, left_out) = found.subtasks[i], _counts(found, i)
+    subtask, (checkpoints, left_out) = found.subtasks[i], _checkpoint_counts(found, i)
     return SubtaskDelta(
         operator=subtask.operator,
         subtask=subtask.subtask,
@@ -217,7 +217,7 @@ def _answered(
     found: Histories, i: int, schedule: Schedule, column: int, outcomes: list[DeltaOutcome | None]
 ) -> SubtaskDelta:
     """Return the advice for subtask `i`, which is `column` of a schedule and of its block."""
-    subtask, (count, left_out) = found.subtasks[i], _counts(found, i)
+    subtask, (count, left_out) = found.subtasks[i], _checkpoint_counts(found, i)
     number = schedule.number[:count, column]
     bases = np.flatnonzero(number >= 0)
     changed = bases[np.diff(number[bases], prepend=-1) != 0]  # the first base, and those at which D differs from before

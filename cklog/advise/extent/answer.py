@@ -172,12 +172,12 @@ def advise_extent(
     assert load.value is not None
     cost = RecoveryCost(1 / load.value, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value)
     tracks = [(setting, Track(setting.policy(asked.cost_us, *cost), cost)) for setting in settings]
-    replayed = _replayed(queue, look, asked, tracks, cost, split_bytes)
+    replayed = _replay_of(queue, look, asked, tracks, cost, split_bytes)
     lead_ms = asked.cp_ms[0]
     rows = [(PolicySetting("as recorded", "recorded", cp_ms=lead_ms), replayed.recorded.tally)]
     rows += [(PolicySetting("no checks", "none", cp_ms=lead_ms), replayed.unchecked.tally)]
     rows += [(setting, track.tally) for setting, track in tracks]
-    outcomes = _marked([_outcome(s, tally, asked, size, look.tuples is not None) for s, tally in rows])
+    outcomes = _with_pareto([_outcome_of(s, tally, asked, size, look.tuples is not None) for s, tally in rows])
     if replayed.warm_ms is None:
         notes.append("windows of the log's first half are open to its end: no warm-up is left out of the figures")
     if look.damage:
@@ -208,7 +208,7 @@ def advise_extent(
     return advice, findings
 
 
-def _replayed(
+def _replay_of(
     queue: Queue,
     look: FirstLook,
     asked: ExtentQuestion,
@@ -232,7 +232,7 @@ def _replayed(
     return replayed
 
 
-def _outcome(
+def _outcome_of(
     setting: PolicySetting, tally: ExtentTally, asked: ExtentQuestion, size: MeasuredNumber, numbered: bool
 ) -> Outcome:
     """Return what a setting gave; `numbered`: the log numbers its input, so that replays are known."""
@@ -278,7 +278,7 @@ def _settings(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [o for o in outcomes if o.setting.kind != "recorded"]
 
 
-def _marked(outcomes: list[Outcome]) -> list[Outcome]:
+def _with_pareto(outcomes: list[Outcome]) -> list[Outcome]:
     """Return the outcomes with `pareto` set; the extent is taken for a recovery time that is unknown."""
     points = [(o.checkpointing_share, worst(o)) for o in _settings(outcomes)]
 

@@ -66,7 +66,7 @@ def first_look(queue: Queue, split_bytes: int) -> FirstLook:
     """Read the few columns that show the scales of a log."""
     look, seconds, numbered = FirstLook(), _TuplesPerSecond(), True
     open_sum, open_now, sizes, sized = 0.0, 0, 0, 0
-    for batch in _batches(queue, split_bytes, _LOOK_COLUMNS, look.damage.append):
+    for batch in _queue_batches(queue, split_bytes, _LOOK_COLUMNS, look.damage.append):
         kinds = kinds_of(batch.column("type"))
         ts = batch.column("ts").to_numpy(zero_copy_only=False)
         look.first_ms = look.first_ms if look.records else int(ts[0])
@@ -177,15 +177,15 @@ class EventReader:
         A stretch has as many records as windows are open, so that looking all of these up is no more work than that.
         """
         held: list[pa.RecordBatch] = []
-        for batch in _batches(self._queue, self._split_bytes, _EVENT_COLUMNS, lambda damage: None):
+        for batch in _queue_batches(self._queue, self._split_bytes, _EVENT_COLUMNS, lambda damage: None):
             held.append(batch)
             if sum(map(len, held)) >= max(_STRETCH, len(self._names)):
-                yield self._stretch(held)
+                yield self._stretch_events(held)
                 held = []
         if held:
-            yield self._stretch(held)
+            yield self._stretch_events(held)
 
-    def _stretch(self, batches: list[pa.RecordBatch]) -> QueueEvents:
+    def _stretch_events(self, batches: list[pa.RecordBatch]) -> QueueEvents:
         """Make events of the batches of one stretch."""
         kinds = np.concatenate([kinds_of(batch.column("type")) for batch in batches])
         stamps = [batch.column("ts").to_numpy(zero_copy_only=False) for batch in batches]
@@ -194,25 +194,25 @@ class EventReader:
         inputs = np.zeros(len(kinds), np.int64)
         if self._numbered:
             taken = [tuples_of(batch, kinds_of(batch.column("type"))) for batch in batches]
-            inputs = self._carried(np.concatenate([numbers for numbers in taken if numbers is not None]), kinds)
+            inputs = self._carried_inputs(np.concatenate([numbers for numbers in taken if numbers is not None]), kinds)
         windows = pa.chunked_array([batch.column("window").cast(pa.string()) for batch in batches])
-        return self._events(kinds, windows.combine_chunks().fill_null("").dictionary_encode(), ts, inputs)
+        return self._events_of(kinds, windows.combine_chunks().fill_null("").dictionary_encode(), ts, inputs)
 
-    def _carried(self, inputs: Ints, kinds: Ints) -> Ints:
+    def _carried_inputs(self, inputs: Ints, kinds: Ints) -> Ints:
         """Return input numbers, (n,), with the number before it for a control record, which is of no tuple."""
         last = np.maximum.accumulate(np.where(kinds == CONTROL, -1, np.arange(len(kinds))))
         found: Ints = np.where(last < 0, self._input, inputs[last])
         self._input = int(found[-1])
         return found
 
-    def _events(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> QueueEvents:
+    def _events_of(self, kinds: Ints, windows: pa.DictionaryArray, ts: Ints, inputs: Ints) -> QueueEvents:
         """Make events of the columns of one stretch, (n,) each."""
         rows = np.flatnonzero(kinds <= RESULT)
         code = windows.indices.to_numpy()[rows]
         kind = np.minimum(kinds, EMIT)
         slot, change = np.full(len(kinds), -1), np.zeros(len(kinds), np.int64)
         if len(rows):
-            slot[rows], change[rows] = self._follow(kinds[rows], code, windows.dictionary)
+            slot[rows], change[rows] = self._follow_windows(kinds[rows], code, windows.dictionary)
         kind[slot < 0] = EMIT  # a result of a window that nobody opened takes a place and closes nothing
         starts = (change > 0) | (kind == OPEN)
         return QueueEvents(
@@ -225,7 +225,7 @@ class EventReader:
             input=inputs,
         )
 
-    def _follow(self, kinds: Ints, code: Ints, names: pa.StringArray) -> tuple[Ints, Ints]:
+    def _follow_windows(self, kinds: Ints, code: Ints, names: pa.StringArray) -> tuple[Ints, Ints]:
         """Give each deciding record its slot, and say by how much it changes the number of windows open; (m,) each.
 
         `code` is the window of each record, as an index into `names`. A result of no open window has slot -1. E.g.
@@ -251,7 +251,7 @@ class EventReader:
         self._free = np.concatenate([self._free, slot[closes]])
         last = np.r_[first[1:], True]
         held[window[last]] = np.where(kind[last] == RESULT, -1, slot[last])
-        self._remember(names, known, held)
+        self._remember_open(names, known, held)
         in_order, change = np.empty_like(slot), np.empty_like(slot)
         in_order[order], change[order] = slot, new.astype(np.int64) - closes
         return in_order, change
@@ -266,7 +266,7 @@ class EventReader:
         taken, self._free = self._free[kept:], self._free[:kept]
         return taken
 
-    def _remember(self, names: pa.StringArray, known: Ints, slots: Ints) -> None:
+    def _remember_open(self, names: pa.StringArray, known: Ints, slots: Ints) -> None:
         """Note which windows are open after a stretch: `names` have `slots`, and were in the places `known` before."""
         self._slots[known[known >= 0]] = slots[known >= 0]
         still, more = self._slots >= 0, (known < 0) & (slots >= 0)
@@ -292,7 +292,7 @@ def tuples_of(batch: pa.RecordBatch, kinds: Ints) -> Ints | None:
     return taken if given[needs].all() else None
 
 
-def _batches(
+def _queue_batches(
     queue: Queue, split_bytes: int, columns: tuple[str, ...], damaged: Callable[[Damage], None]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a queue that hold a record, in log order; hand damage to `damaged`."""

@@ -147,7 +147,7 @@ class Track:
             return 0, 0
         slot, ordinal, position, number = self._front
         if slot < 0 or log.opened.item(slot) != ordinal:
-            at = int(self._oldest(log, 1)[0])
+            at = int(self._oldest_footprints(log, 1)[0])
             position, slot, number, _, ordinal = self._ready[:, at].tolist()
             self._front = slot, ordinal, position, number
         return log.length + self.checks - position, log.input - number
@@ -156,7 +156,7 @@ class Track:
         """Pass the end of a checkpoint period and of the `times` - 1 periods after it in which nothing came."""
         q, u = self.figures(log)
         while times:
-            checks = self._check(log, q, u)
+            checks = self._check_round(log, q, u)
             after = self.figures(log) if checks else (q, u)
             repeats = 1 if checks else times  # without a record, what was not worth a check will not be
             self.tally.note(q, u, *after, checks, repeats)
@@ -176,7 +176,8 @@ class Track:
             checks = 0  # costs are weighed, and there is nothing to gain
         self.tally.note(n, 0, n, 0, checks, times)
         if checks:
-            at = np.roll(self._oldest(log, n), -(checks * times % n))  # each check moves the front to the end
+            # each check moves the front of the queue to its end
+            at = np.roll(self._oldest_footprints(log, n), -(checks * times % n))
             in_order = self._ready[:, at]
             self.checks += checks * times
             self._ready, self._at = self._ready[:, :0], np.zeros(1, np.int64)
@@ -184,7 +185,7 @@ class Track:
             self._opens, self._passed = log.count, self.checks - n
             self._write(log, in_order[_SLOT], in_order[_ORDINAL], log.length + self.checks - n)
 
-    def _check(self, log: Foreground, q: int, u: int) -> int:
+    def _check_round(self, log: Foreground, q: int, u: int) -> int:
         """Write one round of checks, as many as the policy chooses; return how many."""
         n = log.open_windows
         most = min(self.policy.budget, n)
@@ -194,7 +195,7 @@ class Track:
         if isinstance(self.policy, Targets):
             few = min(most, 2 * self._chosen + _FIRST_STEP)  # the first number that meets them is what is asked for
         while True:
-            at = self._oldest(log, min(few + 1, n))
+            at = self._oldest_footprints(log, min(few + 1, n))
             # extent and replay after the k oldest are checked, k = 0, 1, …; after all, the k checks are the extent
             extents = length + np.arange(len(at) + 1) - np.append(self._ready[_POSITION, at], length)
             replays = log.input - np.append(self._ready[_INPUT, at], log.input)
@@ -217,19 +218,19 @@ class Track:
         )
         self._front = (-1, -2, 0, 0)
 
-    def _oldest(self, log: Foreground, wanted: int) -> Ints:
+    def _oldest_footprints(self, log: Foreground, wanted: int) -> Ints:
         """Make the `wanted` oldest footprints ready, at most as many as windows are open; return their columns."""
-        at = self._current(log, wanted)
+        at = self._current_footprints(log, wanted)
         if len(at) < wanted:
             parts, count = [self._ready[:, at]], len(at)
             while count < 2 * wanted and (self._rounds or self._opens < log.count):  # more than is asked for: copy less
-                parts.append(self._pull(log, wanted))
+                parts.append(self._pull_footprints(log, wanted))
                 count += parts[-1].shape[1]
             self._ready, at = np.concatenate(parts, axis=1), np.arange(wanted)
         self._at = at
         return at
 
-    def _current(self, log: Foreground, wanted: int) -> Ints:
+    def _current_footprints(self, log: Foreground, wanted: int) -> Ints:
         """Return the columns of the first `wanted` ready footprints whose windows are open by them, from the front."""
         start, end, step = int(self._at[0]), self._ready.shape[1], max(2 * wanted, _FIRST_STEP)
         found: list[Ints] = []
@@ -239,7 +240,7 @@ class Track:
             wanted, start, step = wanted - len(found[-1]), start + step, 2 * step
         return np.concatenate(found) if found else self._at[:0]
 
-    def _pull(self, log: Foreground, wanted: int) -> Ints:
+    def _pull_footprints(self, log: Foreground, wanted: int) -> Ints:
         """Return the next footprints of the queue: open records up to the next round of checks, or that round.
 
         As columns, (5, found), without those whose windows are not open by them.

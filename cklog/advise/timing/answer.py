@@ -155,7 +155,7 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
 
     Time O(n log n + h·p log n) for n samples, h subtasks, p periods; memory O(n).
     """
-    bounds, profiled, in_sample = _periods(sizes, asked)
+    bounds, profiled, in_sample = _whole_periods(sizes, asked)
     known = profile(sizes, bounds[: profiled + 1])
     chosen_bounds = bounds if in_sample else bounds[profiled:]
     movers = {known.sizes.subtasks[i] for i in np.flatnonzero(known.dynamic).tolist()}
@@ -190,7 +190,7 @@ def advise_timing(sizes: Sizes, asked: TimingQuestion) -> TimingAdvice:
     )
 
 
-def _periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
+def _whole_periods(sizes: Sizes, asked: TimingQuestion) -> tuple[Ints, int, bool]:
     """Return the bounds of all whole periods, (p + 1,), how many are profiled, and whether moments are chosen in those.
 
     Raises

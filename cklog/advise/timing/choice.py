@@ -136,7 +136,7 @@ class _Alert:
     def listen(self, low: int, high: int) -> None:
         """Take in turning points [low, high), which hold all of a moment or none, until the total is about to rise."""
         time = self._turns.time[low:high]
-        sums, magnitude = self._sums(low, high)
+        sums, magnitude = self._icr_sums(low, high)
         ends = np.flatnonzero(np.r_[time[1:] != time[:-1], True])  # the last report of each moment
         starts = np.r_[0, ends[:-1] + 1]
         rising = np.flatnonzero(sums[ends] > _NOTHING * magnitude)
@@ -150,7 +150,7 @@ class _Alert:
                 self.reports.append(self._report(int(time[ends[k]]), float(sums[ends[k]]), by))
         self.heard += count
 
-    def _sums(self, low: int, high: int) -> tuple[Floats, float]:
+    def _icr_sums(self, low: int, high: int) -> tuple[Floats, float]:
         """Return the sum of the last reported ICRs after each of the turning points, and what rounding is measured by.
 
         The sum has shape (high - low,). E.g. ICRs of -3 and 1 and a report of 2 by the first → sums [3].

@@ -171,10 +171,10 @@ def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Mask]) -> list[Polyline]
     time[first] = bounds
     for at, (start, to) in zip(first.tolist(), spans, strict=False):
         time[at + 1 : at + 1 + to - start] = moments[start:to]
-    asked = _sums(sizes, bounds, groups)
+    asked = _group_sums(sizes, bounds, groups)
     found = []
     for group, size, rate in zip(groups, *asked, strict=True):
-        change = _changes(sizes, group)
+        change = _rate_changes(sizes, group)
         points = np.empty(len(time))
         points[first] = rounded(size)
         for k, (start, to) in enumerate(spans):
@@ -186,7 +186,7 @@ def totals(sizes: Sizes, bounds: Ints, groups: Sequence[Mask]) -> list[Polyline]
     return found
 
 
-def _changes(sizes: Sizes, group: Mask) -> Floats:
+def _rate_changes(sizes: Sizes, group: Mask) -> Floats:
     """Return by how much each sample changes the rate of its group's sum, in bytes per ms, (n,).
 
     E.g. a subtask's sizes 0, 4, 4 at 0, 2, 3 ms → rates 2, 0, 0 from there on, changes 2, -2, 0.
@@ -199,7 +199,7 @@ def _changes(sizes: Sizes, group: Mask) -> Floats:
     return change
 
 
-def _sums(sizes: Sizes, moments: Ints, groups: Sequence[Mask]) -> tuple[Floats, Floats]:
+def _group_sums(sizes: Sizes, moments: Ints, groups: Sequence[Mask]) -> tuple[Floats, Floats]:
     """Sum up sizes (bytes) and rates (bytes per ms) over each of g groups at each of m moments; (g, m) both."""
     size, rate = np.zeros((len(groups), len(moments))), np.zeros((len(groups), len(moments)))
     for which in blocks_of(len(sizes.subtasks), len(moments)):
@@ -252,7 +252,7 @@ def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:
     ------
     CorruptInput : their times are no clock's
     """
-    owner, subtasks = _owners(table)
+    owner, subtasks = _owner_codes(table)
     time, size = table["time"].to_numpy(), table["bytes"].to_numpy()
     if len(subtasks) * (int(time.max()) - int(time.min()) + 1) >= _KEYS:
         raise CorruptInput(f"times of samples go from {time.min()} to {time.max()}: these are no milliseconds")
@@ -264,20 +264,20 @@ def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:
     if again.any():
         differs = np.flatnonzero(again & (size[1:] != size[:-1]))
         if len(differs):
-            findings.append(_conflict(subtasks[int(owner[differs[0]])], int(time[differs[0]]), len(differs)))
+            findings.append(_conflict_finding(subtasks[int(owner[differs[0]])], int(time[differs[0]]), len(differs)))
         last = np.r_[~again, True]
         owner, time, size = owner[last], time[last], size[last]
     start = np.searchsorted(owner, np.arange(len(subtasks) + 1))
     return Sizes(subtasks, start.astype(np.int64), time, size.astype(np.float64)), findings
 
 
-def _conflict(subtask: Subtask, time: int, count: int) -> Finding:
+def _conflict_finding(subtask: Subtask, time: int, count: int) -> Finding:
     message = f"{count} samples differ in size from others of their moment, {subtask} at {time} among them"
     message += "; the largest counts"
     return Finding("conflicting-samples", "warning", str(subtask), message)
 
 
-def _owners(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
+def _owner_codes(table: pa.Table) -> tuple[Ints, tuple[Subtask, ...]]:
     """Return each row's subtask as an index, (n,), and the subtasks, sorted, which all have a row."""
     operator, names = codes(table["operator"].unify_dictionaries())
     part = integers(table["subtask"])

@@ -58,7 +58,7 @@ class Samples:
     def add(self, piece: RecordStretch) -> None:
         """Take in the next piece."""
         while piece.first + len(piece) > SAMPLES * self.stride:
-            self._double()
+            self._double_stride()
         # e.g. stride 2, extents 1 5 | 4 4 → buckets 0 0 1 1, peak 5 4, peaks 1 2 3, samples of rows 1 and 2
         bucket = (piece.first + np.arange(len(piece))) // self.stride  # the sample that each record competes for
         starts = np.r_[0, np.flatnonzero(np.diff(bucket)) + 1]
@@ -71,7 +71,7 @@ class Samples:
         """Return the samples in log order; without replays unless the records are `numbered`."""
         return tuple(row if numbered else row | {"replay": None} for row in self._rows.values())
 
-    def _double(self) -> None:
+    def _double_stride(self) -> None:
         """Make one bucket of every two."""
         rows, self._rows = self._rows, {}
         self.stride *= 2
@@ -213,7 +213,7 @@ class Breaches:
         if self._last_ts is not None and goes_on:
             self._ms += int(ts[0]) - self._last_ts
         for k in range(min(len(starts), BREACHES_LISTED - len(self._listed) + goes_on)):
-            self._list(piece, int(starts[k]), int(stops[k]), goes_on and not k)
+            self._list_stretch(piece, int(starts[k]), int(stops[k]), goes_on and not k)
         self._stretches += len(starts) - goes_on
         self._records += int(over.sum())
         self._last_ts = int(ts[-1]) if over[-1] else None
@@ -234,7 +234,7 @@ class Breaches:
             over |= piece.replay > self.max_replay
         return over
 
-    def _list(self, piece: RecordStretch, start: int, stop: int, goes_on: bool) -> None:
+    def _list_stretch(self, piece: RecordStretch, start: int, stop: int, goes_on: bool) -> None:
         """List the records [start, stop), or add them to the stretch before, if that one is listed."""
         worst = start + int(np.argmax(piece.extent[start:stop]))
         found = {

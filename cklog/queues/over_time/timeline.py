@@ -101,7 +101,7 @@ def _evaluated_pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[R
     current, first = NOTHING, 0
     waiting: list[pa.RecordBatch | Damage] = []
     rows = 0
-    for batch in chain(_batches(queue, step, tally), (None,)):
+    for batch in chain(_intact_batches(queue, step, tally), (None,)):
         if batch is not None:
             waiting.append(batch)
             rows += batch.num_rows
@@ -111,7 +111,7 @@ def _evaluated_pieces(queue: Queue, step: int, tally: DamageTally) -> Iterator[R
             first, waiting, rows = first + rows, [], 0
 
 
-def _batches(queue: Queue, step: int, tally: DamageTally) -> Iterator[pa.RecordBatch]:
+def _intact_batches(queue: Queue, step: int, tally: DamageTally) -> Iterator[pa.RecordBatch]:
     """Yield the intact records in log order as they are read; damage goes to `tally`."""
     for split in queue.splits(step):
         for item in reader_of(split)(split, "outputs", COLUMNS):
