@@ -36,7 +36,7 @@ from tests.conftest import SAMPLES
 def session(spark: Engine) -> Any:
     """A session of Spark's with cklog's data sources; its workers run this Python and this tree."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    found = spark._start()  # type: ignore[attr-defined]
+    found = spark._started_session()  # type: ignore[attr-defined]
     assert {f"cklog.{name}" for name in PARSERS} <= set(register(found))
     return found
 
