@@ -7,7 +7,7 @@ Batches and records:
 
 - `batches`: record batches of format 2 on bytes: header, checksum, payload, records
 - `legacy`: messages of formats 0 and 1, before Kafka 0.11
-- `varints`: zig-zag numbers at many places at once
+- `varints`: the numbers of records, one at a time or many at once
 - `decode`: the records of many batches at once, as arrays
 
 Files:

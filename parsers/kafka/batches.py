@@ -25,6 +25,8 @@ from typing import Literal, NamedTuple
 import crc32c
 import pyarrow as pa
 
+from cklog.parsers.kafka.varints import BadVarint, unsigned_varint, varint
+
 HEADER = struct.Struct(
     ">q"  # baseOffset
     "i"  # batchLength
@@ -213,7 +215,10 @@ def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
     data = decompress(head.codec, batch[HEADER.size : head.size])
     at, before = 0, -1
     for _ in range(head.count):
-        record, delta, at = _decode_record(head, data, at)
+        try:
+            record, delta, at = _decode_record(head, data, at)
+        except BadVarint as reason:
+            raise BadBatch(str(reason)) from None
         if not before < delta <= head.last_delta:
             raise BadBatch(f"offset {record.offset} after {head.base + before} in a batch up to {head.last}")
         before = delta
@@ -275,35 +280,6 @@ def _decode_headers(data: bytes, at: int, end: int, count: int) -> tuple[tuple[t
 def headers_at(data: bytes, at: int, count: int) -> tuple[tuple[str, bytes | None], ...]:
     """Return names and values of the `count` headers that begin at `at` in a payload that is known to decode."""
     return _decode_headers(data, at, len(data), count)[0]
-
-
-def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
-    """Decode the zig-zag varint of at most `bits` at byte `at`; return the number, and where it ends.
-
-    >>> varint(bytes([0x01]), 0), varint(bytes([0xac, 0x02]), 0)
-    ((-1, 1), (150, 2))
-
-    Raises
-    ------
-    BadBatch
-        the bytes end inside it, or it is larger.
-    """
-    raw, shift = 0, 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            raw |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift >= bits:
-                raise BadBatch(f"a number beyond {bits} bits")
-    except IndexError:
-        raise BadBatch("a number that is cut short") from None
-    if raw >> bits:
-        raise BadBatch(f"a number beyond {bits} bits")
-    return (raw >> 1) ^ -(raw & 1), at
 
 
 def _decode_bytes(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
@@ -377,13 +353,11 @@ def _snappy_parts(packed: bytes) -> Iterator[bytes]:
 
 def _decompress_snappy(block: bytes) -> bytes:
     """Decompress one block, which begins with the size of what it holds: an unsigned varint of at most 5 bytes."""
-    size, shift = 0, 0
-    for at, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            if size > min(_SNAPPY_RATIO * (len(block) - at), PAYLOAD_LIMIT):
-                raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
-            decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
-            return decompressed
-    raise BadBatch("a snappy block without a length")
+    try:
+        size, at = unsigned_varint(block, 0)
+    except BadVarint as reason:
+        raise BadBatch(f"a snappy block without a length: {reason}") from None
+    if size > min(_SNAPPY_RATIO * (len(block) - at), PAYLOAD_LIMIT):
+        raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
+    decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+    return decompressed

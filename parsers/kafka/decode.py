@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Bytes, Ints, Mask
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, KafkaRecord, decompress, headers_at, records, varint
-from cklog.parsers.kafka.varints import varints
+from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, KafkaRecord, decompress, headers_at, records
+from cklog.parsers.kafka.varints import BadVarint, varint, varints
 
 HeaderAndBytes = tuple[Header, "bytes | memoryview"]
 """A header and the bytes of the whole batch."""
@@ -258,7 +258,7 @@ def _follow_payload(data: bytes, at: int, end: int, count: int) -> list[int]:
         else:
             try:
                 length, at = varint(data, at)
-            except BadBatch:
+            except BadVarint:
                 return places
             at = at + length if length >= 0 else end + 1
         if at > end:

@@ -28,6 +28,7 @@ from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
 from cklog.parsers.kafka.headers import Heads, heads
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment
+from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO
 
 TOPIC = "__consumer_offsets"
@@ -193,15 +194,12 @@ def _read_string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _read_compact_string(data: bytes, at: int) -> tuple[str, int]:
-    """Return the string at `at`, before which its length + 1 is an unsigned varint of at most 5 bytes, and its end."""
-    length, shift = 0, 0
-    while shift < 35:
-        byte, at = _read_number(data, at, ">B")
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return _decode_string(data, at, length - 1)
-    raise NotACommit("a length beyond 32 bits")
+    """Return the string at `at`, before which its length + 1 is an unsigned varint, and its end."""
+    try:
+        length, at = unsigned_varint(data, at)
+    except BadVarint as reason:
+        raise NotACommit(f"the length of a string: {reason}") from None
+    return _decode_string(data, at, length - 1)
 
 
 def _decode_string(data: bytes, at: int, length: int) -> tuple[str, int]:

@@ -1,23 +1,20 @@
-"""The rows of a table of a run folder that lie in a Kafka topic partition.
+"""A table of a run folder that lies in a Kafka topic partition: its records as rows, one by one or many at once.
 
-    segment = batch*  (`cklog.parsers.kafka.segment`)        record = a row of the table  (`cklog.parsers.kafka.table`)
-
-Some offsets hold no row: control markers, and what an aborted transaction wrote. In an output queue they become rows
-of type control, so that positions stay dense. A transaction ends with the first marker of its producer behind the
-batch, maybe in a later segment; without one it was open when the log ended, and nobody reading committed data saw it.
-A row is placed at its batch; an event, whose place may be all that tells its order, at a byte of it.
-
-Records of a Kafka partition as rows of a table of a run folder (`docs/run-folder.md`): one by one, or many at once.
-
-    record = the JSON object of the row as value,
-             or, in an output queue, headers cec.type cec.window cec.ts cec.open_windows cec.input in UTF-8, and the
-             state as value
+    segment = batch*        (`cklog.parsers.kafka.segment`)
+    record  = the JSON object of a row (`docs/run-folder.md`) as value,
+              or, in an output queue, headers cec.type cec.window cec.ts cec.open_windows cec.input in UTF-8, and the
+              state as value
 
 A state that is no JSON becomes {"base64": "..."}. In an output queue `pos` is the record's own, else its Kafka offset;
-`bytes` its own, else its size in the batch before compression.
+`bytes` its own, else its size in the batch before compression. A row is placed at its batch; an event, whose place may
+be all that tells its order, at a byte of it.
 
-At once: the values of many batches are put one behind the other, a line each, and read as a file of JSON lines is.
-Batches that do not decode, and values that could be no line of their own, are left to the way one by one.
+Some offsets hold no row: control markers, and what an aborted transaction wrote. In an output queue they become rows
+of type control, so that positions stay dense. A transaction without a marker was open when the log ended, and nobody
+who reads committed data saw it (`cklog.parsers.kafka.transactions`).
+
+Many at once: the values of many batches are put one behind the other, a line each, and read as a file of JSON lines
+is. Batches that do not decode, and values that could be no line of their own, are left to the way one by one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Zig-zag varints at many places of some bytes at once: the numbers of Kafka's records.
+"""The numbers of Kafka's records: varints, one at a time or at many places of some bytes at once.
 
-    varint = byte*      7 bits of the number in each, the lowest first; bit 7 says that another byte follows
-    zig-zag             0, -1, 1, -2 are 0, 1, 2, 3
-
-One at a time, and the definition: `cklog.parsers.kafka.batches.varint`.
+varint = byte*      7 bits of the number in each, the lowest first; bit 7 says that another byte follows
+zig-zag             0, -1, 1, -2 are 0, 1, 2, 3
 """
 
 from __future__ import annotations
@@ -16,8 +14,50 @@ _ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(256)], np.int6
 """The number that a zig-zag varint of one byte is."""
 
 
+class BadVarint(Exception):
+    """Why bytes are no varint."""
+
+
+def unsigned_varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """Decode the varint of at most `bits` at byte `at`; return the number, and where it ends.
+
+    >>> unsigned_varint(bytes([0xac, 0x02]), 0)
+    (300, 2)
+
+    Raises
+    ------
+    BadVarint : the bytes end inside it, or it is larger
+    """
+    number, shift = 0, 0
+    for byte in data[at : at + (bits + 6) // 7]:
+        at += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            if number >> bits:
+                break
+            return number, at
+    if shift < bits:
+        raise BadVarint("a number that is cut short")
+    raise BadVarint(f"a number beyond {bits} bits")
+
+
+def varint(data: bytes, at: int, bits: int = 32) -> tuple[int, int]:
+    """Decode the zig-zag varint of at most `bits` at byte `at`; return the number, and where it ends.
+
+    >>> varint(bytes([0x01]), 0), varint(bytes([0xac, 0x02]), 0)
+    ((-1, 1), (150, 2))
+
+    Raises
+    ------
+    BadVarint : as `unsigned_varint`
+    """
+    raw, at = unsigned_varint(data, at, bits)
+    return (raw >> 1) ^ -(raw & 1), at
+
+
 def varints(data: Bytes, at: Ints, bits: int) -> tuple[Ints, Ints, Mask]:
-    """Decode the zig-zag varints of at most `bits` at many places; shapes (n,).
+    """Decode the zig-zag varints of at most `bits` at many places, as `varint` does one; shapes (n,).
 
     Returns the numbers, where each ends, and which are longer than `bits`. `data` goes on for 10 bytes behind every
     place.

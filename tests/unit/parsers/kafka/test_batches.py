@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka.batches import BadBatch, decompress, header, varint
+from cklog.parsers.kafka.batches import BadBatch, decompress, header
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
 from tests.reading.kafka import decoded
@@ -95,9 +95,3 @@ def test_hostile_payloads_under_a_right_crc_raise_nothing_else(codec: str, data:
     except BadBatch:
         return
     assert [r.offset for r in found] == list(range(5))
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_varints_of_64_bits_come_back(number: int) -> None:
-    data = kb.varint(number)
-    assert varint(data, 0, bits=64) == (number, len(data))

@@ -14,7 +14,6 @@ from cklog.parsers.kafka import groups as kafka_groups
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import Fault, decode
 from cklog.parsers.kafka.groups import SegmentPart, read_records
-from cklog.parsers.kafka.varints import varints
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
 from tests.reading.kafka_dump import dumped
@@ -62,28 +61,6 @@ def test_a_batch_that_does_not_decode_is_a_fault_and_the_rest_stays() -> None:
     assert found.faults[0] == Fault(1, "a number that is cut short")
     assert found.faults[2] == Fault(4, "compression codec 5")
     assert found.faults[3] == Fault(6, "offset 1 after 1 in a batch up to 1")
-
-
-@pytest.mark.parametrize(
-    ("raw", "bits", "number", "width", "bad"),
-    [
-        ("00", 32, 0, 1, False),
-        ("01", 32, -1, 1, False),
-        ("ac02", 32, 150, 2, False),
-        ("feffffff0f", 32, (1 << 31) - 1, 5, False),
-        ("ffffffff0f", 32, -(1 << 31), 5, False),
-        ("8080808010", 32, None, 5, True),
-        ("ffffffffff01", 32, None, 5, True),
-        ("ffffffffffffffffff01", 64, -(1 << 63), 10, False),
-        ("ffffffffffffffffff02", 64, None, 10, True),
-        ("ffffffffffffffffffff", 64, None, 10, True),
-    ],
-)
-def test_numbers_of_any_width(raw: str, bits: int, number: int | None, width: int, bad: bool) -> None:
-    data = np.frombuffer(bytes.fromhex(raw) + bytes(16), np.uint8)
-    found, after, wrong = varints(data, np.zeros(2, np.int64), bits)
-    assert wrong.tolist() == [bad, bad]
-    assert number is None or (found.tolist(), after.tolist()) == ([number] * 2, [width] * 2)
 
 
 def test_a_segment_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
