@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cklog.commands import keep_memory
+from cklog.engine.scan import Scan
 
 keep_memory()  # as the program does, before pyarrow is loaded
 
@@ -55,7 +56,9 @@ def cklog(engine: Any, folder: str) -> int:
     tables = Native(Root(folder))
 
     def scan(columns: Any, kernel: Any, partial: Any, reduce: Any) -> Any:
-        scanned = engine.run(tables.scan("events", columns, kernel, partial, reduce, SPLIT_BYTES))
+        splits = tuple(tables.splits("events", SPLIT_BYTES))
+        scan = Scan(splits=splits, table="events", columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+        scanned = engine.run(scan)
         return scanned.table, [], [sum(scanned.records.values())]
 
     raw, findings, (rows,) = read_events(scan, None, (), (), None)

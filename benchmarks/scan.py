@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 
 from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Scan
 from cklog.parsers.native.parser import Native
 from cklog.run import SPLIT_BYTES
 from cklog.runs.records import channel_logs as message_log
@@ -34,8 +35,13 @@ ROUNDS = 5
 
 def cklog(folder: str) -> int:
     """Islands of every channel; the number of rows read."""
-    scan = Native(Root(folder)).scan(
-        "channels", message_log.columns(None), message_log.runs, message_log.RUNS, message_log.RUNS_REDUCE, SPLIT_BYTES
+    scan = Scan(
+        splits=tuple(Native(Root(folder)).splits("channels", SPLIT_BYTES)),
+        table="channels",
+        columns=message_log.columns(None),
+        kernel=message_log.runs,
+        partial=message_log.RUNS,
+        reduce=message_log.RUNS_REDUCE,
     )
     return sum(LocalEngine().run(scan).records.values())
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cklog.engine.scan import Scan
 from cklog.engine.spark import SparkEngine, SparkOptions
 from cklog.parsers.native.parser import Native
 from cklog.run import SPLIT_BYTES
@@ -43,8 +44,13 @@ def session_cpu() -> float:
 
 def cklog(engine: SparkEngine, folder: str) -> int:
     """Islands of every channel on Spark; the number of rows read."""
-    scan = Native(Root(folder)).scan(
-        "channels", message_log.columns(None), message_log.runs, message_log.RUNS, message_log.RUNS_REDUCE, SPLIT_BYTES
+    scan = Scan(
+        splits=tuple(Native(Root(folder)).splits("channels", SPLIT_BYTES)),
+        table="channels",
+        columns=message_log.columns(None),
+        kernel=message_log.runs,
+        partial=message_log.RUNS,
+        reduce=message_log.RUNS_REDUCE,
     )
     return sum(engine.run(scan).records.values())
 

@@ -22,13 +22,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, reader_of
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.inputs.tables import as_it_is
+from cklog.inputs.offers import OffersBatches, Parser, ParserClass
 from cklog.kinds.opening import PARSERS
 from cklog.model.findings import Finding
 from cklog.run import SPLIT_BYTES
@@ -44,14 +44,13 @@ _PLACES = {"_path": pa.string(), "_offset": pa.int64()}
 
 
 def register(spark: SparkSession) -> tuple[str, ...]:
-    """Register a data source for each parser that has tables, and return their names, sorted."""
+    """Register a data source for each parser, and return their names, sorted."""
     found = {entry.name: entry for entry in entry_points(group=_GROUP)}
     found |= {name: EntryPoint(name, value, _GROUP) for name, value in PARSERS.items()}
-    parsers = {f"cklog.{name}": entry.load() for name, entry in found.items()}
-    with_tables = {name: parser for name, parser in sorted(parsers.items()) if getattr(parser, "tables", None)}
-    for name, parser in with_tables.items():
+    parsers: dict[str, ParserClass] = {f"cklog.{name}": entry.load() for name, entry in found.items()}
+    for name, parser in sorted(parsers.items()):
         spark.dataSource.register(_data_source(name, parser))
-    return tuple(with_tables)
+    return tuple(sorted(parsers))
 
 
 class SourceTable:
@@ -62,8 +61,8 @@ class SourceTable:
     UsageError : an option has a value that is none of its own
     """
 
-    def __init__(self, parser: Any, options: Mapping[str, str]) -> None:
-        tables: Mapping[str, pa.Schema] = parser.tables
+    def __init__(self, parser: ParserClass, options: Mapping[str, str]) -> None:
+        tables = parser.tables
         self.name = options.get("table", next(iter(tables)))
         if self.name not in tables:
             raise UsageError(f"table {self.name}: not one of {', '.join(tables)}")
@@ -93,11 +92,7 @@ class SourceTable:
             if finding.severity == "error" and self.fails:
                 raise CorruptInput(finding.message)
             _LOG.warning("%s: [%s] %s", finding.severity, finding.id, finding.message)
-        columns = tuple(self.schema.names)
-        found: tuple[Split, ...] = parser.scan(
-            self.name, columns, as_it_is, self.schema, None, split_bytes=self._split_bytes
-        ).splits
-        return found
+        return tuple(parser.splits(self.name, self._split_bytes))
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, of the types of `schema`; damage is logged, or raised as `CorruptInput`."""
@@ -115,7 +110,7 @@ class SourceTable:
             _LOG.warning("%s: %d records skipped in bytes [%d, %d)", split.path, skipped, split.start, split.end)
 
 
-def _data_source(name: str, parser: Any) -> Any:
+def _data_source(name: str, parser: ParserClass) -> Any:
     """The class that Spark wants; made here, for importing cklog must not import pyspark."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -146,14 +141,13 @@ def _data_source(name: str, parser: Any) -> Any:
     return Source
 
 
-def _table_findings(parser: Any, table: str) -> tuple[Finding, ...]:
+def _table_findings(parser: Parser, table: str) -> tuple[Finding, ...]:
     """Return what is wrong with a table's files as a whole: logs of micro-batches are judged, others say it."""
     if parser.kind == "batches":
         from cklog.runs.batches.judge import table_findings
 
-        return table_findings(parser)
-    found: tuple[Finding, ...] = parser.findings(table)
-    return found
+        return table_findings(cast("OffersBatches", parser))
+    return parser.findings(table)
 
 
 def _in_types_of(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

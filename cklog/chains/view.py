@@ -8,7 +8,7 @@ from cklog.chains.findings import chain_name, restorable_up_to, why
 from cklog.chains.model import ChainAnswer, ChainRestore, ChainRow, ReadStep
 from cklog.inputs.pieces import subject_of
 from cklog.model.verdict import Answer
-from cklog.render.view import Section, View, section
+from cklog.render.view import Section, View, cut_section
 
 _SHOWN = 40
 """Rows of a section that are shown; all of them are in the JSON."""
@@ -22,18 +22,18 @@ def chain_view(answer: Answer[ChainAnswer]) -> View:
     rows = sorted(found.chains, key=lambda row: _WORST_FIRST.index(row.status))
     columns = ("chain", "status", "stored", "newest", "restorable", "pieces", "back to", "bytes", "about s")
     sections = [
-        _limited_section(
+        cut_section(
             "Chains",
             columns,
             [_chain_cells(row) for row in rows],
             "pieces: files or records to read, the oldest of checkpoint `back to`",
         ),
-        _limited_section(
+        cut_section(
             "Restored together",
             ("of", "chains", "checkpoint", "pieces", "bytes", "about s"),
             [_together_cells(restore) for restore in found.together],
         ),
-        _limited_section(
+        cut_section(
             "To read, in order",
             ("chain", "for", "piece", "form", "bytes", "about s", "path"),
             [_step_cells(step) for step in found.read],
@@ -116,12 +116,6 @@ def _or_dash(value: Any) -> Any:
 
 def _seconds_of_ms(ms: float | None) -> str:
     return "-" if ms is None else f"{ms / 1000:.3f}"
-
-
-def _limited_section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
-    """Make a section of the first rows, with a note on how many more there are."""
-    more = f"and {len(rows) - _SHOWN} more rows: --json has them all" if len(rows) > _SHOWN else ""
-    return section(title, columns, rows[:_SHOWN], "; ".join(part for part in (note, more) if part))
 
 
 def _data_section(found: ChainAnswer) -> Section:

@@ -9,6 +9,7 @@ from cklog.lines.sentences import checkpoint_name, message_words, path_words
 from cklog.lines.view import line_headline
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import LOSSES, Answer
+from cklog.model.wording import first_few
 from cklog.model.zigzag import UselessCheckpoint, ZCycles
 from cklog.render.view import Section, View, section
 
@@ -48,9 +49,8 @@ def useless_note(graph: CheckpointGraph) -> str:
     """Name the useless checkpoints, the first few of them; "" if there is none."""
     if not graph.useless:
         return ""
-    more = f" and {len(graph.useless) - _NAMED} more" if len(graph.useless) > _NAMED else ""
-    names = ", ".join(map(checkpoint_name, graph.useless[:_NAMED]))
-    return f"Useless (on a Z-cycle: in no consistent line, ever): {names}{more}"
+    names = first_few([checkpoint_name(one) for one in graph.useless], _NAMED)
+    return f"Useless (on a Z-cycle: in no consistent line, ever): {names}"
 
 
 def left_out(graph: CheckpointGraph) -> list[str]:
@@ -65,9 +65,8 @@ def left_out(graph: CheckpointGraph) -> list[str]:
         notes.append(f"Left out of the subtasks shown are {' and '.join(words)} checkpoints, and their messages")
     hidden = [s for s in graph.subtasks if s.on_line in ("before", "after")]
     if hidden:
-        more = f" and {len(hidden) - _NAMED} more" if len(hidden) > _NAMED else ""
-        names = ", ".join(f"{s.operator}/{s.subtask}={line_word(s)}" for s in hidden[:_NAMED])
-        notes.append(f"On the line, but not shown: {names}{more}")
+        names = first_few([f"{s.operator}/{s.subtask}={line_word(s)}" for s in hidden], _NAMED)
+        notes.append(f"On the line, but not shown: {names}")
     return notes
 
 

@@ -16,11 +16,11 @@ Its `kind` says which of the protocols below it keeps, and with that which quest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from cklog.engine.scan import Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.storage import Root
 
@@ -36,9 +36,15 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
 
 KindName = Literal["records", "queues", "batches", "snapshots", "partitions", "stores", "pieces"]
 
+Wanted = Callable[[dict[str, tuple[Any, Any]]], bool]
+"""Whether rows with such a (min, max) per column can matter: what it refuses need not be read."""
+
 
 class Parser(Protocol):
-    """What every parser has: a name for `--from`, and the kind of run that its folder is."""
+    """What every parser has: a name for `--from`, the kind of run that its folder is, and tables that can be scanned.
+
+    Rows of a table are read by the reader that a split names, in a task of either engine.
+    """
 
     name: str
 
@@ -46,27 +52,52 @@ class Parser(Protocol):
     def kind(self) -> KindName:
         """The kind of run; it may depend on what the folder holds."""
 
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """Return what is wrong with a table's files as a whole, before any record is read."""
+
+    def splits(self, table: str, split_bytes: int) -> Iterable[Split]:
+        """Return what tasks read of a table, each about `split_bytes` of its files."""
+
 
 class ParserClass(Protocol):
-    """A parser before it is given a folder."""
+    """A parser before it is given a folder; `Format` says what its members mean."""
+
+    name: str
+    gathers: bool
+    owns_below: bool
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The schema of each table that can be scanned."""
+
+    @property
+    def reads_beside(self) -> tuple[str, ...]:
+        """Formats whose runs beside a run of this one are read with it."""
 
     def __call__(self, root: Root) -> Parser:
         """Open a folder; nothing large is read yet."""
-
-    gathers: bool
-    """Whether several folders of `runs_below` are answered together, from the folder above them."""
-
-    owns_below: bool
-    """Whether whatever lies below a run's folder is part of it, runs of other formats among it."""
-
-    reads_beside: tuple[str, ...]
-    """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
 
     def recognises(self, root: Root) -> bool:
         """Whether a folder may be of this format, be it by the names of its folders alone."""
 
     def runs_below(self, root: Root) -> list[str]:
         """Return the folders in which runs of this format begin; "" is the root."""
+
+
+class Format:
+    """The base of parsers: what is said of a format before a folder is opened, as most formats have it."""
+
+    tables: ClassVar[Mapping[str, pa.Schema]]
+    """The schema of each table that can be scanned."""
+
+    gathers: ClassVar[bool] = False
+    """Whether several folders of `runs_below` are answered together, from the folder above them."""
+
+    owns_below: ClassVar[bool] = False
+    """Whether whatever lies below a run's folder is part of it, runs of other formats among it."""
+
+    reads_beside: ClassVar[tuple[str, ...]] = ()
+    """Formats whose runs beside a run of this one are read with it, and are no runs of their own then."""
 
 
 class OffersRecords(Parser, Protocol):
@@ -82,26 +113,14 @@ class OffersRecords(Parser, Protocol):
     def bytes_of(self, table: str) -> int:
         """Return the size of a table's files: it decides which engine scans them."""
 
-    def findings(self, table: str) -> tuple[Finding, ...]:
-        """Return what is wrong with a table's files as a whole, before any record is read."""
-
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
         """Return a table's files as inputs of an answer; `records_read` are the intact records, by file."""
 
     def is_stored(self, uri: str) -> bool | None:
         """Whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan:
-        """Return a scan of a table; `wanted` may refuse parts of files by their (min, max) per column."""
+    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterable[Split]:
+        """Return what tasks read of a table; `wanted` may refuse parts of files by their (min, max) per column."""
 
 
 class OffersQueues(OffersRecords, Protocol):
@@ -169,7 +188,10 @@ class OffersBatches(Parser, Protocol):
 
 
 class OffersSnapshots(Parser, Protocol):
-    """Kind `snapshots`: checkpoints and savepoints of jobs, and the state files that they name."""
+    """Kind `snapshots`: checkpoints and savepoints of jobs, and the state files that they name.
+
+    The rows of all metadata are the table "snapshots" (`cklog.inputs.snapshots.SNAPSHOTS`).
+    """
 
     only: str | None
     """The name of the one checkpoint that PATH is; None: PATH is a job's folder, or one above."""
@@ -198,11 +220,6 @@ class OffersSnapshots(Parser, Protocol):
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as inputs of an answer."""
 
-    def scan(
-        self, table: str, columns: tuple[str, ...], kernel: Kernel, partial: pa.Schema, reduce: Reduce | None
-    ) -> Scan:
-        """Return a scan of all metadata; its table is `cklog.inputs.snapshots.SNAPSHOTS`."""
-
     def places(self, snapshot: str, stored: Sequence[str]) -> list[FilePlace]:
         """Return where the files are now that a snapshot names."""
 
@@ -219,7 +236,7 @@ class OffersPartitions(Parser, Protocol):
     def partitions(self) -> BrokerLayout:
         """Return the folders, before any segment is read."""
 
-    def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+    def batch_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
         """Return splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
 
     def commit_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from cklog.engine.reading import Reading
-from cklog.engine.scan import Kernel, Reduce
+from cklog.engine.scan import Kernel, Reduce, Scan
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.offers import OffersRecords
+from cklog.inputs.offers import OffersRecords, Wanted
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.schemas import CHECKPOINTS
 
@@ -34,11 +33,13 @@ def read_table(
     kernel: Kernel,
     partial: pa.Schema,
     reduce: Reduce | None = None,
-    wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
+    wanted: Wanted | None = None,
 ) -> TableRead:
     """Fold all records of a table by `kernel` and `reduce`; `wanted` may refuse row groups of Parquet files."""
     engine = reading.engine_for(parser.bytes_of(table))
-    scanned = engine.run(parser.scan(table, columns, kernel, partial, reduce, reading.split_bytes, wanted))
+    splits = tuple(parser.splits(table, reading.split_bytes, wanted))
+    scan = Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    scanned = engine.run(scan)
     findings = [*parser.findings(table), *damage_findings(scanned.damage)]
     return TableRead(scanned.table, findings, list(parser.inputs(table, dict(scanned.records))))
 

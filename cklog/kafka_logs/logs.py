@@ -125,7 +125,7 @@ class PartitionLogs:
     def _scan_batches(
         self, segments: Sequence[SegmentFile], columns: tuple[str, ...], kernel: Any, schema: pa.Schema, reduce: Any
     ) -> Scanned:
-        splits = tuple(self._logs.splits(segments, self._reading.split_bytes))
+        splits = tuple(self._logs.batch_splits(segments, self._reading.split_bytes))
         return self._run_scan(Scan(splits, "batches", columns=columns, kernel=kernel, partial=schema, reduce=reduce))
 
     def _run_scan(self, scan: Scan) -> Scanned:

@@ -14,6 +14,7 @@ from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import KindName, OffersPartitions, Parser, ParserClass
 from cklog.kinds.discovery import RunFolder, runs_below
 from cklog.kinds.kind import Kind, Opened
+from cklog.model.wording import first_few
 from cklog.storage import Root
 
 PARSERS: Mapping[str, str] = {
@@ -39,6 +40,10 @@ MARKS: Mapping[str, str] = {
     "patent-store": r"(^|/)CURRENT$|\.jsonl?(\.[a-z0-9]+)?$",
 }
 """What some file or folder is called wherever a run of a format lies: only then is its parser loaded, and asked."""
+
+
+_NAMED = 8
+"""Runs that a message names at the most."""
 
 
 class ChosenRun(NamedTuple):
@@ -77,7 +82,8 @@ def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
     found = runs_of(root, source)
     asked = [one for one in found if run in ("", one.name, f"{one.name}/")]
     if run and not asked:
-        raise NotFound(f"--run {run}: no such run below {root.path}", f"runs there: {_listed(found) or 'none'}")
+        there = f"runs there: {_listed(found)}; cklog inspect lists them" if found else "no run is there"
+        raise NotFound(f"--run {run}: no such run below {root.path}", there)
     if len(asked) > 1:
         message = f"{root.path}: {len(asked)} runs lie here: {_listed(asked)}"
         raise NotFound(message, "choose one with --run NAME, or make it PATH; cklog inspect lists them")
@@ -138,7 +144,7 @@ def _entry_points() -> dict[str, str]:
 
 
 def _listed(runs: list[RunFolder]) -> str:
-    return ", ".join(f"{run.name} ({run.format})" for run in runs)
+    return first_few([f"{run.name} ({run.format})" for run in runs], _NAMED)
 
 
 KINDS: Mapping[KindName, str] = {

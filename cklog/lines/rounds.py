@@ -25,6 +25,7 @@ from cklog.lines.fixpoint import NoConsistentLine, sent_limit
 from cklog.model.findings import Finding
 from cklog.model.lines import Round
 from cklog.model.verdict import LOSSES
+from cklog.model.wording import first_few
 
 STRAGGLING = 2
 """A complete round straggles if it takes longer than this many times the median of the complete ones."""
@@ -168,8 +169,7 @@ def _notes_on_rounds(history: History, rounds: HistoryRounds, taken: int) -> lis
 def _missing_subtasks(history: History, rounds: HistoryRounds, place: int) -> str:
     """Name the subtasks without a usable checkpoint of a round, the first few of them."""
     lacking = np.flatnonzero(rounds.line[place] < 0).tolist()
-    names = ", ".join(str(history.subtasks[i]) for i in lacking[:5])
-    return f"{names}{f' and {len(lacking) - 5} more' if len(lacking) > 5 else ''} missing"
+    return f"{first_few([history.subtasks[i] for i in lacking], 5)} missing"
 
 
 def described_rounds(history: History, rounds: HistoryRounds) -> list[Round]:

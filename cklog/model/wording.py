@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,6 +14,16 @@ def many(count: int, noun: str) -> str:
     ('1 log', '0 logs')
     """
     return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('ch') else 's'}"
+
+
+def first_few(names: Sequence[object], most: int, separator: str = ", ") -> str:
+    """Name the first few of some, and say how many more there are.
+
+    >>> first_few(["a", "b"], 3), first_few(["a", "b", "c", "d", "e"], 3)
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{separator.join(map(str, names[:most]))}{more}"
 
 
 def utc(milliseconds: int | None) -> str:

@@ -21,6 +21,7 @@ from cklog.engine.scan import Engine, Reduce, Scan
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.wording import first_few
 from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import CHECK, EMIT, OPEN, RESULT, TYPES, kinds_of
 
@@ -185,12 +186,8 @@ def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split
     more, fewer = sorted(whole - tail), sorted(tail - whole)
     parts = []
     if more:
-        parts.append(f"{_few_names(more)} would be open by the whole log: their results are missing from it")
+        parts.append(f"{first_few(more, _NAMED)} would be open by the whole log: their results are missing from it")
     if fewer:
-        parts.append(f"{_few_names(fewer)} would be closed by the whole log")
+        parts.append(f"{first_few(fewer, _NAMED)} would be closed by the whole log")
     message = f"{subject}: forward and backward disagree, and N says {judged.open_windows}: {'; '.join(parts)}"
     return [Finding("forward-mismatch", "error", subject, message)]
-
-
-def _few_names(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -54,15 +54,19 @@ MOST_ROWS = 40
 
 
 def cut_section(
-    title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], elsewhere: str = " rows: --json has them all"
+    title: str,
+    columns: tuple[str, ...],
+    rows: list[tuple[Any, ...]],
+    note: str = "",
+    elsewhere: str = " rows: --json has them all",
 ) -> Section:
     """Make a section of the first `MOST_ROWS` rows; its note says how many more there are, and where (`elsewhere`).
 
     >>> cut_section("Numbers", ("n",), [(n,) for n in range(42)]).note
     'and 2 more rows: --json has them all'
     """
-    note = f"and {len(rows) - MOST_ROWS} more{elsewhere}" if len(rows) > MOST_ROWS else ""
-    return section(title, columns, rows[:MOST_ROWS], note)
+    more = f"and {len(rows) - MOST_ROWS:,} more{elsewhere}" if len(rows) > MOST_ROWS else ""
+    return section(title, columns, rows[:MOST_ROWS], "; ".join(part for part in (note, more) if part))
 
 
 def view(answer: Answer[object]) -> View:

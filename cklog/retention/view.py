@@ -22,8 +22,8 @@ def retention_view(answer: Answer[RetentionPlan]) -> View:
     stays = [_plan_cells(row) for row in shown if row.fate != "OBSOLETE"] if plan.kind != "snapshots" else []
     sections = [
         _folder_section(plan),
-        cut_section("What may go", _COLUMNS, goes, ": --format csv lists them all"),
-        cut_section("What stays", _COLUMNS, stays, ": --format csv lists them all"),
+        cut_section("What may go", _COLUMNS, goes, elsewhere=": --format csv lists them all"),
+        cut_section("What stays", _COLUMNS, stays, elsewhere=": --format csv lists them all"),
         _trimming_section(plan),
         _rule_section(plan),
     ]
@@ -65,7 +65,7 @@ def _folder_section(plan: RetentionPlan) -> Section:
 def _trimming_section(plan: RetentionPlan) -> Section:
     rows = [(t.channel, "-" if t.below is None else t.below, t.checkpoint) for t in plan.trimming]
     columns = ("channel", "not needed below", "oldest target")
-    return cut_section("Log trimming", columns, rows, ": --json lists them all")
+    return cut_section("Log trimming", columns, rows, elsewhere=": --json lists them all")
 
 
 def _headline(plan: RetentionPlan) -> str:

@@ -24,6 +24,7 @@ from cklog.model.lines import LineEntry, SourceOffset
 from cklog.model.names import Subtask
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.wording import first_few
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.hangs import Hang, hangs_of
 from cklog.rounds.token_rounds import Individual, TokenRound, TokenRounds, Variant, with_tokens
@@ -189,14 +190,13 @@ class _RestartFromRound:
         found = []
         homeless = [f"{r.operator}/{r.subtask}" for r in self._restart if r.node is None]
         if homeless:
-            message = f"nothing tells on which nodes {_few_names(homeless)} ran: counted as lost"
+            message = f"nothing tells on which nodes {first_few(homeless, _NAMED)} ran: counted as lost"
             found.append(Finding("unknown-placement", "warning", homeless[0], message))
         down = [r for r in self._restart if r.fate == "restarts elsewhere" and r.read_from == "unknown"]
         if down:
             names = [f"{r.operator}/{r.subtask}" for r in down]
-            message = (
-                f"nothing tells whether the checkpoints of {_few_names(names)} were stored outside the failed nodes"
-            )
+            whose = first_few(names, _NAMED)
+            message = f"nothing tells whether the checkpoints of {whose} were stored outside the failed nodes"
             found.append(Finding("unknown-store", "warning", names[0], message))
         return found
 
@@ -296,12 +296,7 @@ class _RestartFromRound:
 def _unreachable_checkpoints(history: History, number: int, gone: list[int], placement: Placement) -> Finding:
     names = [str(history.subtasks[i]) for i in gone]
     message = (
-        f"round {number} is complete, but the only copies of {_few_names(names)} lie on failed nodes "
-        f"({_few_names(sorted(placement.failed))}): an older round is taken; bring their disks back to use it"
+        f"round {number} is complete, but the only copies of {first_few(names, _NAMED)} lie on failed nodes "
+        f"({first_few(sorted(placement.failed), _NAMED)}): an older round is taken; bring their disks back to use it"
     )
     return Finding("unreachable-checkpoint", "error", f"round {number}", message)
-
-
-def _few_names(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"

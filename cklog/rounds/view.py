@@ -6,7 +6,7 @@ from typing import Any
 
 from cklog.model.verdict import Answer
 from cklog.model.wording import utc
-from cklog.render.view import Section, View, section
+from cklog.render.view import Section, View, cut_section, section
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.hangs import Hang, HangReason
 from cklog.rounds.token_rounds import Individual, TokenRound
@@ -101,7 +101,7 @@ def _hangs(hangs: tuple[Hang, ...]) -> Section:
         )
         for h in hangs
     ]
-    return _first_rows("Where it hangs", ("round", "subtask", "", "channel", "because"), rows)
+    return cut_section("Where it hangs", ("round", "subtask", "", "channel", "because"), rows)
 
 
 def _cause_sentences(found: RoundsAnswer) -> list[str]:
@@ -119,7 +119,7 @@ def _cause_sentences(found: RoundsAnswer) -> list[str]:
 def _individual(found: RoundsAnswer) -> Section:
     rows = [_checkpoint_row(row) for row in found.individual]
     columns = ("round", "subtask", "state", "checkpoint", "time", "bytes", "tokens", "aligned s", "last token by")
-    return _first_rows("Individual checkpoints", columns, rows)
+    return cut_section("Individual checkpoints", columns, rows)
 
 
 def _checkpoint_row(row: Individual) -> tuple[Any, ...]:
@@ -142,7 +142,7 @@ def _saved(found: RoundsAnswer) -> Section:
         for t in found.saved
     ]
     columns = ("checkpoint of", "channel", "from", "to", "stored", "in a log", "bytes", "there")
-    return _first_rows("Tuples that belong to individual checkpoints", columns, rows)
+    return cut_section("Tuples that belong to individual checkpoints", columns, rows)
 
 
 def _preserved(found: RoundsAnswer) -> Section:
@@ -152,14 +152,14 @@ def _preserved(found: RoundsAnswer) -> Section:
         if t.to > t.from_
     ]
     columns = ("source", "channel", "from", "to", "preserved", "bytes", "there")
-    return _first_rows("Sources send again", columns, rows)
+    return cut_section("Sources send again", columns, rows)
 
 
 def _sources(found: RoundsAnswer) -> Section:
     rows = [
         (s.source, "its start" if s.offset is None else s.offset, f"{s.operator}/{s.subtask}") for s in found.sources
     ]
-    return _first_rows("Sources resume at", ("source", "offset", "reader"), rows)
+    return cut_section("Sources resume at", ("source", "offset", "reader"), rows)
 
 
 def _restart(found: RoundsAnswer) -> Section:
@@ -178,7 +178,7 @@ def _restart(found: RoundsAnswer) -> Section:
         for r in found.restart
     ]
     columns = ("subtask", "ran on", "", "resumes on", "checkpoint", "read from", "bytes")
-    return _first_rows("Restart", columns, rows)
+    return cut_section("Restart", columns, rows)
 
 
 def _nodes(found: RoundsAnswer) -> Section:
@@ -195,12 +195,7 @@ def _nodes(found: RoundsAnswer) -> Section:
         for n in found.nodes
     ]
     columns = ("node", "state", "restarts", "roll back", "bytes from its disk", "bytes from shared storage", "unknown")
-    return _first_rows("Nodes", columns, rows)
-
-
-def _first_rows(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Section:
-    note = f"and {len(rows) - _SHOWN:,} more rows: --json has them all" if len(rows) > _SHOWN else ""
-    return section(title, columns, rows[:_SHOWN], note)
+    return cut_section("Nodes", columns, rows)
 
 
 def _cell(value: int | None) -> int | str:

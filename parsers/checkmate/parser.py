@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Damage, Split
+from cklog.inputs.offers import Format, KindName, Wanted
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
@@ -40,15 +40,12 @@ _PLACES = 100
 """Places that one finding lists at the most."""
 
 
-class CheckMate:
+class CheckMate(Format):
     """A dump of the testbed; see the module's head for its layout."""
 
     name = "checkmate"
     kind: KindName = "records"
     tables: ClassVar = {"checkpoints": CHECKPOINTS, "channels": MESSAGES}
-    gathers = False
-    owns_below = False
-    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -92,22 +89,11 @@ class CheckMate:
         path = f"{self._dump.folder or '.'}/" if table == "checkpoints" else "worker-*-logs/"
         return (InputUsed(path, "checkmate", self.bytes_of(table), sum(records_read.values())),)
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan:
-        """Build a scan of whole units, or of whole logs: numbers are places in them. `wanted` has nothing to go by."""
-        splits = tuple(self._splits(table, split_bytes))
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+        """Cut units or logs into runs of about `split_bytes`; each split lists the dump.
 
-    def _splits(self, table: str, split_bytes: int) -> Iterator[Split]:
-        """Cut units or logs into runs of about `split_bytes`, counted by their numbers; each split lists the dump."""
+        Places in a split are numbers of whole units, or of whole logs. `wanted` has nothing to go by.
+        """
         reader = READER if table == "checkpoints" else LOG_READER
         places = self._places(table)
         start, size = 0, 0

@@ -20,14 +20,12 @@ from __future__ import annotations
 import posixpath
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import pyarrow as pa
-
-from cklog.engine.scan import Kernel, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Split
+from cklog.inputs.offers import Format, KindName
 from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, SnapshotFolder, StateFile
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.job_log import job_log
@@ -59,7 +57,7 @@ class _StoredFolder(NamedTuple):
     moved: bool
 
 
-class Flink:
+class Flink(Format):
     """The snapshots below a folder, listed once; `places` finds the files that they name.
 
     `only` is the name of the one checkpoint that PATH is; the folder of its job is what is listed then.
@@ -69,8 +67,6 @@ class Flink:
     kind: KindName = "snapshots"
     tables: ClassVar = {"snapshots": SNAPSHOTS}
     gathers = True
-    owns_below = False
-    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -177,22 +173,12 @@ class Flink:
         """Return the size of all metadata files."""
         return sum(self._sizes[s.metadata] for s in self.snapshots if s.metadata is not None)
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int = 0,
-    ) -> Scan:
-        """Build a scan with one split per metadata file: they are small, and none can be read from its middle."""
-        splits = tuple(self._split(s.metadata) for s in self.snapshots if s.metadata is not None)
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
-
-    def _split(self, path: str) -> Split:
-        size = self._sizes[path]
-        return Split(uri=self._root.uri(path), path=path, reader=READER, start=0, end=size, size=size)
+    def splits(self, table: str, split_bytes: int) -> Iterator[Split]:
+        """Yield one split per metadata file: they are small, and none can be read from its middle."""
+        for snapshot in self.snapshots:
+            if snapshot.metadata is not None:
+                path, size = snapshot.metadata, self._sizes[snapshot.metadata]
+                yield Split(uri=self._root.uri(path), path=path, reader=READER, start=0, end=size, size=size)
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as one row of the answer's inputs; `rows` is what they held together."""

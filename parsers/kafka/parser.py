@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Kernel, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Split
+from cklog.inputs.offers import Format, KindName
 from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
 from cklog.model.findings import Finding
@@ -25,15 +25,13 @@ from cklog.parsers.kafka.segment import Segment
 from cklog.storage import FileEntry, Root
 
 
-class Kafka:
+class Kafka(Format):
     """Partitions below a root; a parser as `cklog.inputs.offers.OffersPartitions` says."""
 
     name = "kafka"
     kind: KindName = "partitions"
     tables: ClassVar = {"batches": BATCHES, "commits": COMMITS}
     gathers = True
-    owns_below = False
-    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -64,7 +62,7 @@ class Kafka:
         """Return nothing: no file is wrong as a whole before it is read."""
         return ()
 
-    def splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
+    def batch_splits(self, segments: Sequence[SegmentFile], step: int) -> list[Split]:
         """Return splits of about `step` bytes whose table is `cklog.inputs.record_batches.BATCHES`."""
         return self._splits(segments, step, headers.READER)
 
@@ -72,20 +70,11 @@ class Kafka:
         """Return splits whose table is `cklog.inputs.partitions.COMMITS`."""
         return self._splits(segments, step, groups.READER)
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-    ) -> Scan:
-        """Return a scan of every partition's batches, or of every commit."""
+    def splits(self, table: str, split_bytes: int) -> list[Split]:
+        """Return splits of every partition's batches, or of every commit."""
         folders = self._layout.commit_folders if table == "commits" else self._layout.folders
         segments = [segment for folder in folders for segment in folder.segments]
-        made = (self.commit_splits if table == "commits" else self.splits)(segments, split_bytes)
-        return Scan(splits=tuple(made), table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+        return (self.commit_splits if table == "commits" else self.batch_splits)(segments, split_bytes)
 
     @staticmethod
     def coordinator(group: str, partitions: int) -> int:

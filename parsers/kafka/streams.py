@@ -27,8 +27,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Damage, Split
+from cklog.inputs.offers import Format, KindName
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.parsers.tables.records import batch_of_rows
@@ -55,15 +55,14 @@ _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _LARGEST = (1 << 63) - 1
 
 
-class KafkaStreams:
+class KafkaStreams(Format):
     """A state folder; see the module's head for its layout."""
 
     name = "kafka-streams"
     kind: KindName = "stores"
     tables: ClassVar = {"entries": ENTRIES}
     gathers = True
-    owns_below = False
-    reads_beside: tuple[str, ...] = ("kafka",)
+    reads_beside = ("kafka",)
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -91,18 +90,9 @@ class KafkaStreams:
         """Return what is wrong with the tasks' files."""
         return self._layout.findings
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-    ) -> Scan:
-        """Return a scan of all entries, in one split."""
-        splits = whole_folder(self._root, READER)
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def splits(self, table: str, split_bytes: int) -> tuple[Split, ...]:
+        """Return one split, of all entries."""
+        return whole_folder(self._root, READER)
 
     @cached_property
     def _layout(self) -> StoreLayout:

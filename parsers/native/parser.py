@@ -16,14 +16,14 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Kernel, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Split
+from cklog.inputs.offers import Format, KindName, Wanted
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
@@ -35,20 +35,16 @@ from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
-RowGroupFilter = Callable[[dict[str, tuple[Any, Any]]], bool]
-"""Whether rows with such a (min, max) per column can matter."""
 
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
 
 
-class Native:
+class Native(Format):
     """A native run folder; see the module's head for its layout."""
 
     name = "native"
     tables: ClassVar = TABLES
-    gathers = False
     owns_below = True
-    reads_beside: tuple[str, ...] = ()
 
     @property
     def kind(self) -> KindName:
@@ -150,22 +146,11 @@ class Native:
     def _folders(self) -> frozenset[str]:
         return frozenset(self._root.tree().folders)
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: RowGroupFilter | None = None,
-    ) -> Scan:
-        """Return a scan of the table's files; `wanted` may refuse Parquet row groups by (min, max) per column."""
-        splits = tuple(self._splits(table, split_bytes, wanted))
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+        """Yield the splits of a table's files; files with faults are read with care, or not at all.
 
-    def _splits(self, table: str, split_bytes: int, wanted: RowGroupFilter | None) -> Iterable[Split]:
-        """Yield the splits of a table's files; files with faults are read with care, or not at all."""
+        `wanted` may refuse row groups of Parquet files.
+        """
         for entry in self._files(table):
             faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)

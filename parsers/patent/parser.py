@@ -32,10 +32,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine.damage import DamageTally
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.offers import KindName
+from cklog.inputs.offers import Format, KindName
 from cklog.inputs.pieces import PIECES, PiecesRead, Together
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.parsers.patent import export as patent_export
@@ -66,15 +66,13 @@ class _Store:
         return patent_export.stored_in(root, self.files[0])
 
 
-class PatentStore:
+class PatentStore(Format):
     """A folder of checkpoint stores; see the module's head for the layout."""
 
     name = "patent-store"
     kind: KindName = "pieces"
     tables: ClassVar = {"pieces": PIECES}
     gathers = True
-    owns_below = False
-    reads_beside: tuple[str, ...] = ()
     restored_together: Together = "subtask"
     """Each operator numbers its checkpoints by itself, and its variables come and go."""
 
@@ -111,18 +109,9 @@ class PatentStore:
         """Return what is wrong with the stores."""
         return self._stores_read.findings
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-    ) -> Scan:
-        """Build a scan of all pieces, in one split."""
-        splits = whole_folder(self._root, READER)
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def splits(self, table: str, split_bytes: int) -> tuple[Split, ...]:
+        """Return one split, of all pieces."""
+        return whole_folder(self._root, READER)
 
     @cached_property
     def _stores_read(self) -> PiecesRead:

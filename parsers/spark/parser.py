@@ -15,12 +15,12 @@ from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Kernel, Reduce, Scan, Split
+from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound
 from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs
-from cklog.inputs.offers import KindName
+from cklog.inputs.offers import Format, KindName
 from cklog.inputs.sink_files import SinkFiles
-from cklog.model.findings import InputUsed
+from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import (
     SINK_LOG,
@@ -62,15 +62,12 @@ _PLACE = re.compile(r"((?:[^/]+/)?)" + _PARTS)
 _ANYWHERE = re.compile(r"((?:[^/]+/)*?)" + _PARTS)
 
 
-class SparkCheckpoint:
+class SparkCheckpoint(Format):
     """One checkpoint folder, listed once; its small files are read anew whenever somebody asks for them."""
 
     name = "spark-checkpoint"
     kind: KindName = "batches"
     tables: ClassVar = {"batches": BATCHES}
-    gathers = False
-    owns_below = False
-    reads_beside: tuple[str, ...] = ()
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -186,18 +183,13 @@ class SparkCheckpoint:
             used.append(InputUsed(folder, self.name, size, None))
         return tuple(used)
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-    ) -> Scan:
-        """Build a scan of all batches, in one split."""
-        splits = whole_folder(self._root, READER)
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        """Return nothing: what is wrong with the logs is judged with them (`cklog.runs.batches.judge`)."""
+        return ()
+
+    def splits(self, table: str, split_bytes: int) -> tuple[Split, ...]:
+        """Return one split, of all batches."""
+        return whole_folder(self._root, READER)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the batches as rows of `BATCHES`, each with its file of offsets, else of its commit, as its place."""

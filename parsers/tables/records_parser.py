@@ -7,13 +7,14 @@ have parsers that do all of it themselves (`cklog.parsers.native.parser`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Kernel, Reader, Reduce, Scan, Split
-from cklog.inputs.offers import KindName
+from cklog.engine.scan import Damage, Reader, Split
+from cklog.inputs.offers import Format, KindName, Wanted
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
@@ -29,28 +30,23 @@ record that breaks its rules becomes damage. `ValueError` where the rest of the 
 """
 
 
-class RecordsParser:
+class RecordsParser(Format, ABC):
     """A parser over files of records. A plug-in gives the class variables and `table_of`."""
 
     name: ClassVar[str]
     kind: ClassVar[KindName] = "records"
-    tables: ClassVar[Mapping[str, pa.Schema]]
     reader: ClassVar[str]
     """`module:name` of what `reader` made of the plug-in's rows."""
 
     @staticmethod
+    @abstractmethod
     def table_of(path: str) -> str | None:
         """Return the table that a file below the root belongs to; None if it is not this format's."""
-        raise NotImplementedError
 
     @classmethod
     def recognises(cls, root: Root) -> bool:
         """Return whether any file is this format's."""
         return any(cls.table_of(entry.path) for entry in root.list())
-
-    gathers: ClassVar[bool] = False
-    owns_below: ClassVar[bool] = False
-    reads_beside: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def runs_below(cls, root: Root) -> list[str]:
@@ -97,23 +93,12 @@ class RecordsParser:
         """Return whether a state file that a record names is there; None: nobody looked. Plug-ins may override it."""
         return None
 
-    def scan(
-        self,
-        table: str,
-        columns: tuple[str, ...],
-        kernel: Kernel,
-        partial: pa.Schema,
-        reduce: Reduce | None,
-        split_bytes: int,
-        wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None = None,
-    ) -> Scan:
-        """Return a scan with one split a file; `split_bytes` and `wanted` cannot make it smaller."""
-        files = [entry for entry in self._files(table) if entry.size]
-        splits = tuple(
-            Split(uri=self._root.uri(e.path), path=e.path, reader=self.reader, start=0, end=e.size, size=e.size)
-            for e in files
-        )
-        return Scan(splits=splits, table=table, columns=columns, kernel=kernel, partial=partial, reduce=reduce)
+    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+        """Yield one split a file; `split_bytes` and `wanted` cannot make it smaller."""
+        for entry in self._files(table):
+            if entry.size:
+                uri, size = self._root.uri(entry.path), entry.size
+                yield Split(uri=uri, path=entry.path, reader=self.reader, start=0, end=size, size=size)
 
 
 def whole_folder(root: Root, reader: str) -> tuple[Split, ...]:

@@ -15,8 +15,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cklog.engine.scan import Split
 from cklog.inputs.offers import KindName
 from cklog.inputs.pieces import PIECES, PiecesRead, Together
+from cklog.model.findings import Finding
 from cklog.model.question import Question
 from cklog.retention.plan import RetentionPlan
 from cklog.retention.policy import RetentionPolicy
@@ -194,6 +196,12 @@ class Store:
 
     def pieces(self) -> PiecesRead:
         return PiecesRead(self._table, (), ())
+
+    def findings(self, table: str) -> tuple[Finding, ...]:
+        return ()
+
+    def splits(self, table: str, split_bytes: int) -> tuple[Split, ...]:
+        return ()
 
 
 def pieces(operator: str, tree: tuple[int, ...], without: int = 0, flawed: int = 0) -> list[dict[str, Any]]:

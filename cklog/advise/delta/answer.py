@@ -22,6 +22,7 @@ from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.verdict import Draft
+from cklog.model.wording import first_few
 from cklog.policies.delta_number import REASONS, BenefitMeasure, DeltaLimits, Schedule, scheduled
 from cklog.runs.records.reading import RecordReader, subtasks_named
 
@@ -308,6 +309,4 @@ def _worst_restore_ms(row: SubtaskDelta) -> float:
 
 
 def _few_names(rows: Sequence[SubtaskDelta]) -> str:
-    names = [str(Subtask(row.operator, row.subtask)) for row in rows[:_NAMED]]
-    rest = len(rows) - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest else "")
+    return first_few([Subtask(row.operator, row.subtask) for row in rows], _NAMED)

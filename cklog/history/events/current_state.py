@@ -20,6 +20,7 @@ from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import CurrentState
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask
+from cklog.model.wording import first_few
 
 COLUMNS = ("event", "operator", "subtask", "channel", "seq", "time", "_path")
 """Columns of `cklog.model.schemas.EVENTS` that the scan reads."""
@@ -95,10 +96,9 @@ def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
     """Report survivors (`bound`) of whose current state nothing is known; [] if there are none."""
     if not bound:
         return []
-    names = ", ".join(map(str, bound[:5])) + (f" and {len(bound) - 5} more" if len(bound) > 5 else "")
     message = (
-        f"nothing tells what {names} hold now: no record of kind volatile and no events/ of theirs that are whole. "
-        "The line shown treats them as failed too; it is safe, and the true one may be newer"
+        f"nothing tells what {first_few(bound, 5)} hold now: no record of kind volatile and no events/ of theirs "
+        "that are whole. The line shown treats them as failed too; it is safe, and the true one may be newer"
     )
     return [Finding("no-current-state", "error", str(bound[0]), message)]
 

@@ -15,6 +15,7 @@ from cklog.impact.sinks.model import (
     SinkTransaction,
 )
 from cklog.model.verdict import Answer
+from cklog.model.wording import first_few
 from cklog.render.view import View, cut_section
 
 WHY: Mapping[str, str] = {
@@ -132,7 +133,7 @@ def guarantee_view(answer: Answer[Guarantees]) -> View:
     """Show what can be kept, sink by sink."""
     guarantees = answer.result.guarantees
     promises = list(dict.fromkeys(_promise_words(row) for row in guarantees))
-    headline = f"{_first_few(promises, '; ')}." if promises else "No sink or output is known."
+    headline = f"{first_few(promises, _NAMED, '; ')}." if promises else "No sink or output is known."
     return View(headline, (cut_section("Guarantees", _GUARANTEE, [_guarantee_row(row) for row in guarantees]),))
 
 
@@ -143,16 +144,6 @@ def _promise_words(row: SinkGuarantee) -> str:
 
 def _of_whom(row: SinkGuarantee | OutputInterval) -> str:
     return f"{row.sink} ({row.readers})" if row.readers else row.sink
-
-
-def _first_few(texts: Sequence[str], separator: str = ", ") -> str:
-    """A few of some texts, and how many more there are.
-
-    >>> _first_few(["a", "b"]), _first_few(["a", "b", "c", "d", "e"])
-    ('a, b', 'a, b, c and 2 more')
-    """
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return f"{separator.join(texts[:_NAMED])}{more}"
 
 
 def _headline(found: SinkImpact) -> str:
@@ -167,7 +158,7 @@ def _headline(found: SinkImpact) -> str:
 def _fate_words(intervals: Sequence[OutputInterval], fate: str) -> str:
     """The intervals that share a fate: a few spans, and how many more; nothing if there are none."""
     spans = list(dict.fromkeys(_span_words(row) for row in intervals if row.fate == fate))
-    return f"{_FATES[fate]}: {_first_few(spans)}" if spans else ""
+    return f"{_FATES[fate]}: {first_few(spans, _NAMED)}" if spans else ""
 
 
 def _span_words(row: OutputInterval) -> str:
@@ -194,7 +185,7 @@ def _interval_row(row: OutputInterval) -> tuple[Any, ...]:
 
 
 def _guarantee_row(row: SinkGuarantee) -> tuple[Any, ...]:
-    needs = "; ".join(PIECES.get(p.because, p.because).format(names=_first_few(p.names)) for p in row.missing)
+    needs = "; ".join(PIECES.get(p.because, p.because).format(names=first_few(p.names, _NAMED)) for p in row.missing)
     best = "-" if row.at_best == row.guarantee else row.at_best
     return row.sink, row.readers or "-", row.guarantee, best, row.next or "-", needs or "-"
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice, pairwise, takewhile
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from cklog.inputs.batches import FileLog, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.wording import first_few
 from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_findings
 from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
 
@@ -177,8 +178,7 @@ def _files_finding(id: str, severity: Severity, source: SourceRange, files: list
 
 
 def _file_names(files: list[InputFile]) -> str:
-    names = ", ".join(file.path for file in islice(files, _EXAMPLES))
-    return names + (f" and {len(files) - _EXAMPLES} more" if len(files) > _EXAMPLES else "")
+    return first_few([file.path for file in files], _EXAMPLES)
 
 
 _SINK_LOG = "_spark_metadata"

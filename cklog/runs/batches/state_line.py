@@ -19,6 +19,7 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.wording import first_few
 from cklog.runs.batches.judge import Fact, file_finding
 
 UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
@@ -193,9 +194,8 @@ def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], nam
     """Report the stores of one operator that lack files in one way; `name` is the operator's."""
     first = stores[0]
     called = f"operator {first.chain.operator}" + (f" ({name})" if name else "")
-    names = ", ".join(store.path for store in stores[1:_EXAMPLES])
-    more = f" and {len(stores) - _EXAMPLES} more" if len(stores) > _EXAMPLES else ""
-    also = f" So it is with {names}{more}." if len(stores) > 1 else ""
+    others = [store.path for store in stores[1:]]
+    also = f" So it is with {first_few(others, _EXAMPLES - 1)}." if others else ""
     which = f"Partition {first.chain.subtask}" if len(stores) == 1 else f"{len(stores)} stores"
     why = f": {first.why}" if first.why else " is missing"
     then = _MAY_READ if id in UNSURE else _way_back(judged)

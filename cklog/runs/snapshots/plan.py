@@ -11,6 +11,7 @@ from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.model.findings import Finding
 from cklog.model.question import Question
+from cklog.model.wording import first_few
 from cklog.runs.snapshots.findings import (
     dependencies,
     dependency_findings,
@@ -76,7 +77,7 @@ def job_named(parser: OffersSnapshots, groups: Sequence[Candidates], name: str) 
     found = [g for g in groups if wanted in (g.job, parser.job_id(g.job))]
     found = found or [g for g in groups if len(wanted) > 3 and parser.job_id(g.job).startswith(wanted)]
     if len(found) != 1:
-        known = ", ".join(parser.job_id(g.job) for g in groups[:5])
+        known = first_few([parser.job_id(g.job) for g in groups], 5)
         raise NotFound(f"{name}: {'no' if not found else 'more than one'} job of that name", f"jobs: {known}")
     return found[0]
 

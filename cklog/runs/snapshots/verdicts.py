@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import codes
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
-from cklog.engine.scan import Damage
+from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
@@ -115,7 +115,9 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True) -> Survey:
     """Read and judge every snapshot."""
-    scan = parser.scan("snapshots", tuple(WITH_PATH.names), whole, WITH_PATH, None)
+    splits = tuple(parser.splits("snapshots", reading.split_bytes))
+    columns = tuple(WITH_PATH.names)
+    scan = Scan(splits=splits, table="snapshots", columns=columns, kernel=whole, partial=WITH_PATH, reduce=None)
     scanned = reading.engine_for(parser.bytes_of("snapshots")).run(scan)
     table, folders = _in_order(scanned.table)
     tables = {name: table.slice(a, b - a) for name, a, b in folders}

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cklog.engine.local import LocalEngine
-from cklog.engine.scan import Engine, Scan
+from cklog.engine.scan import Engine
 from cklog.errors import CklogError, CorruptInput, NotFound, UsageError
 from cklog.inputs.snapshots import SNAPSHOTS
 from cklog.kinds.opening import PARSERS
@@ -30,6 +29,7 @@ from cklog.runs.batches.plan import plan_of
 from cklog.spark_source import SourceTable, register
 from cklog.storage import Root
 from tests.conftest import SAMPLES
+from tests.reading.tables import scan_whole
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,7 @@ def rows(table: pa.Table) -> list[str]:
 def scanned(parser: Any, table: str, schema: pa.Schema) -> pa.Table:
     """The same rows by cklog's own engine."""
     columns = pa.schema([pa.field(f.name, f.type) for f in schema])
-    scan: Scan = parser.scan(table, tuple(columns.names), lambda batch: batch, columns, None, split_bytes=1 << 20)
-    return LocalEngine().run(scan).table.cast(columns)
+    return scan_whole(parser, table, columns).table.cast(columns)
 
 
 @pytest.mark.spark
@@ -132,7 +131,7 @@ def test_every_parser_has_tables() -> None:
         parser = getattr(importlib.import_module(module), name)
         assert parser.tables
         assert all(isinstance(schema, pa.Schema) for schema in parser.tables.values())
-        assert callable(parser.scan)
+        assert callable(parser.splits)
 
 
 def of(parser: Any, folder: Path, **given: str) -> list[dict[str, Any]]:

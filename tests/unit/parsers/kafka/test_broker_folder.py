@@ -170,7 +170,7 @@ def test_a_segment_is_cut_into_splits_at_batches(tmp_path: Path) -> None:
     log.write(tmp_path / "t-0")
     parser = Kafka(Root(str(tmp_path)))
     segments = parser.partitions().folders[0].segments
-    made = parser.splits(segments, 500)
+    made = parser.batch_splits(segments, 500)
     assert len(made) > 5
     assert [split.start for split in made[1:]] == [split.end for split in made[:-1]]
     assert {split.start for split in made} <= {at for _, at in log.sizes}

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Damage, Engine
 from cklog.graphs.selection import GraphQuestion
 from cklog.model.question import InspectQuestion, Question
@@ -32,6 +31,7 @@ from cklog.storage import Root
 from tests.builders import kafka as kb
 from tests.builders.kafka import Log, Row, batch
 from tests.conftest import SAMPLES
+from tests.reading.tables import scan_whole
 
 RUNS = ["domino-cycle", "uncoordinated-join", "raw-events"]
 PLACES = ("checkpoints", "channels", "events")
@@ -174,9 +174,8 @@ def written(folder: Path, *batches: bytes, place: str = "events/ev-0", base: int
 def scanned(folder: Path, table: str = "events", step: int = 1 << 20) -> tuple[list[dict[str, Any]], list[Damage]]:
     """All rows of a table, in order of their places, and the damage."""
     native = Native(Root(str(folder)))
-    columns = (*TABLES[table].names, "_path", "_offset")
     fields = [*TABLES[table], ("_path", pa.string()), ("_offset", pa.int64())]
-    found = LocalEngine().run(native.scan(table, columns, lambda batch: batch, pa.schema(fields), None, step))
+    found = scan_whole(native, table, pa.schema(fields), step)
     order = sorted(found.table.to_pylist(), key=lambda row: (row["_path"], row["_offset"]))
     return order, list(found.damage)
 
@@ -332,8 +331,7 @@ def test_a_segment_that_cannot_be_opened_is_damage(tmp_path: Path) -> None:
     two_segments(tmp_path)
     native = Native(Root(str(tmp_path)))
     os.remove(tmp_path / FIRST)
-    scan = native.scan("events", ("seq",), lambda b: b, pa.schema([TABLES["events"].field("seq")]), None, 1)
-    found = LocalEngine().run(scan)
+    found = scan_whole(native, "events", pa.schema([TABLES["events"].field("seq")]), 1)
     assert found.table["seq"].to_pylist() == [2]
     assert [(d.id, d.path) for d in found.damage] == [("corrupt-file", FIRST)]
     assert native.findings("events") == ()

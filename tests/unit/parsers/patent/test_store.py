@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cklog.engine.local import LocalEngine
 from cklog.errors import CorruptInput, UsageError
 from cklog.parsers.patent.keys import BASE, DELTA, HEADER
 from cklog.parsers.patent.parser import PatentStore
@@ -22,6 +21,7 @@ from tests.builders.patent import FIGURE, base, chunked, delta, export, header, 
 from tests.conftest import SAMPLES
 from tests.program import cklog
 from tests.reading.patent import chains, ids, newest, pieces, read_of, rows
+from tests.reading.tables import scan_whole
 
 # --- the numbers of the patent
 
@@ -130,8 +130,7 @@ def test_a_scan_gives_the_pieces(tmp_path: Path) -> None:
     folder = export(tmp_path, "window", usual().pairs)
     parser = PatentStore(Root(str(folder)))
     schema = parser.tables["pieces"]
-    scan = parser.scan("pieces", tuple(schema.names), lambda batch: batch, schema, None, 1 << 20)
-    assert LocalEngine().run(scan).table.to_pylist() == parser.pieces()[0].to_pylist()
+    assert scan_whole(parser, "pieces", schema).table.to_pylist() == parser.pieces()[0].to_pylist()
 
 
 # --- the sample, and the other commands
