@@ -8,6 +8,7 @@ committed records get neither aborted ones nor those of open transactions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from cklog.impact.sinks.guarantees import guarantee_of
@@ -70,39 +71,22 @@ def _intervals(
     if log is None:
         return
     committed, resume, end = group["committed"], group["resume"], group["restart_end"]
+    interval = partial(OutputInterval, sink=group["group"], readers="", of=name)
     if committed < resume:
-        lost = (name, committed, resume, resume, resume - committed)
-        yield OutputInterval(group["group"], "", "missing", *lost, "below-log-start")
+        lost = resume - committed
+        yield interval(fate="missing", from_=committed, to=resume, most=resume, count=lost, why="below-log-start")
     if resume < end:
         data = ranges[group["group"], name]["data"]
-        yield OutputInterval(
-            sink=group["group"],
-            readers="",
-            fate="may-be-doubled",
-            of=name,
-            from_=resume,
-            to=None,
-            most=end,
-            count=data,
-            why="behind-commit",
-        )
+        yield interval(fate="may-be-doubled", from_=resume, to=None, most=end, count=data, why="behind-commit")
     first = max(committed, end)
     if first < log.log_end:
         cut = ranges[group["group"], name]["cut"] if first == end else None  # it counts all that the cut deletes
-        yield OutputInterval(
-            sink=group["group"],
-            readers="",
-            fate="missing",
-            of=name,
-            from_=first,
-            to=log.log_end,
-            most=log.log_end,
-            count=cut,
-            why="cut-off",
-        )
+        yield interval(fate="missing", from_=first, to=log.log_end, most=log.log_end, count=cut, why="cut-off")
     if committed > end:
-        back = (name, end, committed, committed, committed - end)
-        yield OutputInterval(group["group"], "", "may-be-missing", *back, "offsets-used-again")
+        back = committed - end
+        yield interval(
+            fate="may-be-missing", from_=end, to=committed, most=committed, count=back, why="offsets-used-again"
+        )
 
 
 def _guarantees(
@@ -134,5 +118,14 @@ def _transactions(partitions: Mapping[str, Partition]) -> Iterable[SinkTransacti
         for one in log.transactions.open:
             if not log.folder.internal:
                 name = f"producer {one.producer}"
-                place = (log.name, one.first, log.restart_end, one.records)
-                yield SinkTransaction(log.name, name, name, None, "aborted", *place)
+                yield SinkTransaction(
+                    sink=log.name,
+                    transaction=name,
+                    producer=name,
+                    checkpoint=None,
+                    fate="aborted",
+                    log=log.name,
+                    from_=one.first,
+                    to=log.restart_end,
+                    records=one.records,
+                )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cklog.model.eventual import EventualReplay
@@ -229,13 +230,14 @@ def _replay_from(restart: QueueRestart, own: str) -> int:
 
 
 def _entry(subtask: Subtask, restart: QueueRestart | None) -> LineEntry:
+    entry = partial(LineEntry, operator=subtask.operator, subtask=subtask.subtask, checkpoint=None)
     if restart is None:
-        return LineEntry(*subtask, None, None, None, rolled_back=False, state="current")
+        return entry(time=None, uri=None, rolled_back=False, state="current")
     log = restart.found.judged.log
     last = len(log) - 1
     time = int(log.ts[last]) if len(log) else None
     place = f"{log.paths[log.file[last]]}:{int(log.offset[last])}" if len(log) else None
-    return LineEntry(*subtask, None, time, place, rolled_back=bool(restart.below), state="eventual")
+    return entry(time=time, uri=place, rolled_back=bool(restart.below), state="eventual")
 
 
 def _sources(restart: QueueRestart) -> list[SourceOffset]:
@@ -245,7 +247,13 @@ def _sources(restart: QueueRestart) -> list[SourceOffset]:
         return []
     ends = judged.log.input[-1].tolist()
     return [
-        SourceOffset(name, _replay_from(restart, name), *subtask, replay_to=end + 1)
+        SourceOffset(
+            source=name,
+            offset=_replay_from(restart, name),
+            operator=subtask.operator,
+            subtask=subtask.subtask,
+            replay_to=end + 1,
+        )
         for name, end in zip(judged.log.channels, ends, strict=True)
         if name and parse_channel(name) is None
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cklog.history.events import current_state
@@ -183,44 +184,14 @@ def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: bool) 
         sent = max(max(part.replay_to, part.resent_to or 0) for part in parts)
         known = max(reached.received.get(name, 0), start)
         most = max(sent, known) if logged else None
-        sink = str(channel.receiver)
+        interval = partial(OutputInterval, sink=str(channel.receiver), readers="", of=name, from_=start, most=most)
         if channel.receiver.operator in graph.queued:
             if sent > start:
-                yield OutputInterval(
-                    sink=sink,
-                    readers="",
-                    fate="once",
-                    of=name,
-                    from_=start,
-                    to=sent,
-                    most=most,
-                    count=sent - start,
-                    why="in-its-queue",
-                )
+                yield interval(fate="once", to=sent, count=sent - start, why="in-its-queue")
         elif known > start:
-            yield OutputInterval(
-                sink=sink,
-                readers="",
-                fate="doubled",
-                of=name,
-                from_=start,
-                to=known,
-                most=most,
-                count=known - start,
-                why="rolled-back",
-            )
+            yield interval(fate="doubled", to=known, count=known - start, why="rolled-back")
         elif most is None or most > start:
-            yield OutputInterval(
-                sink=sink,
-                readers="",
-                fate="may-be-doubled",
-                of=name,
-                from_=start,
-                to=None,
-                most=most,
-                count=None,
-                why="taken-since",
-            )
+            yield interval(fate="may-be-doubled", to=None, count=None, why="taken-since")
 
 
 def _doubled_sources(graph: _Graph, again: Iterable[Again]) -> Iterable[OutputInterval]:
@@ -250,14 +221,15 @@ def _lost(line: RecoveryLine, graph: _Graph) -> Iterable[OutputInterval]:
         channel = graph.ends.get(row.channel)
         if channel is None or row.retained is True or row.replay_from >= row.replay_to:
             continue
-        flight = (row.channel, row.replay_from, row.replay_to, row.replay_to)
+        start, end = row.replay_from, row.replay_to
+        interval = partial(OutputInterval, readers="", of=row.channel, from_=start, to=end, most=end)
         operator = channel.receiver.operator
         for sink in _named(below.get(operator, []), operator):
             if row.retained is False:
-                gone = row.replay_to - row.replay_from - (row.messages or 0)
-                yield OutputInterval(sink, "", "missing", *flight, gone, "gone-from-log")
+                gone = end - start - (row.messages or 0)
+                yield interval(sink=sink, fate="missing", count=gone, why="gone-from-log")
             else:
-                yield OutputInterval(sink, "", "may-be-missing", *flight, None, "no-log")
+                yield interval(sink=sink, fate="may-be-missing", count=None, why="no-log")
 
 
 def _named(sinks: list[str], operator: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from cklog.engine.reading import Reading
@@ -165,7 +166,14 @@ def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[SinkTransa
             key = (sink, row["name"], row["detail"])  # a pool of ids is used again, with another epoch
             if fate is not None and key not in known:
                 known.add(key)
-                found.setdefault(sink, []).append(SinkTransaction(*key, row["checkpoint"], fate))
+                transaction = SinkTransaction(
+                    sink=sink,
+                    transaction=row["name"],
+                    producer=row["detail"],
+                    checkpoint=row["checkpoint"],
+                    fate=fate,
+                )
+                found.setdefault(sink, []).append(transaction)
     return {sink: sorted(rows, key=lambda t: (t.fate, t.transaction)) for sink, rows in found.items()}
 
 
@@ -240,12 +248,13 @@ def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
     pending = tuple(sorted({t.transaction for t in told if t.fate == "committed"}))
+    interval = partial(OutputInterval, sink=sink, readers=COMMITTED, of="transaction", to=None, most=None)
     if visible:
-        of = ("transaction", visible[0], None, None, len(visible))
-        yield OutputInterval(sink, COMMITTED, "may-be-doubled", *of, "committed-later", visible)
+        many = len(visible)
+        yield interval(fate="may-be-doubled", from_=visible[0], count=many, why="committed-later", names=visible)
     if pending:
-        of = ("transaction", pending[0], None, None, len(pending))
-        yield OutputInterval(sink, COMMITTED, "once", *of, "committed-by-restore", pending)
+        many = len(pending)
+        yield interval(fate="once", from_=pending[0], count=many, why="committed-by-restore", names=pending)
 
 
 def _guarantees(

@@ -51,17 +51,7 @@ def _store_of(task: StoreTask, entry: StoreOffset) -> str | None:
 def _restore(task: StoreTask, entry: StoreOffset, store: str | None, size: int | None) -> StoreRestore:
     """From behind the last applied record; the offset of a global store is the next one already."""
     if entry.offset is None:
-        return StoreRestore(
-            task=task.name,
-            store=store,
-            changelog=entry.name,
-            start="beginning",
-            restore_from=None,
-            restore_to=None,
-            records=None,
-            bytes=None,
-            store_bytes=size,
-        )
+        return _from_beginning(task, store, entry.name, size)
     start = entry.offset if task.group == GLOBAL else entry.offset + 1
     return StoreRestore(
         task=task.name,
@@ -80,10 +70,15 @@ def _whole(task: StoreTask, store: str, size: int) -> StoreRestore:
     """A store that begins anew; its changelog is named by the rule, unless a source topic serves as such."""
     lead = f"{task.application}-{task.topology}-" if task.topology else f"{task.application}-"
     name = "?" if task.group == GLOBAL else f"{lead}{store}{_CHANGELOG}-{task.partition}"
+    return _from_beginning(task, store, name, size)
+
+
+def _from_beginning(task: StoreTask, store: str | None, changelog: str, size: int | None) -> StoreRestore:
+    """A store that the whole changelog is read for."""
     return StoreRestore(
         task=task.name,
         store=store,
-        changelog=name,
+        changelog=changelog,
         start="beginning",
         restore_from=None,
         restore_to=None,
