@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
@@ -38,9 +38,11 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
+    from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
     from cklog.model.zigzag import AuditResult, ZCycles
     from cklog.protocols.failures_over_time import FailuresOverTime
+    from cklog.protocols.metrics import Comparison
     from cklog.queues.over_time.timeline import ExtentOverTime
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
@@ -117,12 +119,12 @@ class Run(AbstractContextManager["Run"]):
         """Prove or refute `line` from the input."""
         return self._concluded(self.kind.verify(line, maximal, question))
 
-    def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[Inspection]:
         """Say what is here, what is damaged, what is missing; of several runs below PATH, which they are."""
         runs = [] if self._options.run else runs_of(self._root, self._options.source)
         if len(runs) > 1:
             return self._concluded(several_runs(runs))
-        return self._concluded(self.kind.metrics() if asked.metrics else self.kind.inspect(asked))
+        return self._concluded(self.kind.metrics()) if asked.metrics else self._concluded(self.kind.inspect(asked))
 
     def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Answer[FailuresOverTime]:
         """Say what a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""
@@ -203,7 +205,7 @@ class Run(AbstractContextManager["Run"]):
         """Find the impact by a system log, and write the results with their trust to a new folder."""
         return self._concluded(self.kind.annotate(asked, to_write))
 
-    def compare(self, name: str, others: Mapping[str, Run]) -> Answer[dict[str, Any]]:
+    def compare(self, name: str, others: Mapping[str, Run]) -> Answer[Comparison]:
         """Put the metrics of this run, called `name`, and of others side by side."""
         from cklog.protocols.metrics import compared
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from cklog.commands.common import Common, command
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
 from cklog.run import Run
+
+if TYPE_CHECKING:
+    from cklog.protocols.metrics import Comparison
 
 Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]
 
@@ -25,7 +28,7 @@ def compare(common: Common, others: Others = None) -> None:
     if len(set(paths)) < len(paths):
         raise UsageError("a run folder is named twice")
 
-    def ask(run: Run) -> Answer[dict[str, Any]]:
+    def ask(run: Run) -> Answer[Comparison]:
         with ExitStack() as opened:
             runs = {path: opened.enter_context(replace(common, path=path).run()) for path in others}
             return run.compare(common.path, runs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -195,6 +195,18 @@ class StateOperator(NamedTuple):
     needs_metadata: bool
 
 
+class StateStoreRow(TypedDict):
+    """The stores of one operator: how many partitions, the version that a restart loads, its files and their bytes."""
+
+    operator: str
+    name: str | None
+    store: str
+    partitions: int
+    loads_version: int
+    files: int
+    bytes: int
+
+
 class StoredState(Protocol):
     """The state stores of a query as of one line of batches; a restart there loads version `needed` of each.
 
@@ -241,7 +253,7 @@ class StoredState(Protocol):
     def missing(self, chain: ChainName, version: int) -> str:
         """Return the path at which a version that is missing should be."""
 
-    def rows(self, batch: int) -> Iterator[dict[str, Any]]:
+    def rows(self, batch: int) -> Iterator[StateStoreRow]:
         """Yield a row for each operator and store, of a restart after `batch`."""
 
     def later_files(self, batch: int) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
     from cklog.inputs.pieces import PiecesRead, Together
     from cklog.inputs.queues import Queue
     from cklog.inputs.sink_files import SinkFiles
-    from cklog.inputs.snapshots import FilePlace, SnapshotFolder, StateFile
+    from cklog.inputs.snapshots import FilePlace, LoggedCheckpoint, SnapshotFolder, StateFile
     from cklog.inputs.stores import StoreLayout
     from cklog.model.names import Subtask
 
@@ -211,7 +211,7 @@ class OffersSnapshots(Parser, Protocol):
     def id_of_uid(self, uid: str) -> str:
         """Return the operator id that the engine makes of a uid."""
 
-    def job_log(self, path: str) -> list[dict[str, Any]]:
+    def job_log(self, path: str) -> list[LoggedCheckpoint]:
         """Return what a job manager's log tells of checkpoints: a row each."""
 
     def bytes_of(self, table: str) -> int:

@@ -7,7 +7,7 @@ whether it is complete, what else it needs, where its sources resume and what wa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 
@@ -97,6 +97,22 @@ class FilePlace:
     size: int | None
     outside: bool = False
     moved: bool = False
+
+
+class LoggedCheckpoint(TypedDict):
+    """What a job manager's log says of a checkpoint; `late` and `restored` are how often it says so.
+
+    `job` None: no sentence names it. Times in ms, since the epoch where it is a moment.
+    """
+
+    job: str | None
+    checkpoint: int
+    state: str
+    trigger_time: int | None
+    duration_ms: int | None
+    bytes: int | None
+    late: int
+    restored: int
 
 
 @dataclass(frozen=True, slots=True)

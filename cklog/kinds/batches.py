@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersBatches
 from cklog.kinds.kind import Kind, Opened
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runs.batches.line import BatchesInspection
 
 
 class BatchesKind(Kind):
@@ -35,7 +36,7 @@ class BatchesKind(Kind):
         hint = "cklog recovery-line says where to restart"
         self.refuse("has no checkpoint graph: the query restarts as a whole", hint)
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[BatchesInspection]:
         self._refuse_snapshot_names(asked)
         return self._log.inspect()
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cklog.inputs.offers import ParserClass
+from cklog.model.inspection import SeveralRuns
 from cklog.model.verdict import Draft
 from cklog.storage import Root
 
@@ -67,9 +68,9 @@ def _take_in(places: dict[str, list[str]], name: str, beside: Sequence[str]) -> 
         places[other] = [f for f in folders if f not in near]
 
 
-def several_runs(runs: Sequence[RunFolder]) -> Draft[dict[str, Any]]:
+def several_runs(runs: Sequence[RunFolder]) -> Draft[SeveralRuns]:
     """Say which runs lie below PATH, for `inspect`, which answers for no one of several."""
-    result = {
+    result: SeveralRuns = {
         "summary": f"{len(runs)} runs lie here: choose one with --run NAME, or make it PATH.",
         "formats": sorted({run.format for run in runs}),
         "runs": [{"run": run.name, "format": run.format} for run in runs],

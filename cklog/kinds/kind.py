@@ -30,9 +30,11 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
+    from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
     from cklog.model.zigzag import AuditResult, ZCycles
     from cklog.protocols.failures_over_time import FailuresOverTime
+    from cklog.protocols.metrics import MeasuredInspection
     from cklog.queues.over_time.timeline import ExtentOverTime
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
@@ -67,7 +69,7 @@ class Kind:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""
         raise NotFound(f"{self._opened.root.path}: a {self._name} folder {why}", hint)
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[Inspection]:
         """Say what is here, what is damaged, what is missing."""
         self.refuse("has nothing to be told of", "")
 
@@ -109,11 +111,11 @@ class Kind:
         """The records of a run whose subtasks checkpoint one by one: what graphs of checkpoints are made from."""
         self.refuse("says nothing of messages")
 
-    def metrics(self) -> Draft[dict[str, Any]]:
+    def metrics(self) -> Draft[MeasuredInspection]:
         """Say what is here, with the metrics of the checkpointing protocol."""
         from cklog.protocols.metrics import with_metrics
 
-        return with_metrics(self.checkpoint_records, self.inspect(InspectQuestion()))
+        return with_metrics(self.checkpoint_records)
 
     def failures_over_time(self, question: Question, times: Sequence[int] | None) -> Draft[FailuresOverTime]:
         """Say what a failure of everything would have cost at `times` in ms; None: at every checkpoint time."""

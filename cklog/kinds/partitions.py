@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPartitions
 from cklog.kafka_logs.logs import PartitionLogs
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.model import SinkImpact
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
+    from cklog.runs.partitions.inspection import PartitionsInspection
 
 
 class PartitionsKind(Kind):
@@ -26,9 +27,11 @@ class PartitionsKind(Kind):
         super().__init__(parser, opened)
         self._log = PartitionLog(PartitionLogs(parser, opened.reading))
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[PartitionsInspection]:
+        from cklog.runs.partitions.inspection import inspect_partitions
+
         self._refuse_snapshot_names(asked)
-        return self._log.inspect()
+        return inspect_partitions(self._log)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         return self._beside_logs(self._log.recovery_line(question), kafka)

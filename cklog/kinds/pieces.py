@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPieces
 from cklog.kinds.kind import Kind, Opened
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runs.pieces.analyses import PiecesInspection
 
 
 class PiecesKind(Kind):
@@ -23,7 +24,7 @@ class PiecesKind(Kind):
         super().__init__(parser, opened)
         self._parser = parser
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[PiecesInspection]:
         from cklog.runs.pieces.analyses import inspect_pieces
 
         self._refuse_snapshot_names(asked)

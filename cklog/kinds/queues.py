@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersQueues
 from cklog.kinds.kind import Opened
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cklog.queues.over_time.timeline import ExtentOverTime
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runs.records.inspection import RecordsInspection
 
 
 class QueuesKind(RecordsKind):
@@ -41,7 +42,7 @@ class QueuesKind(RecordsKind):
         why = "has output queues: its operators restart without checkpoints, and are in no graph of them"
         self.refuse(why, "cklog recovery-line says where to restart")
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[RecordsInspection]:
         from cklog.runs.records.inspection import QueuesInspected, inspect_records
 
         self._refuse_snapshot_names(asked)

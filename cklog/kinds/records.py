@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersRecords
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+    from cklog.runs.records.inspection import RecordsInspection
 
 
 class RecordsKind(Kind):
@@ -45,7 +46,7 @@ class RecordsKind(Kind):
     def checkpoint_records(self) -> RecordReader:
         return self._records
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[RecordsInspection]:
         from cklog.runs.records.inspection import inspect_records
 
         self._refuse_snapshot_names(asked)

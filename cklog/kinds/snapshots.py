@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
 from cklog.kinds.kind import Kind, Opened
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runs.snapshots.inspection import SnapshotsInspection
 
 
 class SnapshotsKind(Kind):
@@ -29,7 +30,7 @@ class SnapshotsKind(Kind):
         self._parser = parser
         self._line = SnapshotLine(parser, opened.reading)
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[SnapshotsInspection]:
         from cklog.runs.snapshots.inspection import inspect_snapshots
 
         return inspect_snapshots(self._parser, self._opened.reading, asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersStores
@@ -15,6 +15,7 @@ from cklog.runs.stores.line import StoreRestores
 if TYPE_CHECKING:
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
+    from cklog.runs.stores.line import StoresInspection
 
 
 class StoresKind(Kind):
@@ -24,7 +25,7 @@ class StoresKind(Kind):
         super().__init__(parser, opened)
         self._parser = parser
 
-    def inspect(self, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+    def inspect(self, asked: InspectQuestion) -> Draft[StoresInspection]:
         self._refuse_snapshot_names(asked)
         return self._restores().inspect()
 

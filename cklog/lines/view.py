@@ -8,9 +8,11 @@ from typing import Any
 from cklog.lines.sentences import rollback_sentence
 from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
+from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import utc
+from cklog.render.formats import plain
 from cklog.render.view import Section, View, detail_sections, rows_section, section
 
 
@@ -155,9 +157,9 @@ def verify_view(answer: Answer[Verification]) -> View:
     return View(answer.result.summary, (section("Checks", ("check", "result", "because"), rows),))
 
 
-def inspect_view(answer: Answer[dict[str, Any]]) -> View:
+def inspect_view(answer: Answer[Inspection]) -> View:
     """Show every list of rows in the result as a section, and metrics with a row for each."""
-    result = answer.result
+    result: dict[str, Any] = plain(answer.result)
     sections = [Section("Input", ("path", "format", "bytes", "records"), tuple(_input_row(i) for i in answer.inputs))]
     for title, rows in result.items():
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):

@@ -23,6 +23,7 @@ Public modules:
 * `verdict`: drafts, answers, and how one becomes the other
 * `checks`: what was proved or refuted of a given line
 * `lines`, `zigzag`, `eventual`: results that several rooms share
+* `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
 * `wording`: numbers, names and times in sentences
 """

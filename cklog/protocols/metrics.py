@@ -9,13 +9,14 @@ what the protocol added. *Restart work*: the state to load and the messages to r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.types import Mask
 from cklog.engine.scan import Reduce
 from cklog.history.records import CheckpointRecords
 from cklog.lines.checkpoint_sets import checkpoint_sets
@@ -26,6 +27,7 @@ from cklog.model.lines import Round
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.records.evidence import Planned
+from cklog.runs.records.inspection import RecordsInspection, inspect_records
 from cklog.runs.records.plan import plan_line
 from cklog.runs.records.reading import RecordReader
 
@@ -56,36 +58,141 @@ def message_sizes(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([n], pa.int64()) for n in counts], schema=SIZES)
 
 
-class Metrics(NamedTuple):
-    """The metrics of a run by name (`found`), the line that they rest on, and its straggling and incomplete rounds."""
+class RoundCounts(TypedDict):
+    """Coordinated rounds by state; straggling ones are complete too."""
 
-    found: dict[str, Any]
+    complete: int
+    straggling: int
+    incomplete: int
+
+
+class CheckpointingTime(TypedDict):
+    """Mean times in ms: of a local checkpoint, and of a complete round; None: not known."""
+
+    local: float | None
+    round: float | None
+
+
+class Share(TypedDict):
+    """Some of the stored checkpoints, and which share of all they are."""
+
+    checkpoints: int
+    share: float
+
+
+class InvalidCheckpoints(TypedDict):
+    """Checkpoints on a Z-cycle, and those that this failure rolled past."""
+
+    useless: Share
+    rolled_past: Share
+
+
+class Spread(TypedDict):
+    """A number per subtask: the greatest, the mean and the sum."""
+
+    max: int
+    mean: float
+    sum: int
+
+
+class Rollback(TypedDict):
+    """How far subtasks go back: in checkpoints, in ms (None: not known of all), in messages, in depth of the domino."""
+
+    subtasks: int
+    checkpoints: Spread
+    time_ms: Spread | None
+    received: int
+    sent: int
+    depth: int
+    at_initial: int
+    total_domino: bool
+
+
+class MessageOverhead(TypedDict):
+    """All logged messages and their bytes, the protocol's among them; `ratio` of all bytes to the payload's."""
+
+    messages: int
+    bytes: int | None
+    protocol_bytes: int | None
+    ratio: float | None
+
+
+class RestartWork(TypedDict):
+    """The state to load (deltas with their bases), messages to replay and their bytes; None: not logged."""
+
+    state_bytes: int | None
+    messages: int
+    message_bytes: int | None
+
+
+class ProtocolMetrics(TypedDict):
+    """The metrics of a checkpointing protocol; None where there is nothing to measure, or no consistent line."""
+
+    protocol: str
+    checkpoints: int
+    forced: int
+    rounds: RoundCounts | None
+    checkpointing_time_ms: CheckpointingTime
+    invalid: InvalidCheckpoints | None
+    rollback: Rollback | None
+    message_overhead: MessageOverhead | None
+    restart: RestartWork | None
+
+
+class MeasuredInspection(RecordsInspection):
+    """What is here, with the metrics of the protocol and the rounds that were not as they should be."""
+
+    protocol_metrics: ProtocolMetrics
+    rounds: list[Round]
+
+
+class RunMetrics(ProtocolMetrics):
+    """The metrics of a run, which is called by its folder's name."""
+
+    run: str
+
+
+class Comparison(TypedDict):
+    """The metrics of several runs side by side."""
+
+    runs: list[RunMetrics]
+
+
+class Metrics(NamedTuple):
+    """The metrics of a run (`found`), the line that they rest on, and its straggling and incomplete rounds."""
+
+    found: ProtocolMetrics
     planned: Planned
     slow_rounds: list[Round]
 
 
-def with_metrics(reader: RecordReader, inspected: Draft[dict[str, Any]]) -> Draft[dict[str, Any]]:
-    """Add the metrics of the protocol to what `inspect` answers, and the rounds that were not as they should be."""
-    metrics = protocol_metrics(reader, Question())
-    slow = [asdict(r) for r in metrics.slow_rounds]
-    return replace(
-        inspected,
-        result={**inspected.result, "protocol_metrics": metrics.found, "rounds": slow},
+def with_metrics(reader: RecordReader) -> Draft[MeasuredInspection]:
+    """Say what is here, with the metrics of the protocol and the rounds that were not as they should be."""
+    inspected, metrics = inspect_records(reader), protocol_metrics(reader, Question())
+    result: MeasuredInspection = {
+        **inspected.result,
+        "protocol_metrics": metrics.found,
+        "rounds": metrics.slow_rounds,
+    }
+    return Draft(
+        command=inspected.command,
+        result=result,
         findings=[*metrics.planned.evidence.findings, *inspected.findings],
+        inputs=inspected.inputs,
         indeterminate=metrics.planned.evidence.indeterminate,
     )
 
 
-def compared(runs: Mapping[str, RecordReader]) -> Draft[dict[str, Any]]:
+def compared(runs: Mapping[str, RecordReader]) -> Draft[Comparison]:
     """Put the metrics of several runs side by side, by the name of their folders."""
-    rows: list[dict[str, Any]] = []
+    rows: list[RunMetrics] = []
     findings: list[Finding] = []
     inputs: list[InputUsed] = []
     indeterminate = False
     for name, reader in runs.items():
         metrics = protocol_metrics(reader, Question())
         evidence = metrics.planned.evidence
-        rows.append({"run": name} | metrics.found)
+        rows.append({"run": name, **metrics.found})
         findings += [
             replace(f, subject=f"{name}: {f.subject}", message=f"{name}: {f.message}") for f in evidence.findings
         ]
@@ -103,7 +210,7 @@ def protocol_metrics(reader: RecordReader, question: Question) -> Metrics:
     planned = replace(planned, evidence=evidence)
     history = evidence.history
     rounds = described_rounds(history, rounds_of(evidence.records, evidence.built))
-    found: dict[str, Any] = {
+    found: ProtocolMetrics = {
         "protocol": planned.result.protocol,
         "checkpoints": int(np.count_nonzero(history.label > 0)),
         "forced": _forced_count(evidence.records.table["kind"]),
@@ -126,7 +233,7 @@ def _forced_count(kinds: pa.ChunkedArray) -> int:
     return int(pc.sum(pc.fill_null(pc.equal(kinds.cast(pa.string()), "forced"), False)).as_py() or 0)
 
 
-def _round_counts(rounds: list[Round]) -> dict[str, int] | None:
+def _round_counts(rounds: list[Round]) -> RoundCounts | None:
     """Count rounds by state; straggling ones are complete too."""
     if not rounds:
         return None
@@ -138,7 +245,7 @@ def _round_counts(rounds: list[Round]) -> dict[str, int] | None:
     }
 
 
-def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> dict[str, float | None]:
+def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> CheckpointingTime:
     """Return mean times in ms: of a local checkpoint, and of a complete round."""
     spans = [r.span_ms for r in rounds if r.state != "incomplete" and r.span_ms is not None]
     local = pc.mean(durations).as_py()
@@ -148,19 +255,21 @@ def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> dict
     }
 
 
-def _invalid_checkpoints(planned: Planned) -> dict[str, Any]:
+def _invalid_checkpoints(planned: Planned) -> InvalidCheckpoints:
     """Count the useless checkpoints and those that the line rolls past, with their shares of all stored ones."""
     history = planned.evidence.history
     sets, stored = checkpoint_sets(history, planned.line), history.label > 0
     total = int(np.count_nonzero(stored))
-    counts = {kind: int(np.count_nonzero(getattr(sets, kind) & stored)) for kind in ("useless", "rolled_past")}
-    return {
-        kind: {"checkpoints": count, "share": round(count / total, 6) if total else 0.0}
-        for kind, count in counts.items()
-    }
+    return {"useless": _share(sets.useless & stored, total), "rolled_past": _share(sets.rolled_past & stored, total)}
 
 
-def _rollback_metrics(planned: Planned) -> dict[str, Any]:
+def _share(chosen: Mask, total: int) -> Share:
+    """Count the checkpoints that a mask, shape (rows,), chooses, as a share of all `total` stored ones."""
+    count = int(np.count_nonzero(chosen))
+    return {"checkpoints": count, "share": round(count / total, 6) if total else 0.0}
+
+
+def _rollback_metrics(planned: Planned) -> Rollback:
     """Return the greatest, mean and total distance; domino depth, and whether initial states were reached."""
     history, result = planned.evidence.history, planned.result
     depth = domino_depths(history, history.newest)
@@ -184,7 +293,7 @@ def _mean(values: list[int]) -> float:
     return round(sum(values) / len(values), 3) if values else 0.0
 
 
-def _restart_work(planned: Planned) -> dict[str, Any]:
+def _restart_work(planned: Planned) -> RestartWork:
     """Return the state to load (deltas with their bases), messages to replay and their bytes; None: not logged."""
     ranges = planned.result.channels
     bytes_known = all(r.bytes is not None for r in ranges)
@@ -229,7 +338,7 @@ def _parent_rows(records: CheckpointRecords) -> list[int]:
     return found
 
 
-def _message_overhead(reader: RecordReader) -> tuple[dict[str, Any] | None, list[Finding], list[InputUsed]]:
+def _message_overhead(reader: RecordReader) -> tuple[MessageOverhead | None, list[Finding], list[InputUsed]]:
     """Measure all logged messages with and without the protocol's bytes; None where there are no logs."""
     scanned = reader.scan_messages(("bytes", "protocol_bytes"), message_sizes, SIZES, SIZES_REDUCE)
     if scanned is None:
@@ -237,7 +346,7 @@ def _message_overhead(reader: RecordReader) -> tuple[dict[str, Any] | None, list
     return _overhead_of_sizes(scanned.table), scanned.findings, scanned.inputs
 
 
-def _overhead_of_sizes(table: pa.Table) -> dict[str, Any]:
+def _overhead_of_sizes(table: pa.Table) -> MessageOverhead:
     """Return all bytes by those of the payload, from rows of `SIZES`; None where they are not logged apart."""
     row = {name: sum(table[name].to_pylist()) for name in SIZES.names[1:]}
     if not row["split"]:

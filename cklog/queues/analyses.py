@@ -18,7 +18,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_subtask
 from cklog.model.verdict import Draft
 from cklog.queues.findings import over_time_findings, queue_findings
-from cklog.queues.full_scans import census, forward_findings
+from cklog.queues.full_scans import QueueRow, census, forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
 from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
 from cklog.queues.over_time.timeline import ExtentOverTime, over_time
@@ -202,9 +202,9 @@ class EventualLog:
             found = replace(found, findings=kept)
         return found, replay, findings
 
-    def inspect(self) -> tuple[list[dict[str, Any]], list[Finding], list[InputUsed]]:
+    def inspect(self) -> tuple[list[QueueRow], list[Finding], list[InputUsed]]:
         """Return a row about each queue for `inspect`, which reads all of them, with findings and files."""
-        rows: list[dict[str, Any]] = []
+        rows: list[QueueRow] = []
         findings: list[Finding] = []
         inputs: list[InputUsed] = []
         for queue in self._queues.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.wording import first_few
 from cklog.queues.judge import QueueJudgement
-from cklog.queues.log import CHECK, EMIT, OPEN, RESULT, TYPES, kinds_of
+from cklog.queues.log import CHECK, OPEN, RESULT, kinds_of
 
 _CENSUS_COLUMNS = ("type", "ts", "pos")
 _CENSUS = pa.schema(
@@ -50,13 +50,25 @@ _SPLITS = 16
 _LARGEST_SPLIT_BYTES = 512 << 20
 
 
+class QueueRow(TypedDict):
+    """The records of an output queue by type, and their first and last timestamp (ms) and record number."""
+
+    operator: str
+    subtask: int
+    open: int
+    check: int
+    result: int
+    emit: int
+    first_ts: int | None
+    last_ts: int | None
+    first_pos: int | None
+    last_pos: int | None
+
+
 def census(
     queue: Queue, engine: Engine, split_bytes: int
-) -> tuple[dict[str, Any], tuple[Finding, ...], tuple[InputUsed, ...]]:
-    """Count the records of one queue: a row for `inspect`, what is damaged, and the queue's files with their records.
-
-    The row gives the number of records by type, and the first and last timestamp (ms) and record number.
-    """
+) -> tuple[QueueRow, tuple[Finding, ...], tuple[InputUsed, ...]]:
+    """Count the records of one queue: a row for `inspect`, what is damaged, and the files with their records."""
     scan = Scan(
         splits=tuple(queue.splits(split_bytes)),
         table="outputs",
@@ -68,10 +80,14 @@ def census(
     scanned = engine.run(scan)
     rows = {row["type"]: row for row in scanned.table.to_pylist()}
     known = {name: [r[name] for r in rows.values() if r[name] is not None] for name in _CENSUS.names[2:]}
-    row = {
+    count = {name: row["records"] for name, row in rows.items()}
+    row: QueueRow = {
         "operator": queue.subtask.operator,
         "subtask": queue.subtask.subtask,
-        **{name: rows[name]["records"] if name in rows else 0 for name in TYPES[: EMIT + 1]},
+        "open": count.get("open", 0),
+        "check": count.get("check", 0),
+        "result": count.get("result", 0),
+        "emit": count.get("emit", 0),
         "first_ts": min(known["first_ts"], default=None),
         "last_ts": max(known["last_ts"], default=None),
         "first_pos": min(known["first_pos"], default=None),

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
+from cklog.inputs.snapshots import LoggedCheckpoint
 from cklog.storage import open_file
 
 _JOB = rb"(?: (?:for|of) job (?P<job>[0-9a-f]{32}))?"
@@ -45,11 +45,7 @@ _RANK = ("triggered", "failed", "declined", "expired", "completed")
 _LINE_LIMIT = 1 << 12
 
 
-_Row = dict[str, Any]
-"""job, checkpoint, state, trigger_time (ms since the epoch), duration_ms, bytes; late, restored: how often."""
-
-
-def job_log(path: str) -> list[_Row]:
+def job_log(path: str) -> list[LoggedCheckpoint]:
     """Read a log into a row per checkpoint, with its final `state`; sorted by job and checkpoint.
 
     A checkpoint that no sentence names with its job has the job None, unless the log is of one job only.
@@ -58,7 +54,7 @@ def job_log(path: str) -> list[_Row]:
     ------
     OSError : there is no such file
     """
-    found: dict[tuple[str | None, int], _Row] = {}
+    found: dict[tuple[str | None, int], LoggedCheckpoint] = {}
     for line in _read_lines(path):
         for state, sentence in _SENTENCES.items():
             match = sentence.search(line)
@@ -84,11 +80,13 @@ def _read_lines(path: str) -> Iterable[bytes]:
         yield rest
 
 
-def _note_sentence(found: dict[tuple[str | None, int], _Row], state: str, groups: dict[str, bytes | None]) -> None:
+def _note_sentence(
+    found: dict[tuple[str | None, int], LoggedCheckpoint], state: str, groups: dict[str, bytes | None]
+) -> None:
     """Add what one sentence says to the row of its checkpoint; `groups` are those of the sentence's pattern."""
     job = (groups.get("job") or b"").decode() or None
     number = int(groups["id"] or 0)
-    empty = {
+    empty: LoggedCheckpoint = {
         "job": job,
         "checkpoint": number,
         "state": "triggered",
@@ -99,31 +97,35 @@ def _note_sentence(found: dict[tuple[str | None, int], _Row], state: str, groups
         "restored": 0,
     }
     row = found.setdefault((job, number), empty)
-    if state in ("late", "restored"):
-        row[state] += 1
-        return
-    if _RANK.index(state) >= _RANK.index(row["state"]):
+    if state == "late":
+        row["late"] += 1
+    elif state == "restored":
+        row["restored"] += 1
+    elif _RANK.index(state) >= _RANK.index(row["state"]):
         row["state"] = state
-    for name, key in (("trigger_time", "time"), ("duration_ms", "ms"), ("bytes", "bytes")):
-        value = groups.get(key)
-        if value is not None:
-            row[name] = int(value)
+    row["trigger_time"] = _number(groups.get("time"), row["trigger_time"])
+    row["duration_ms"] = _number(groups.get("ms"), row["duration_ms"])
+    row["bytes"] = _number(groups.get("bytes"), row["bytes"])
 
 
-def _merge_rows(rows: list[_Row]) -> list[_Row]:
+def _number(digits: bytes | None, otherwise: int | None) -> int | None:
+    """Return the number that a sentence names; `otherwise` where it names none."""
+    return otherwise if digits is None else int(digits)
+
+
+def _merge_rows(rows: list[LoggedCheckpoint]) -> list[LoggedCheckpoint]:
     """Join rows of one checkpoint that some sentences name with its job and others without."""
-    found: dict[tuple[str | None, int], _Row] = {}
+    found: dict[tuple[str | None, int], LoggedCheckpoint] = {}
     for row in rows:
         key = (row["job"], row["checkpoint"])
         if key not in found:
             found[key] = row
             continue
         old = found[key]
-        for name, value in row.items():
-            if name in ("late", "restored"):
-                old[name] += value
-            elif name == "state":
-                old[name] = max(old[name], value, key=_RANK.index)
-            elif old[name] is None:
-                old[name] = value
+        old["state"] = max(old["state"], row["state"], key=_RANK.index)
+        old["late"] += row["late"]
+        old["restored"] += row["restored"]
+        old["trigger_time"] = row["trigger_time"] if old["trigger_time"] is None else old["trigger_time"]
+        old["duration_ms"] = row["duration_ms"] if old["duration_ms"] is None else old["duration_ms"]
+        old["bytes"] = row["bytes"] if old["bytes"] is None else old["bytes"]
     return [found[key] for key in sorted(found, key=lambda k: (k[0] or "", k[1]))]

@@ -22,11 +22,11 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from cklog.engine.scan import Split
 from cklog.inputs.offers import Format, KindName
-from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, SnapshotFolder, StateFile
+from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, LoggedCheckpoint, SnapshotFolder, StateFile
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.job_log import job_log
 from cklog.parsers.flink.metadata import READER
@@ -161,7 +161,7 @@ class Flink(Format):
         """Return the operator id that Flink makes of a uid."""
         return operator_id(uid)
 
-    def job_log(self, path: str) -> list[dict[str, Any]]:
+    def job_log(self, path: str) -> list[LoggedCheckpoint]:
         """Read what a job manager's log says of checkpoints, as rows of `cklog.parsers.flink.job_log`."""
         return job_log(path)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from pydantic import TypeAdapter
+import typing_extensions
+from pydantic import Field, TypeAdapter
+from pydantic.config import JsonDict
 
 from cklog.advise.delta.answer import DeltaAdvice
 from cklog.advise.extent.answer import ExtentAdvice
@@ -18,20 +23,37 @@ from cklog.impact.sinks.model import SinkImpact
 from cklog.model.checks import Verification
 from cklog.model.eventual import EventualCheckpoint, Extent
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.inspection import SeveralRuns
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Verdict
 from cklog.model.zigzag import AuditResult, ZCycles
 from cklog.protocols.failures_over_time import FailuresOverTime
+from cklog.protocols.metrics import Comparison, MeasuredInspection
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.formats import LEFT_OUT_IF_EMPTY
 from cklog.retention.plan import RetentionPlan
 from cklog.rounds.answer import RoundsAnswer
+from cklog.runs.batches.line import BatchesInspection
+from cklog.runs.partitions.inspection import PartitionsInspection
+from cklog.runs.pieces.analyses import PiecesInspection
+from cklog.runs.records.inspection import RecordsInspection
+from cklog.runs.snapshots.inspection import SnapshotsInspection
+from cklog.runs.stores.line import StoresInspection
 
 RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
     "replay": RecoveryLine,
     "verify": Verification,
-    "inspect": {"summary": str, "formats": list[str]},
+    "inspect": (
+        SeveralRuns
+        | RecordsInspection
+        | MeasuredInspection
+        | BatchesInspection
+        | SnapshotsInspection
+        | PartitionsInspection
+        | StoresInspection
+        | PiecesInspection
+    ),
     "chain": ChainAnswer,
     "retention": RetentionPlan,
     "impact": Impact | None,
@@ -39,7 +61,7 @@ RESULTS: Mapping[str, Any] = {
     "impact-guarantee": Guarantees,
     "graph": CheckpointGraph,
     "audit-cic": AuditResult,
-    "compare": {"runs": list[dict[str, Any]]},
+    "compare": Comparison,
     "failures-over-time": FailuresOverTime,
     "z-cycles": ZCycles,
     "extent": Extent,
@@ -91,10 +113,34 @@ def _open_object(members: dict[str, Any], definitions: dict[str, Any]) -> dict[s
 
 def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The schema of a type; what it refers to goes into `definitions`."""
-    made = TypeAdapter(kind).json_schema(mode="serialization")
+    made = TypeAdapter(_taken(kind)).json_schema(mode="serialization")
     definitions.update({name: _as_printed(value) for name, value in made.pop("$defs", {}).items()})
     printed: dict[str, Any] = _as_printed(made)
     return printed
+
+
+_MAY_LACK: JsonDict = {"may_lack": True}
+"""Put at members of TypedDicts that are not required: of dataclasses all are, whatever pydantic says."""
+
+
+@functools.cache
+def _taken(kind: Any) -> Any:
+    """The same type as pydantic takes it: TypedDicts of `typing` it takes only from Python 3.12 on."""
+    if is_typeddict(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        members = {name: _taken(hint) for name, hint in hints.items()}
+        made = typing_extensions.TypedDict(kind.__name__, members)  # type: ignore[misc]
+        made.__doc__ = kind.__doc__
+        return made
+    parts = get_args(kind)
+    if not parts or get_origin(kind) is Literal:
+        return kind
+    taken = tuple(map(_taken, parts))
+    if get_origin(kind) is NotRequired:
+        return NotRequired[Annotated[taken[0], Field(json_schema_extra=_MAY_LACK)]]
+    if isinstance(kind, UnionType):
+        return functools.reduce(operator.or_, taken)
+    return get_origin(kind)[taken[0] if len(taken) == 1 else taken]
 
 
 def _as_printed(value: Any) -> Any:
@@ -103,9 +149,11 @@ def _as_printed(value: Any) -> Any:
         return [_as_printed(one) for one in value]
     if not isinstance(value, dict):
         return value
-    made = {name: _as_printed(one) for name, one in value.items() if name not in ("title", "default")}
+    left_out = ("title", "default", *_MAY_LACK)
+    made = {name: _as_printed(one) for name, one in value.items() if name not in left_out}
     if isinstance(made.get("properties"), dict):
-        names = [name.rstrip("_") for name in value["properties"]]
-        made["properties"] = dict(zip(names, made["properties"].values(), strict=True))
-        made["required"] = [name for name in names if name not in LEFT_OUT_IF_EMPTY]
+        found = {name.rstrip("_"): one for name, one in value["properties"].items()}
+        made["properties"] = dict(zip(found, made["properties"].values(), strict=True))
+        may_lack = {*LEFT_OUT_IF_EMPTY, *(name for name, one in found.items() if _MAY_LACK.items() <= one.items())}
+        made["required"] = [name for name in found if name not in may_lack]
     return made

@@ -8,7 +8,9 @@ from cklog.engine.local import LocalEngine
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model.verdict import Answer, conclude
 from cklog.parsers.kafka.parser import Kafka
+from cklog.runs.partitions.inspection import PartitionsInspection, inspect_partitions
 from cklog.runs.partitions.line import PartitionLog
 from cklog.storage import Root
 from tests.reading.concluded import Concluded
@@ -21,3 +23,8 @@ def logs_of(folder: Path, split_bytes: int = 1 << 20, engine: Engine | None = No
 
 def log_of(folder: Path, strict: bool = False) -> Concluded:
     return Concluded(PartitionLog(logs_of(folder)), strict)
+
+
+def inspected(log: Concluded) -> Answer[PartitionsInspection]:
+    """What is here, by the log's own reading."""
+    return conclude(inspect_partitions(log.analyses))

@@ -8,12 +8,14 @@ again with its stored range.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from cklog.errors import NotFound, UsageError
+from cklog.inputs.batches import StateStoreRow
 from cklog.inputs.offers import OffersBatches
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding
+from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
@@ -22,6 +24,36 @@ from cklog.runs.batches.plan import BatchPlan, plan_of
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""
+
+
+class BatchRow(TypedDict):
+    """A batch as its logs have it; `time` and `watermark` in ms since the epoch."""
+
+    batch: int
+    planned: bool
+    committed: bool
+    time: int | None
+    watermark: int | None
+
+
+class SourceRow(TypedDict):
+    """From where to where the batch in flight reads a source, in the source's own offsets."""
+
+    source: str
+    kind: str
+    start: object
+    end: object
+
+
+class BatchesInspection(Inspection):
+    """What is here of a query that runs in micro-batches."""
+
+    protocol: str
+    query_id: str | None
+    sink: str | None
+    batches: list[BatchRow]
+    sources: list[SourceRow]
+    stores: list[StateStoreRow]
 
 
 class BatchLog:
@@ -48,7 +80,7 @@ class BatchLog:
         result = verification(checks)
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
-    def inspect(self) -> Draft[dict[str, Any]]:
+    def inspect(self) -> Draft[BatchesInspection]:
         """Return batches, sources, sink."""
         plan = plan_of(self._parser)
         unjudged = bool(plan.unjudged)
@@ -191,12 +223,14 @@ def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
     ]
 
 
-def _inspection(plan: BatchPlan) -> dict[str, Any]:
-    batches = [
+def _inspection(plan: BatchPlan) -> BatchesInspection:
+    batches: list[BatchRow] = [
         {"batch": b.batch, "planned": b.planned, "committed": b.committed, "time": b.time, "watermark": b.watermark}
         for b in plan.batches
     ]
-    sources = [{"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources]
+    sources: list[SourceRow] = [
+        {"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources
+    ]
     done = sum(b.committed for b in plan.batches)
     flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
     return {

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from cklog.inputs.batches import Batch, MetadataLogs, StoredState
+from cklog.inputs.batches import Batch, MetadataLogs, StateStoreRow, StoredState
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
@@ -48,7 +47,7 @@ class BatchPlan:
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
     rolled_back: tuple[int, ...] = ()
-    stores: tuple[dict[str, Any], ...] = ()
+    stores: tuple[StateStoreRow, ...] = ()
     unjudged: str = ""
     remove: tuple[str, ...] = ()
 

@@ -1,5 +1,6 @@
 """A run given as a broker's partitions (Kafka): where logs end after a restart, where groups go on.
 
-* `line`: the line, what is replayed, what is here
+* `line`: the line, and what is replayed
+* `inspection`: what is here: partitions, groups, transactions, producers
 * `impact`: what the restart does to what groups read
 """

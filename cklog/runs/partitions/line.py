@@ -9,13 +9,13 @@ What a broker's folder holds, as rows: partitions, groups, transactions, produce
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import GroupCommit, Partition, ProducerTransaction, Range, RangeCount
+from cklog.inputs.partitions import GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.checks import Check, Verification, verification
@@ -43,8 +43,8 @@ class PartitionLog:
         """Return the same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
         _refuse(question)
         line = self._line()
-        here = [commit for commit in self._commits if commit.name in self._partitions]
-        resume = [_resume(commit, self._partitions[commit.name]) for commit in here]
+        here = [commit for commit in self.commits if commit.name in self.partitions]
+        resume = [_resume(commit, self.partitions[commit.name]) for commit in here]
         ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
         counts = self.logs.counts(ranges)
         rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
@@ -55,30 +55,27 @@ class PartitionLog:
         _refuse(question)
         checks = _checks(self._asked(line), maximal)
         findings = [
-            *self._findings(),
+            *self.findings(),
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        return Draft("verify", verification(checks), findings, self._inputs())
-
-    def inspect(self) -> Draft[dict[str, Any]]:
-        """Return partitions, groups, transactions, producers."""
-        result = inspection(list(self._partitions.values()), self._commits)
-        return Draft("inspect", result, self._findings(), self._inputs())
+        return Draft("verify", verification(checks), findings, self.inputs())
 
     @property
-    def _partitions(self) -> dict[str, Partition]:
+    def partitions(self) -> dict[str, Partition]:
+        """The partitions, by name."""
         return self.logs.partitions()
 
     @property
-    def _commits(self) -> tuple[GroupCommit, ...]:
+    def commits(self) -> tuple[GroupCommit, ...]:
+        """What groups have committed."""
         return self.logs.commits.found
 
     def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:
-        return Draft(command, line, self._findings(), self._inputs())
+        return Draft(command, line, self.findings(), self.inputs())
 
     def _line(self) -> RecoveryLine:
-        listed = [p for p in self._partitions.values() if not p.folder.internal]
-        commits = [(commit, self._partitions.get(commit.name)) for commit in self._commits]
+        listed = [p for p in self.partitions.values() if not p.folder.internal]
+        commits = [(commit, self.partitions.get(commit.name)) for commit in self.commits]
         return RecoveryLine(
             consistent=True,
             protocol="uncoordinated",
@@ -89,9 +86,9 @@ class PartitionLog:
             useless=(),
             steps=(),
             domino=False,
-            notes=_notes(self._partitions.values()),
+            notes=_notes(self.partitions.values()),
             details={
-                "headline": _headline(self._partitions.values(), self._commits),
+                "headline": _headline(self.partitions.values(), self.commits),
                 "partitions": [_row(p) for p in listed],
                 "groups": [_group_row(commit, p) for commit, p in commits],
                 "committed_offsets": [
@@ -100,14 +97,14 @@ class PartitionLog:
                 ],
                 "cuts": [
                     {"partition": p.name, "offset": p.restart_end, **asdict(p.cut)}
-                    for p in self._partitions.values()
+                    for p in self.partitions.values()
                     if p.cut is not None
                 ],
             },
         )
 
-    def _findings(self) -> list[Finding]:
-        partitions = self._partitions
+    def findings(self) -> list[Finding]:
+        partitions = self.partitions
         commits, damage = self.logs.commits
         every = [*(item for p in partitions.values() for item in p.damage), *damage]
         return [
@@ -117,9 +114,9 @@ class PartitionLog:
             *commit_findings(commits, partitions),
         ]
 
-    def _inputs(self) -> tuple[InputUsed, ...]:
+    def inputs(self) -> tuple[InputUsed, ...]:
         records: dict[str, int] = {}
-        for p in self._partitions.values():
+        for p in self.partitions.values():
             records[p.folder.data_folder] = records.get(p.folder.data_folder, 0) + p.records
         return tuple(replace(used, records=records.get(used.path, 0)) for used in self.logs.layout.inputs)
 
@@ -127,9 +124,9 @@ class PartitionLog:
         found = []
         for name, offset in line.items():
             topic, _, number = name.rpartition("/")
-            p = self._partitions.get(f"{topic}-{number}")
+            p = self.partitions.get(f"{topic}-{number}")
             if p is None:
-                raise NotFound(f"{name}: no such partition", f"as in {', '.join(list(_names(self._partitions))[:3])}")
+                raise NotFound(f"{name}: no such partition", f"as in {', '.join(list(_names(self.partitions))[:3])}")
             if offset is None:
                 raise UsageError(f"{name}: a log has no current state, only offsets")
             found.append((p, offset))
@@ -277,110 +274,3 @@ def _checks(asked: list[tuple[Partition, int]], maximal: bool) -> list[Check]:
         ]
         checks.append(Check("maximal", not older, "; ".join(older) or "every offset is the end of its log"))
     return checks
-
-
-LISTED = 100
-"""Aborted transactions, and producers, that are listed per partition: the newest; all of them are counted."""
-
-
-def inspection(partitions: Sequence[Partition], commits: Sequence[GroupCommit]) -> dict[str, Any]:
-    """Return the result of `cklog inspect`."""
-    records, size = sum(p.records for p in partitions), sum(p.bytes for p in partitions)
-    topics = {p.folder.topic for p in partitions}
-    stops = {p.folder.clean for p in partitions}
-    clean = None if None in stops else stops == {True}
-    stop = {True: "; the broker was stopped cleanly", False: "; the broker was killed", None: ""}[clean]
-    times = [time for p in partitions for time in (p.first_time, p.last_time) if time is not None]
-    return {
-        "summary": (
-            f"{many(len(partitions), 'partition')} of {many(len(topics), 'topic')}, {many(records, 'record')} in "
-            f"{many(size, 'byte')}, {many(len({c.group for c in commits}), 'group')}{stop}."
-        ),
-        "formats": ["kafka"],
-        "clean_stop": clean,
-        "partitions": [_partition_row(p) for p in partitions],
-        "groups": [_commit_row(commit) for commit in commits],
-        "transactions": [row for p in partitions for row in _transaction_rows(p)],
-        "producers": [row for p in partitions for row in _producer_rows(p)],
-        "time_span": {"from": min(times), "to": max(times)} if times else None,
-    }
-
-
-def _partition_row(p: Partition) -> dict[str, Any]:
-    found = p.transactions
-    return {
-        "partition": p.name,
-        "log_start": p.log_start,
-        "log_end": p.log_end,
-        "restart_end": p.restart_end,
-        "high_watermark": p.folder.high_watermark,
-        "recovery_point": p.folder.recovery_point,
-        "last_stable": p.last_stable,
-        "leader_epoch": p.folder.epochs[-1][0] if p.folder.epochs else None,
-        "segments": len(p.folder.segments),
-        "batches": p.batches,
-        "data": p.data,
-        "control": p.control,
-        "bytes": p.bytes,
-        "committed": found.committed,
-        "aborted": len(found.aborted),
-        "open": len(found.open),
-        "damaged": sum(item.count for item in p.damage),
-        "first_time": p.first_time,
-        "last_time": p.last_time,
-    }
-
-
-def _commit_row(commit: GroupCommit) -> dict[str, Any]:
-    return {
-        "group": commit.group,
-        "partition": commit.name,
-        "committed": commit.offset,
-        "pending": commit.pending,
-        "log": commit.log,
-        "at": commit.at,
-        "committed_time": commit.time,
-    }
-
-
-def _transaction_rows(p: Partition) -> list[dict[str, Any]]:
-    """Open transactions, those in doubt, and the newest aborted ones."""
-    found = p.transactions
-    some = [*found.aborted[-LISTED:], *found.doubtful, *found.open]
-    distinct = sorted(set(some), key=lambda t: (t.first, t.producer, t.fate))
-    return [_transaction_row(p, t) for t in distinct]
-
-
-def _transaction_row(p: Partition, t: ProducerTransaction) -> dict[str, Any]:
-    return {
-        "partition": p.name,
-        "producer": t.producer,
-        "fate": t.fate,
-        "first": t.first,
-        "end": t.end,
-        "records": t.records,
-        "bytes": t.bytes,
-        "in_doubt": t.doubt,
-        "first_time": t.time,
-    }
-
-
-def _producer_rows(p: Partition) -> list[dict[str, Any]]:
-    """Producers of the newest snapshot, which a broker writes when a segment is full and when it stops."""
-    snapshot = p.folder.snapshot
-    if snapshot is None:
-        return []
-    newest = sorted(snapshot.producers, key=lambda each: (each.last_offset, each.producer))[-LISTED:]
-    return [
-        {
-            "partition": p.name,
-            "as_of": snapshot.offset,
-            "producer": each.producer,
-            "epoch": each.epoch,
-            "last_sequence": each.last_sequence,
-            "last_offset": each.last_offset,
-            "open_from": each.open_from,
-            "last_time": each.time,
-        }
-        for each in newest
-    ]

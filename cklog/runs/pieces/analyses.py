@@ -8,7 +8,7 @@ one that is a delta on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersPieces
 from cklog.model.findings import Finding
+from cklog.model.inspection import Inspection
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.retention.links import floors, links_between, without_flaws
@@ -175,19 +176,41 @@ def _name(found: _Checkpoints, i: int) -> str:
     return f"{found.names[found.owner[i]]}={found.number[i]}"
 
 
-def inspect_pieces(parser: OffersPieces) -> Draft[dict[str, Any]]:
+OperatorChains = TypedDict(
+    "OperatorChains",
+    {
+        "operator": str,
+        "checkpoints": int,
+        "from": int,
+        "to": int,
+        "variables": int,
+        "deltas": int,
+        "bytes": int,
+        "flawed": int,
+    },
+)
+"""What is stored of an operator's checkpoints: their number, the first and last, and how many parts are damaged."""
+
+
+class PiecesInspection(Inspection):
+    """What is here of chains of base and delta checkpoints."""
+
+    operators: list[OperatorChains]
+
+
+def inspect_pieces(parser: OffersPieces) -> Draft[PiecesInspection]:
     """Say which operators' chains are here, and what is stored of each."""
     table, findings, inputs, _ = parser.pieces()
     operators = _operators(table)
     versions = sum(row["checkpoints"] for row in operators)
     summary = f"Chains of {many(len(operators), 'operator')}: {many(versions, 'checkpoint')} in all."
-    result = {"summary": summary, "formats": [parser.name], "operators": operators}
+    result: PiecesInspection = {"summary": summary, "formats": [parser.name], "operators": operators}
     return Draft("inspect", result, findings, inputs)
 
 
-def _operators(table: pa.Table) -> list[dict[str, Any]]:
+def _operators(table: pa.Table) -> list[OperatorChains]:
     """A row for each operator, by name."""
-    rows = []
+    rows: list[OperatorChains] = []
     for operator in sorted(pc.unique(table["operator"]).to_pylist()):
         of = table.filter(pc.equal(table["operator"], operator))
         stores = set(pc.unique(of["store"]).to_pylist()) - {""}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,16 @@ from cklog.history.records import CheckpointRecords, records_of
 from cklog.history.watermarks import CurrentState, build_history
 from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.inspection import Inspection, TimeSpan
 from cklog.model.verdict import DAMAGE, Draft
+from cklog.queues.full_scans import QueueRow
 from cklog.runs.records.reading import RecordReader
 
 
 class QueuesInspected(NamedTuple):
     """A row about each output queue, what is wrong with them, and which they are."""
 
-    rows: list[dict[str, Any]]
+    rows: list[QueueRow]
     findings: list[Finding]
     inputs: list[InputUsed]
 
@@ -30,7 +32,77 @@ class QueuesInspected(NamedTuple):
 _NO_QUEUES = QueuesInspected([], [], [])
 
 
-def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) -> Draft[dict[str, Any]]:
+class SubtaskRow(TypedDict):
+    """The checkpoint records of a subtask: how many, their first and last number, and their times in ms."""
+
+    operator: str
+    subtask: int
+    checkpoints: int
+    first: int | None
+    last: int | None
+    first_time: int | None
+    last_time: int | None
+
+
+class ChannelRow(TypedDict):
+    """A channel: what its newest checkpoints have `sent` and `received`, and what the logs hold of it.
+
+    Numbers are those of the next message. `gaps` between the islands of the logs; None: there are no logs.
+    """
+
+    channel: str
+    sent: int | None
+    received: int | None
+    log_from: int | None
+    log_to: int | None
+    messages: int | None
+    bytes: int | None
+    gaps: int | None
+
+
+class EventCount(TypedDict):
+    """Raw events of one kind."""
+
+    event: str
+    records: int
+
+
+class Distribution(TypedDict):
+    """Values in a few numbers; percentiles by the nearest rank."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    sum: float
+
+
+class CheckpointCounts(TypedDict):
+    """Checkpoints by kind and status, their durations in ms and their sizes in bytes; None: no record says."""
+
+    checkpoints: int
+    by_kind: dict[str, int]
+    by_status: dict[str, int]
+    duration_ms: Distribution | None
+    state_bytes: Distribution | None
+
+
+class RecordsInspection(Inspection):
+    """What is here of a run of records; `events` if the records were made of raw events, `queues` if there are any."""
+
+    protocol: str
+    time_span: TimeSpan | None
+    metrics: CheckpointCounts
+    subtasks: list[SubtaskRow]
+    sources: list[str]
+    channels: list[ChannelRow]
+    events: NotRequired[list[EventCount]]
+    queues: NotRequired[list[QueueRow]]
+
+
+def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) -> Draft[RecordsInspection]:
     """Say what is here, with what is known of output queues."""
     from cklog.runs.records import channel_logs as log
 
@@ -55,9 +127,9 @@ def inspection(
     history: History,
     logs: pa.Table | None,
     inputs: Sequence[InputUsed],
-    queues: Sequence[dict[str, Any]] = (),
+    queues: Sequence[QueueRow] = (),
     events: Mapping[str, int] | None = None,
-) -> dict[str, Any]:
+) -> RecordsInspection:
     """Return the result of `inspect`.
 
     Parameters
@@ -70,9 +142,9 @@ def inspection(
     channels = _channels(records, history, logs)
     operators = sorted({s.operator for s in records.subtasks})
     times = [t for row in subtasks for t in (row["first_time"], row["last_time"]) if t is not None]
-    span = {"from": min(times), "to": max(times)} if times else None
+    span: TimeSpan | None = {"from": min(times), "to": max(times)} if times else None
     protocol = "eventual" if queues and not len(records.number) else "mixed" if queues else protocol_of(records)
-    return {
+    result: RecordsInspection = {
         "summary": (
             f"{len(operators)} operators, {len(subtasks)} subtasks, {len(channels)} channels, "
             f"{len(records.number)} checkpoint records ({protocol}){_made_of(events)}{_queues(queues)}."
@@ -84,20 +156,23 @@ def inspection(
         "subtasks": subtasks,
         "sources": sorted(set(entries(records.table["sources"])[2])),
         "channels": channels,
-        **({} if events is None else {"events": [{"event": kind, "records": n} for kind, n in events.items()]}),
-        **({"queues": list(queues)} if queues else {}),
     }
+    if events is not None:
+        result["events"] = [{"event": kind, "records": n} for kind, n in events.items()]
+    if queues:
+        result["queues"] = list(queues)
+    return result
 
 
 def _made_of(events: Mapping[str, int] | None) -> str:
     return "" if events is None else f" made of {sum(events.values())} raw events"
 
 
-def _queues(queues: Sequence[dict[str, Any]]) -> str:
+def _queues(queues: Sequence[QueueRow]) -> str:
     return f", {len(queues)} output queue{'s' if len(queues) != 1 else ''}" if queues else ""
 
 
-def metrics(records: CheckpointRecords) -> dict[str, Any]:
+def metrics(records: CheckpointRecords) -> CheckpointCounts:
     """Return CheckMate's checkpointing metrics, as far as the records have them (its section V).
 
     Counts by kind and status; duration in milliseconds and state size in bytes, each with mean, p50, p95, p99
@@ -122,24 +197,26 @@ def _counted(column: pa.ChunkedArray, absent: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _distribution(column: pa.ChunkedArray) -> dict[str, Any] | None:
+def _distribution(column: pa.ChunkedArray) -> Distribution | None:
     values = np.sort(column.drop_null().to_numpy())
     if not len(values):
         return None
-    ranks = {f"p{q}": values[-(-q * len(values) // 100) - 1].item() for q in (50, 95, 99)}
+    p50, p95, p99 = (values[-(-q * len(values) // 100) - 1].item() for q in (50, 95, 99))
     total = sum(values.tolist())
     return {
         "count": len(values),
         "mean": total / len(values),
-        **ranks,
+        "p50": p50,
+        "p95": p95,
+        "p99": p99,
         "max": values[-1].item(),
         "sum": total,
     }
 
 
-def _subtasks(records: CheckpointRecords) -> list[dict[str, Any]]:
+def _subtasks(records: CheckpointRecords) -> list[SubtaskRow]:
     time = records.table["time"]
-    rows = []
+    rows: list[SubtaskRow] = []
     for i, (operator, number) in enumerate(records.subtasks):
         low, high = np.searchsorted(records.subtask, [i, i + 1]).tolist()
         times = time.slice(low, high - low).drop_null()
@@ -158,7 +235,7 @@ def _subtasks(records: CheckpointRecords) -> list[dict[str, Any]]:
     return rows
 
 
-def _channels(records: CheckpointRecords, history: History, logs: pa.Table | None) -> list[dict[str, Any]]:
+def _channels(records: CheckpointRecords, history: History, logs: pa.Table | None) -> list[ChannelRow]:
     """One row per channel that a checkpoint or a log names."""
     newest = dict(
         zip(
@@ -174,7 +251,7 @@ def _channels(records: CheckpointRecords, history: History, logs: pa.Table | Non
     held: dict[str, list[dict[str, Any]]] = {}
     for row in logs.to_pylist() if logs is not None else []:
         held.setdefault(row["channel"], []).append(row)
-    rows = []
+    rows: list[ChannelRow] = []
     for name in sorted({*newest, *held}):
         islands = sorted(held.get(name, []), key=lambda row: row["from"])
         sent, received = newest.get(name, (None, None))

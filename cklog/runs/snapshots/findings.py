@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
@@ -144,14 +144,23 @@ def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Fin
     ]
 
 
+class NeededFolder(TypedDict):
+    """A folder outside its own job's that a snapshot needs files of; `other_job`: by its id, another job's."""
+
+    snapshot: str
+    needs: str
+    files: int
+    other_job: bool
+
+
 def dependencies(
     judged: Sequence[JudgedSnapshot], owners: Mapping[str, str], job_id: Callable[[str], str]
-) -> list[dict[str, Any]]:
-    """Return files outside its own job's folder that a snapshot needs, per snapshot and folder; `other_job`: by its id.
+) -> list[NeededFolder]:
+    """Return the folders outside its own job's of which a snapshot needs files, per snapshot.
 
     Of snapshots that can be restored, or may be: what the others name is of no use.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[NeededFolder] = []
     for j in (j for j in judged if j.wanted):
         counts: dict[str, int] = {}
         for path in j.uses:
@@ -164,7 +173,7 @@ def dependencies(
     return rows
 
 
-def dependency_findings(rows: Sequence[dict[str, Any]]) -> list[Finding]:
+def dependency_findings(rows: Sequence[NeededFolder]) -> list[Finding]:
     """Say that a folder must stay, because the snapshots of another job need its files."""
     by_folder: dict[str, list[str]] = {}
     for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.snapshots import LoggedCheckpoint
 from cklog.model.findings import Finding
+from cklog.model.inspection import Inspection
 from cklog.model.question import InspectQuestion, Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.snapshots.findings import name_of
+from cklog.runs.snapshots.findings import NeededFolder, name_of
 from cklog.runs.snapshots.plan import plan_snapshots
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
 
@@ -30,7 +32,59 @@ _KINDS = (
 )
 
 
-def inspect_snapshots(parser: OffersSnapshots, reading: Reading, asked: InspectQuestion) -> Draft[dict[str, Any]]:
+class SnapshotRow(TypedDict):
+    """A snapshot, and whether it can be restored; `flawed` of its `files` are not as its metadata has them."""
+
+    snapshot: str
+    id: int | None
+    kind: str
+    version: int | None
+    verdict: str
+    files: int
+    flawed: int
+    state_bytes: int
+
+
+class OperatorRow(TypedDict):
+    """An operator of the snapshot that its job restarts from; `finished` subtasks, and bytes of state by kind."""
+
+    snapshot: str
+    uid: str | None
+    name: str | None
+    id: str
+    parallelism: int
+    max_parallelism: int
+    finished: int
+    state_bytes: dict[str, int]
+
+
+class UidRow(TypedDict):
+    """The operator id that a uid stands for, and the operator that has it; None: no one here."""
+
+    uid: str
+    id: str
+    snapshot: str | None
+    name: str | None
+
+
+class HistoryRow(LoggedCheckpoint):
+    """What a job manager's log says of a checkpoint, and what is on disk of it now."""
+
+    verdict: str
+
+
+class SnapshotsInspection(Inspection):
+    """What is here of snapshots of jobs; `uid` and `history` if `--uid` and `--job-log` asked for them."""
+
+    protocol: str
+    snapshots: list[SnapshotRow]
+    needs: list[NeededFolder]
+    operators: list[OperatorRow]
+    uid: NotRequired[list[UidRow]]
+    history: NotRequired[list[HistoryRow]]
+
+
+def inspect_snapshots(parser: OffersSnapshots, reading: Reading, asked: InspectQuestion) -> Draft[SnapshotsInspection]:
     """Say which snapshots are here, with their operators and state, as `asked`."""
     plan = plan_snapshots(parser, reading, Question())
     result, findings = inspection(parser, plan.survey, plan.chosen, plan.rows, asked)
@@ -41,9 +95,9 @@ def inspection(
     parser: OffersSnapshots,
     survey: Survey,
     chosen: Mapping[str, JudgedSnapshot | None],
-    needs: Sequence[dict[str, Any]],
+    needs: Sequence[NeededFolder],
     asked: InspectQuestion,
-) -> tuple[dict[str, Any], list[Finding]]:
+) -> tuple[SnapshotsInspection, list[Finding]]:
     """Return the result of `inspect`, and what the job's log says against it.
 
     Parameters
@@ -55,7 +109,7 @@ def inspection(
     jobs = sorted({j.folder.job for j in survey.judged if j.folder.number is not None})
     savepoints = sum(j.folder.number is None for j in survey.judged)
     picked = [j for j in chosen.values() if j is not None]
-    result: dict[str, Any] = {
+    result: SnapshotsInspection = {
         "summary": (
             f"{many(len(jobs), 'job')}, {many(len(survey.judged), 'snapshot')} "
             f"({many(savepoints, 'savepoint')}), {whole} of them restorable."
@@ -74,7 +128,7 @@ def inspection(
     return result, findings
 
 
-def _snapshot(j: JudgedSnapshot) -> dict[str, Any]:
+def _snapshot(j: JudgedSnapshot) -> SnapshotRow:
     return {
         "snapshot": name_of(j),
         "id": j.id,
@@ -87,7 +141,7 @@ def _snapshot(j: JudgedSnapshot) -> dict[str, Any]:
     }
 
 
-def operators(judged: JudgedSnapshot, table: pa.Table) -> list[dict[str, Any]]:
+def operators(judged: JudgedSnapshot, table: pa.Table) -> list[OperatorRow]:
     """Return one row per operator of a snapshot, with the bytes of its state by kind."""
     handles = table.filter(pc.equal(table["entry"], "handle")).select(["operator", "kind", "subtask", "bytes"])
     sums = handles.group_by(["operator", "kind"], use_threads=False).aggregate([("bytes", "sum")]).to_pylist()
@@ -112,24 +166,26 @@ def operators(judged: JudgedSnapshot, table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _uid(parser: OffersSnapshots, uid: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _uid(parser: OffersSnapshots, uid: str, rows: Sequence[OperatorRow]) -> list[UidRow]:
     """The id that Flink makes of a uid, and the operator that has it."""
     id = parser.id_of_uid(uid)
     found = [row for row in rows if row["id"] == id]
-    return [{"uid": uid, "id": id, "snapshot": row["snapshot"], "name": row["name"]} for row in found] or [
-        {"uid": uid, "id": id, "snapshot": None, "name": None}
-    ]
+    named: list[UidRow] = [{"uid": uid, "id": id, "snapshot": r["snapshot"], "name": r["name"]} for r in found]
+    return named or [{"uid": uid, "id": id, "snapshot": None, "name": None}]
 
 
-def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[dict[str, Any]], list[Finding]]:
+def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[HistoryRow], list[Finding]]:
     """What the job manager's log says of each checkpoint, beside what is on disk."""
     try:
         told = parser.job_log(path)
     except OSError as error:
         raise NotFound(f"--job-log {path}: {error.strerror or error}") from None
     jobs = {j.folder.job for j in survey.judged if j.folder.number is not None}
-    by_key = {(parser.job_id(j.folder.job), j.folder.number): j for j in survey.judged}
-    rows, findings = [], []
+    by_key: dict[tuple[str | None, int | None], JudgedSnapshot] = {
+        (parser.job_id(j.folder.job), j.folder.number): j for j in survey.judged
+    }
+    rows: list[HistoryRow] = []
+    findings: list[Finding] = []
     for row in told:
         key = (row["job"], row["checkpoint"])
         if row["job"] is None and len(jobs) == 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -13,6 +12,7 @@ from cklog.model.findings import Finding
 from cklog.model.question import Question
 from cklog.model.wording import first_few
 from cklog.runs.snapshots.findings import (
+    NeededFolder,
     dependencies,
     dependency_findings,
     moved_findings,
@@ -37,7 +37,7 @@ class SnapshotPlan:
     groups: Sequence[Candidates]
     chosen: Mapping[str, JudgedSnapshot | None]
     findings: Sequence[Finding]
-    rows: Sequence[dict[str, Any]]
+    rows: Sequence[NeededFolder]
     refused: Sequence[str]
 
 

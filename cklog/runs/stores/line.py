@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any
+from typing import TypedDict
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
@@ -21,11 +21,29 @@ from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.checks import Check, Verification, verification
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
+
+
+class TaskRow(TypedDict):
+    """A task: its stores, their bytes, and the offsets that it has of them; None: no file has any."""
+
+    task: str
+    application: str
+    stores: int
+    store_bytes: int
+    entries: int | None
+
+
+class StoresInspection(Inspection):
+    """What is here of tasks with state stores, and what each store reads again."""
+
+    tasks: list[TaskRow]
+    stores: list[StoreRestore]
 
 
 class StoreRestores:
@@ -69,10 +87,10 @@ class StoreRestores:
         result = verification(checks)
         return Draft("verify", result, found, self._inputs(), indeterminate=result.undecided)
 
-    def inspect(self) -> Draft[dict[str, Any]]:
+    def inspect(self) -> Draft[StoresInspection]:
         """Return tasks and stores."""
         restores, findings = self._read
-        tasks = [
+        tasks: list[TaskRow] = [
             {
                 "task": t.name,
                 "application": t.application,
@@ -82,11 +100,11 @@ class StoreRestores:
             }
             for t in self._layout.tasks
         ]
-        result = {
+        result: StoresInspection = {
             "summary": f"{_told(self._layout.tasks)} {_headline(restores, self._logs is not None)}",
             "formats": [self._parser.name],
             "tasks": tasks,
-            "stores": [asdict(r) for r in restores],
+            "stores": restores,
         }
         return Draft("inspect", result, findings, self._inputs())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator
+from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.model.findings import InputUsed
 from cklog.parsers.spark.state.files import StateContents
@@ -115,7 +115,7 @@ class StateVersions:
                     found += [file.entry.path for file in files]
         return sorted(found)
 
-    def rows(self, batch: int) -> Iterator[dict[str, Any]]:
+    def rows(self, batch: int) -> Iterator[StateStoreRow]:
         """Yield a row for each operator and store, of a restart after `batch`: its partitions, files and their size."""
         kinds: dict[tuple[int, str, str], list[ChainName]] = {}
         for chain in self._chosen:

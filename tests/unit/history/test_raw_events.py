@@ -12,6 +12,7 @@ from cklog.errors import CorruptInput, NotFound
 from cklog.model.findings import Finding
 from cklog.model.question import Question
 from cklog.model.verdict import Answer
+from cklog.render.formats import plain
 from cklog.run import open_run
 
 AB = "a/0->b/0"
@@ -373,14 +374,14 @@ def test_nothing_that_can_be_read_is_no_answer(tmp_path: Path) -> None:
 def test_inspect_counts_events_by_kind(tmp_path: Path) -> None:
     write(tmp_path, events("a/0", "s0 s1 C1"), events("b/0", "r0 C1"))
     with open_run(str(tmp_path)) as run:
-        answer = run.inspect()
-    assert answer.result["events"] == [
+        result = plain(run.inspect().result)
+    assert result["events"] == [
         {"event": "checkpoint", "records": 2},
         {"event": "receive", "records": 1},
         {"event": "send", "records": 2},
     ]
-    assert answer.result["channels"][0]["sent"] == 2
-    assert "2 checkpoint records (uncoordinated) made of 5 raw events" in answer.result["summary"]
+    assert result["channels"][0]["sent"] == 2
+    assert "2 checkpoint records (uncoordinated) made of 5 raw events" in result["summary"]
 
 
 def test_large_numbers_overflow_nothing(tmp_path: Path) -> None:

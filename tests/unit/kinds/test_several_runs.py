@@ -11,6 +11,7 @@ import pytest
 from cklog.errors import NotFound
 from cklog.kinds.opening import choose, runs_of
 from cklog.model.question import InspectQuestion, Question
+from cklog.render.formats import plain
 from cklog.run import Options, open_run
 from cklog.storage import Root
 from tests.conftest import SAMPLES
@@ -96,7 +97,7 @@ def test_inspect_lists_them_all(tmp_path: Path) -> None:
     with open_run(str(folder)) as run:
         answer = run.inspect(InspectQuestion())
     assert answer.exit_code == 0
-    assert [row["format"] for row in answer.result["runs"]] == ["flink", "kafka", "spark-checkpoint"]
+    assert [row["format"] for row in plain(answer.result)["runs"]] == ["flink", "kafka", "spark-checkpoint"]
     told = json.loads(cklog("inspect", folder, "--json").out)
     assert told["result"]["summary"].startswith("3 runs lie here")
     assert all(sample in cklog("inspect", folder).out for sample in (SPARK, FLINK, KAFKA))

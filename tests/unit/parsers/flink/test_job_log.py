@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.inputs.snapshots import LoggedCheckpoint
 from cklog.parsers.flink.job_log import job_log
 from cklog.parsers.flink.parser import operator_id
 from tests.builders.flink_folders import HEIR, OLD, Snapshot, checkpoint, job, torn
@@ -51,7 +52,7 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def told(path: Path, *lines: str) -> list[dict[str, Any]]:
+def told(path: Path, *lines: str) -> list[LoggedCheckpoint]:
     path.write_text("".join(f"2026-11-21 12:00:00,123 INFO  o.a.f.r.CheckpointCoordinator [] - {x}\n" for x in lines))
     return job_log(str(path))
 

@@ -19,7 +19,7 @@ from cklog.model.question import Question
 from cklog.render.view import view
 from tests.builders.kafka import ABORT, COMMIT, Row, batch
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch, random_log
-from tests.reading.kafka_broker import log_of, logs_of
+from tests.reading.kafka_broker import inspected, log_of, logs_of
 
 
 def one(folder: Path) -> Partition:
@@ -221,7 +221,7 @@ def test_damage_inside_a_transaction_leaves_it_in_doubt(tmp_path: Path) -> None:
     broker_files(tmp_path, recovery_point={"t-0": 8})
     p = one(tmp_path)
     assert [(t.producer, t.fate, t.doubt) for t in p.transactions.doubtful] == [(7, "commit", True)]
-    assert "transaction-in-doubt" in ids(log_of(tmp_path).inspect())
+    assert "transaction-in-doubt" in ids(inspected(log_of(tmp_path)))
 
 
 def test_more_damage_than_is_listed_does_not_move_the_cut(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_groups_resume_inside_the_log(tmp_path: Path) -> None:
 
 
 def test_inspection_lists_everything(tmp_path: Path) -> None:
-    answer = log_of(grouped(tmp_path)).inspect()
+    answer = inspected(log_of(grouped(tmp_path)))
     assert [row["partition"] for row in answer.result["partitions"]] == ["__consumer_offsets-0", "t-0"]
     assert [row["fate"] for row in answer.result["transactions"]] == ["abort", "open"]
     assert [row["group"] for row in answer.result["groups"]] == ["away", "early", "g", "late"]
