@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import struct
 import sys
 import time
 import traceback
@@ -21,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.mutations import mutated
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.snapshots import COLUMNS
 from cklog.parsers.flink.metadata import READER, read
@@ -29,8 +29,6 @@ from tests.builders import flink as fb
 SECONDS, BYTES_TIMES, BYTES_MORE = 1.0, 20, 4 << 20
 MEASURED_EVERY = 10
 """Tracing allocations takes time, and would itself make files slow."""
-
-NUMBERS = (-(2**63), -(2**31), -1, 0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**40, 2**63 - 1)
 
 
 def seeds_made() -> list[bytes]:
@@ -65,33 +63,6 @@ def seeds_made() -> list[bytes]:
         operators += [fb.operator(version, None if version > 2 else ())]
         made.append(fb.metadata(version, operators, [fb.master("hook", b"state")], properties=fb.properties()).data)
     return made
-
-
-def mutated(seeds: list[bytes], dice: random.Random) -> bytes:
-    """A seed with up to four things wrong."""
-    data = bytearray(dice.choice(seeds))
-    for _ in range(dice.choice((1, 1, 1, 2, 4))):
-        at, length = dice.randrange(len(data)), dice.choice((1, 2, 4, 8, 16, 64, 400))
-        kind = dice.randrange(6)
-        if kind == 0:
-            data[at] ^= 1 << dice.randrange(8)
-        elif kind == 1:
-            del data[at : at + length]
-        elif kind == 2:
-            data[at:at] = data[at : at + length] * dice.choice((1, 2, 50))
-        elif kind == 3:
-            other = dice.choice(seeds)
-            place = dice.randrange(len(other))
-            data[at : at + dice.choice((0, length))] = other[place : place + length]
-        elif kind == 4:
-            width = dice.choice((1, 2, 4, 8))
-            number = dice.choice(NUMBERS) & ((1 << 8 * width) - 1)
-            data[at : at + width] = struct.pack(">Q", number)[8 - width :]
-        else:
-            data[at:] = b"" if dice.random() < 0.2 else data[at:]
-        if not data:
-            return b""
-    return bytes(data)
 
 
 def outcome(split: Split) -> str:

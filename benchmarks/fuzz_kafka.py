@@ -28,6 +28,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.mutations import mutated
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.model.schemas import OUTPUTS
@@ -42,7 +43,6 @@ MEASURED_EVERY = 10
 """Tracing allocations takes time: it is done in a run of its own."""
 
 NAME = f"{0:020}.log"
-NUMBERS = (-(2**63), -(2**31), -1, 0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**40, 2**63 - 1)
 
 
 def seeds_made() -> list[bytes]:
@@ -67,33 +67,6 @@ def seeds_made() -> list[bytes]:
     made.append(b"".join(one + end for one, end in zip(sent, ended, strict=True)) + kb.batch(50, [], last_delta=9))
     made.append(b"".join(kb.batch(i, [kb.cec(i, i)]) for i in range(40)))
     return [*made, b"".join(made)]
-
-
-def mutated(seeds: list[bytes], dice: random.Random) -> bytes:
-    """A seed with up to four things wrong."""
-    data = bytearray(dice.choice(seeds))
-    for _ in range(dice.choice((1, 1, 1, 2, 4))):
-        at, length = dice.randrange(len(data)), dice.choice((1, 2, 4, 8, 16, 64, 400))
-        kind = dice.randrange(6)
-        if kind == 0:
-            data[at] ^= 1 << dice.randrange(8)
-        elif kind == 1:
-            del data[at : at + length]
-        elif kind == 2:
-            data[at:at] = data[at : at + length] * dice.choice((1, 2, 50))
-        elif kind == 3:
-            other = dice.choice(seeds)
-            place = dice.randrange(len(other))
-            data[at : at + dice.choice((0, length))] = other[place : place + length]
-        elif kind == 4:
-            width = dice.choice((1, 2, 4, 8))
-            number = dice.choice(NUMBERS) & ((1 << 8 * width) - 1)
-            data[at : at + width] = struct.pack(">Q", number)[8 - width :]
-        else:
-            data[at:] = bytes(length) if dice.random() < 0.2 else data[at:]
-        if not data:
-            return b""
-    return bytes(signed(data)) if dice.random() < 0.5 else bytes(data)
 
 
 def signed(data: bytearray) -> bytearray:
@@ -182,7 +155,9 @@ def main() -> None:
         path.write_bytes(seeds[0])
         outcome(Split(str(path), NAME, "", 0, len(seeds[0]), len(seeds[0])))  # what is imported late costs no case
         for number in range(chosen.first, chosen.first + chosen.count):
-            data = mutated(seeds, random.Random(f"{chosen.seed}/{number}"))
+            dice = random.Random(f"{chosen.seed}/{number}")
+            data = mutated(seeds, dice)
+            data = bytes(signed(bytearray(data))) if data and dice.random() < 0.5 else data
             path.write_bytes(data)
             split = Split(str(path), NAME, "", 0, len(data), len(data))
             said, complaint, took = tried(split, number % MEASURED_EVERY == 0)
