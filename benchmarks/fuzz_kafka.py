@@ -99,7 +99,7 @@ def outcome(split: Split) -> str:
     for found in found_by(split):
         if isinstance(found, Damage):
             assert found.offset is None or 0 <= found.offset < split.size
-            assert found.count > 0
+            assert found.count > 0, found
             damage += 1
         else:
             rows += 1

@@ -27,7 +27,7 @@ class Converging:
     end : it ends before that time (ms); None: not known, or nothing is wrong
     last : the last wrong result comes at that time at the latest; None likewise
     marked : time of the last result that merges a marked element, one that must not be trusted; None: there is none
-    wrong : how many results are wrong, where windows of elements fix that; None: they do not
+    wrong : how many results are wrong, where windows of elements fix that, at most if not `dense`; None: they do not
     clear : the number of the first result that is right again, likewise
     indefinite : windows of elements, or the machine's clock, on the way: no trust can be derived
     dense : every result of the phase is wrong; False: some may be right
@@ -73,6 +73,8 @@ def _converging_after(
     share = "some" if operator.drops else "all"
     stream = merged([i.stream for i in inputs], elements, "any" if operator.joins else share)
     base = _worst_of(stream, inputs)
+    if operator.drops:  # how many of the wrong results it keeps is not known, nor the numbers of any
+        base = replace(base, dense=False, clear=None)
     recovery = classified(operator).recovery
     if operator.stated == "arbitrary" or recovery == "arbitrary":
         kind: ConvergenceKind = "unknown" if any(w.system for w in operator.windows) else "infinite"
@@ -84,7 +86,7 @@ def _converging_after(
     if not operator.joins:
         return _through_window(base, operator.windows[0], since, stream)
     sides = [_through_window(i, w, since, stream) for i, w in zip(inputs, operator.windows, strict=True)]
-    return _worst_of(stream, sides)
+    return replace(_worst_of(stream, sides), wrong=None, clear=None)  # it pairs each element with any number of others
 
 
 def _worst_of(stream: ElementStream, inputs: Sequence[Converging]) -> Converging:

@@ -128,7 +128,7 @@ def _batches_with_fates(split: Split) -> Iterator[tuple[RawBatch, MarkerFate] | 
             at, head = found
             data = head.transactional and not head.control
             fate = transactions.fate(head.producer, at) if data else "commit"
-            if fate is None:
+            if fate is None and head.count:  # compaction may have left a batch of none
                 detail = "records of transactions without a marker up to the end of the log"
                 yield Damage(path=split.path, id="open-transaction", offset=at, detail=detail, count=head.count)
             yield RawBatch(at, head, segment.bytes(at, head.size)), fate

@@ -298,3 +298,18 @@ def test_of_results_at_one_time_the_counter_tells_which_were_sent() -> None:
     ]
     newer = list(newer_results(results, {"out": Sent(5, 1)}))
     assert [(r.time, r.value) for r in newer] == [(5, "b"), (6, "c")]
+
+
+def test_a_filter_behind_a_window_of_elements_may_drop_wrong_results() -> None:
+    """The window fixes how many of its results are wrong, and nobody knows how many of those the filter keeps."""
+    times = list(range(0, 100, 10))
+    window = Operator("three", "aggregate", ("s",), (Window("count", 3, 1),))
+    flow = Dataflow(
+        {"s": Operator("s", "source"), "three": window, "some": Operator("some", "filter", ("three",), drops=True)},
+        {"s": Unseen()},
+    )
+    recovery = CrashRecovery("gap", exactly(30), 60, None)
+    wrong = {
+        name: output_impact(flow, name, {"s": Listed(times)}, recovery, NO_SUPPORT).wrong for name in ("three", "some")
+    }
+    assert wrong == {"three": Count(2, 2), "some": Count(0, 2)}

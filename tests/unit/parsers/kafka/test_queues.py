@@ -144,6 +144,15 @@ def test_a_corrupt_marker_decides_nothing(tmp_path: Path) -> None:
     assert ids(damage) == [("open-transaction", 0, 1), ("corrupt-batch", log.starts[1], 1)]
 
 
+def test_an_open_transaction_without_records_holds_nothing_back(tmp_path: Path) -> None:
+    """Compaction takes the records of a batch and leaves its header, which keeps the producer's state."""
+    emptied = kb.batch(0, [], flags=kb.TRANSACTIONAL, producer=7, last_delta=4)
+    written(tmp_path, emptied, kb.batch(5, [kb.cec(5, 5)]))
+    rows, damage = scan(tmp_path)
+    assert [row["pos"] for row in rows] == [5]
+    assert damage == []
+
+
 # Damage
 
 
