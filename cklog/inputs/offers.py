@@ -78,7 +78,7 @@ class ParserClass(Protocol):
         """Open a folder; nothing large is read yet."""
 
     def recognises(self, root: Root) -> bool:
-        """Whether a folder may be of this format, be it by the names of its folders alone."""
+        """Return whether a folder may be of this format, be it by the names of its folders alone."""
 
     def runs_below(self, root: Root) -> list[str]:
         """Return the folders in which runs of this format begin; "" is the root."""
@@ -108,7 +108,7 @@ class OffersRecords(Parser, Protocol):
         """What `job.json` says, or what the format says instead of it; {} for nothing."""
 
     def has(self, table: str) -> bool:
-        """Whether there is any file of a table, readable or not."""
+        """Return whether there is any file of a table, readable or not."""
 
     def bytes_of(self, table: str) -> int:
         """Return the size of a table's files: it decides which engine scans them."""
@@ -117,7 +117,7 @@ class OffersRecords(Parser, Protocol):
         """Return a table's files as inputs of an answer; `records_read` are the intact records, by file."""
 
     def is_stored(self, uri: str) -> bool | None:
-        """Whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
+        """Return whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
 
     def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterable[Split]:
         """Return what tasks read of a table; `wanted` may refuse parts of files by their (min, max) per column."""

@@ -82,7 +82,7 @@ class Kind:
         self.refuse("says nothing of the messages between operators, so there is nothing to replay")
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        """Whether a line can be restarted from."""
+        """Say whether a line can be restarted from."""
         self.refuse("says nothing of the messages between operators, so no line can be proved")
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
@@ -136,7 +136,7 @@ class Kind:
         return z_cycles_answer(self.checkpoint_records, question, asked)
 
     def audit_cic(self, question: Question, limit: int) -> Draft[AuditResult]:
-        """Whether the logged index of a communication-induced protocol rises as it must; `limit` breaches listed."""
+        """Say whether the logged index of a communication-induced protocol rises; `limit` breaches are listed."""
         from cklog.protocols.index_audit import audit_answer
 
         return audit_answer(self.checkpoint_records, question, limit)

@@ -51,7 +51,7 @@ class PartitionLog:
         return self._draft("replay", replace(line, details=line.details | {"ranges": rows}))
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        """Whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
+        """Say whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
         _refuse(question)
         checks = _checks(self._asked(line), maximal)
         findings = [

@@ -116,7 +116,9 @@ class Cascade:
         names = set()
         for subtask, restart in restarts.items():
             log = restart.found.judged.log
-            last = int(log.pos[-1]) + 1 if len(log) and log.pos[-1] != UNKNOWN else 0 if restart.below else ENDLESS
+            last = 0 if restart.below else ENDLESS
+            if len(log) and log.pos[-1] != UNKNOWN:
+                last = int(log.pos[-1]) + 1
             for channel in self._channels():
                 if channel.sender == subtask and (channel.receiver in stored or channel.receiver in restarts):
                     sent[str(channel)] = last
@@ -196,14 +198,18 @@ class Cascade:
             offset = offsets.get(name)
             ends = [taken, known[name].replay_to if name in known else 0, (offset and offset.end) or 0]
             lost = any(f.id == "retention-hole" for f in restart.found.findings)
-            held = not lost if offset is not None else known[name].retained if name in known else None
+            messages, size, held = (None, None, None)
+            if offset is not None:
+                messages, size, held = offset.tuples, offset.bytes, not lost
+            elif name in known:
+                messages, size, held = known[name].messages, known[name].bytes, known[name].retained
             rows.append(
                 ReplayRange(
                     channel=name,
                     replay_from=start,
                     replay_to=max(ends),
-                    messages=offset.tuples if offset else known[name].messages if name in known else None,
-                    bytes=offset.bytes if offset else known[name].bytes if name in known else None,
+                    messages=messages,
+                    bytes=size,
                     retained=held,
                 )
             )

@@ -69,7 +69,7 @@ class Wanted:
         return np.array([number for numbers in flat for number in numbers], np.int64), at
 
     def row_group(self, statistics: dict[str, tuple[Any, Any]]) -> bool:
-        """Whether a row group of these (least, greatest) values by column may hold a wanted record."""
+        """Return whether a row group of these (least, greatest) values by column may hold a wanted record."""
         greatest = statistics.get("seq", (None, None))[1]
         return not isinstance(greatest, int) or not len(self.start) or bool(greatest >= self.start.min())
 
@@ -114,7 +114,7 @@ def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _in_parts(wanted: Wanted, channel: Ints, seq: Ints) -> NDArray[np.bool_]:
-    """Whether each number is in a part of its channel's range, or behind the range; True for channels without."""
+    """Say whether each number is in a part of its channel's range, or behind it; True for channels without."""
     bounds, at = wanted.bounds
     channel = np.where(np.isin(channel, list(wanted.parts)), channel, -1)
     low, high = np.append(at, at[-1])[channel], np.append(at[1:], at[-1])[channel]

@@ -149,7 +149,7 @@ class _Graph:
         self.queued = {e.operator for e in line.line if e.state == "eventual"}
 
     def keeps_reading(self, operators: set[str]) -> bool:
-        """Whether all sources among some operators keep running: those that take from no other one."""
+        """Return whether all sources among some operators keep running: those that take from no other one."""
         fed = {c.receiver.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
         sources = [Subtask(e.operator, e.subtask) for e in self.entries if e.operator in operators - fed]
         return bool(sources) and all(subtask in self.current for subtask in sources)
@@ -257,7 +257,7 @@ def _guarantee(
 
 
 def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> GuaranteeEvidence:
-    """Whether the messages in flight above a sink are all in the logs."""
+    """Return whether the messages in flight above a sink are all in the logs."""
     rows = [
         row
         for row in line.channels

@@ -50,7 +50,7 @@ class RecordReader:
         return self.evidence(question, self.checkpoints(question.as_of))
 
     def has_checkpoints(self) -> bool:
-        """Whether there are checkpoint files at all."""
+        """Return whether there are checkpoint files at all."""
         return self.tables.has("checkpoints")
 
     def subtasks_with_checkpoints(self) -> frozenset[Subtask]:

@@ -62,7 +62,7 @@ class StoreRestores:
         return self._draft("replay", question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        """Whether every named task can go on from an offset, as those of its stores do that have one.
+        """Say whether every named task can go on from an offset, as those of its stores do that have one.
 
         Stores without one are restored from the beginning of their changelogs; the offset of a task that has no
         other stores is None.
@@ -262,7 +262,7 @@ def _checks(name: str, offset: int | None, restores: list[StoreRestore], maximal
 
 
 def _reached(restores: Iterable[StoreRestore]) -> bool | None:
-    """Whether the logs hold all that stores need; None if there are none to tell."""
+    """Return whether the logs hold all that stores need; None if there are none to tell."""
     ranges = [(r.restore_from, r.restore_to, r.records) for r in restores]
     if any(start is not None and end is not None and start > end for start, end, _ in ranges):
         return False
