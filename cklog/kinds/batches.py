@@ -10,7 +10,6 @@ from cklog.kinds.kind import Kind, Opened
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.batches.line import BatchLog
-from cklog.runs.records.reading import RecordReader
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.runs.batches.line import BatchesInspection
+    from cklog.runs.records.reading import RecordReader
 
 
 class BatchesKind(Kind):

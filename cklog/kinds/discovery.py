@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cklog.inputs.offers import ParserClass
-from cklog.model.inspection import SeveralRuns
 from cklog.model.verdict import Draft
 from cklog.storage import Root
+
+if TYPE_CHECKING:
+    from cklog.model.inspection import SeveralRuns
 
 
 class RunFolder(NamedTuple):

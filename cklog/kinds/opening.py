@@ -31,15 +31,16 @@ entry-point group `cklog.parsers`."""
 
 
 MARKS: Mapping[str, str] = {
-    "native": r"^job\.json$|(^|/)(checkpoints|channels|events|outputs|state|system)/",
+    "native": r"^job\.json$|(^|/)(checkpoints|channels|events|outputs|state|system)/.*\.(jsonl|parquet|log)",
     "spark-checkpoint": r"(^|/)(offsets|commits)/",
     "flink": r"(^|/)(_metadata$|chk-[0-9])",
     "kafka-streams": r"(^|/)(kafka-streams-process-metadata|\.checkpoint|rocksdb)(/|$)",
     "checkmate": r"(^|/)(snapshot_[0-9]+_|worker-[0-9]+-logs/)",
     "kafka": r"(^|/)[0-9]{20}\.log$",
-    "patent-store": r"(^|/)CURRENT$|\.jsonl?(\.[a-z0-9]+)?$",
+    "patent-store": r"(^|/)CURRENT$|\.jsonl(\.[a-z0-9]+)?$",
 }
-"""What some file or folder is called wherever a run of a format lies: only then is its parser loaded, and asked."""
+"""What some file is called wherever a run of a format lies, or a folder, with a slash behind it: only then is the
+format's parser loaded, and asked."""
 
 
 _NAMED = 8
@@ -63,7 +64,7 @@ def runs_of(root: Root, source: str = "") -> list[RunFolder]:
     """
     root.require()
     files, folders = root.tree()
-    paths = "\n".join([*(entry.path for entry in files), *folders])
+    paths = "\n".join([*(entry.path for entry in files), *(f"{folder}/" for folder in folders)])
     names = [name for name in PARSERS if source in ("", name) and re.search(MARKS[name], paths, re.MULTILINE)]
     return runs_below(root, names, lambda name: parser_class(PARSERS[name]))
 

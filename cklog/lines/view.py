@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
 from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
-from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
 from cklog.model.wording import utc
 from cklog.render.formats import plain
 from cklog.render.view import Section, View, detail_sections, rows_section, section
+
+if TYPE_CHECKING:
+    from cklog.model.inspection import Inspection
 
 
 def recovery_line_view(answer: Answer[RecoveryLine]) -> View:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from cklog.queues.findings import over_time_findings, queue_findings
 from cklog.queues.full_scans import QueueRow, census, forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
 from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
-from cklog.queues.over_time.timeline import ExtentOverTime, over_time
 from cklog.queues.upstream import Upstream
+
+if TYPE_CHECKING:
+    from cklog.queues.over_time.timeline import ExtentOverTime
 
 _OLDEST = 10
 """Windows that hold T back, named in an extent."""
@@ -95,6 +97,8 @@ class EventualLog:
         ------
         UsageError : a target is negative, or OPERATOR names several queues; NotFound : no queue
         """
+        from cklog.queues.over_time.timeline import over_time
+
         for option, target in (("--max-extent", max_extent), ("--max-replay", max_replay)):
             if target is not None and target < 0:
                 raise UsageError(f"{option} {target}: less than 0")

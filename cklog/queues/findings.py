@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from cklog.model.names import Subtask
 from cklog.queues.holes import QueueHole
 from cklog.queues.judge import QueueJudgement, lost_results
 from cklog.queues.log import CONTROL, UNKNOWN, QueueLog
-from cklog.queues.over_time.timeline import ExtentOverTime, Timeline
+
+if TYPE_CHECKING:
+    from cklog.queues.over_time.timeline import ExtentOverTime, Timeline
 
 _NAMED = 5
 _PLACES_LISTED = 100
