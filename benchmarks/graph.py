@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.fixpoint import recovery_line
 from cklog.model.names import Subtask
 from cklog.zigzag.intervals import Staircases, staircases, useless

@@ -23,7 +23,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.graphs.selection import GraphKind, GraphQuestion, Selection, select, too_much
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.watermarks import UNBOUNDED
 from cklog.lines.entries import useless_checkpoints
 from cklog.model.lines import LineEntry, Protocol, RecoveryLine

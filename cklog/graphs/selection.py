@@ -10,7 +10,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import UsageError
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.checkpoint_sets import owners
 from cklog.lines.search import row_named
 from cklog.zigzag.message_edges import MessageEdges, message_edges

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cklog.arrays.types import Mask
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.checkpoint_sets import CheckpointSets, checkpoint_sets, owners
 from cklog.lines.entries import zigzag_message
 from cklog.lines.search import row_named

@@ -3,7 +3,7 @@
 Records come from tables (`records`), or are made of raw events (`events`); `watermarks` builds the `History` of either.
 No line is searched for here: that is done in `cklog.lines`, on a `History` alone.
 
-- `arrays`: `History`, the checkpoints and watermarks of a run as arrays
+- `history`: `History`, the checkpoints and watermarks of a run as arrays
 - `records`: checkpoint records sorted, one per checkpoint, over numbered subtasks and channels
 - `watermarks`: from records to a `History`: watermarks filled forward, nothing newer than proven
 - `pieces`: records as pieces of chains, and which records those can restore

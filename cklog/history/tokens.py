@@ -19,7 +19,7 @@ from cklog.arrays.spans import Spans, joined_spans
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.inputs.offers import OffersRecords
 from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from cklog.model.values import is_integer
+
 FORMS = ("base", "delta")
 
 
@@ -64,6 +66,6 @@ def _optional_count(entry: dict[str, Any], member: str) -> int | None:
     value = entry.get(member)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+    if not is_integer(value) or not 0 <= value < 1 << 63:
         raise NoVariables(f"{member} is no number of 63 bits")
     return value

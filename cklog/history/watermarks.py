@@ -19,7 +19,7 @@ import numpy as np
 from cklog.arrays.columns import holds, integers
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import CorruptInput
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.pieces import has_chains, restorable_records
 from cklog.history.records import CheckpointRecords, Watermarks
 from cklog.history.state_files import as_flaws

@@ -20,6 +20,7 @@ from cklog.impact.system import Logbook, SystemLog, logbook
 from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
+from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
 
 UNKNOWN_CHECKPOINT = "unknown"
@@ -169,7 +170,7 @@ def _checkpoint_time(evidence: _Evidence, recovery: RecoveryClass, means: Recove
         time = min(known) if known and len(known) == len(elements) else image.time
         return BoundedTime(time, time, f"checkpoint {image.number}")
     period = evidence.manifest.get("checkpoint_interval_ms")
-    if isinstance(period, int) and not isinstance(period, bool) and period > 0:
+    if is_integer(period) and period > 0:
         return BoundedTime(crash.least - period, crash.most, "checkpoint_interval_ms in job.json")
     boots = [event.time for event in evidence.outage.before if event.event == "boot" and event.time is not None]
     return BoundedTime(min(boots[0], crash.least), crash.most, "boot") if boots else None

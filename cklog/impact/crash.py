@@ -15,6 +15,7 @@ from cklog.errors import NotFound, UsageError
 from cklog.impact.model import BoundedTime
 from cklog.impact.system import Event, SystemLog
 from cklog.model.findings import Finding
+from cklog.model.values import is_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def outage(
     if crash is None and any(f.id in ("clock-backwards", "no-times") for f in log.findings):
         return None
     stated = manifest.get("failure_time")
-    stated = stated if isinstance(stated, int) and not isinstance(stated, bool) else None
+    stated = stated if is_integer(stated) else None
     found = _newest_outage(log, stated, crash, restart, signs)
     if restart is not None and restart <= found.crash.least:
         raise UsageError(f"--restart {restart}: not after the crash at {found.crash.least}")

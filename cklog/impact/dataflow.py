@@ -23,6 +23,7 @@ from cklog.impact.elements import Elements, Periodic, Unseen
 from cklog.impact.model import CLASSES, Classified, Operator, OperatorClass, Window
 from cklog.model.findings import Finding
 from cklog.model.names import parse_channel
+from cklog.model.values import is_integer
 
 _DROPS = ("filter", "select", "selection")
 
@@ -161,7 +162,7 @@ def _window_of(spec: Any) -> Window | None:
     size: Any = spec["ms"] if timed else spec["tuples"]
     slide: Any = spec.get("slide_ms" if timed else "slide", size)
     start: Any = spec.get("start") if timed else None
-    if not _is_length(size) or not _is_length(slide) or slide > size or not (start is None or _is_integer(start)):
+    if not _is_length(size) or not _is_length(slide) or slide > size or not (start is None or _is_time_or_size(start)):
         return None
     if spec.get("clock", "event") not in ("event", "system"):
         return None
@@ -175,7 +176,7 @@ def _stated_elements(row: Mapping[str, Any], findings: list[Finding]) -> Element
     period, start = row.get("period_ms"), row.get("start_ms")
     if period is None:
         return Unseen()
-    if not _is_length(period) or not (start is None or _is_integer(start)):
+    if not _is_length(period) or not (start is None or _is_time_or_size(start)):
         message = f"job.json: the period of {row['name']} cannot be read; it is taken as unknown"
         findings.append(Finding("bad-period", "warning", row["name"], message))
         return Unseen()
@@ -183,11 +184,11 @@ def _stated_elements(row: Mapping[str, Any], findings: list[Finding]) -> Element
 
 
 def _is_length(value: Any) -> bool:
-    return _is_integer(value) and 0 < value < 1 << 53
+    return _is_time_or_size(value) and 0 < value < 1 << 53
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62
+def _is_time_or_size(value: Any) -> bool:
+    return is_integer(value) and abs(value) < 1 << 62
 
 
 def classified(operator: Operator) -> Classified:

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from cklog.engine.scan import Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
+
+
+class Since(NamedTuple):
+    """What follows `offset`, in the batch at byte `at` of `path`, up to before `end`: so many records and bytes.
+
+    `first` is the first offset of the log; `by` says whether an input's number led to `offset`, or a time alone.
+    """
+
+    offset: int
+    path: str
+    at: int
+    end: int
+    first: int
+    tuples: int
+    bytes: int
+    by: Literal["input", "time"]
 
 
 class Queue(Protocol):
@@ -41,5 +57,5 @@ class Queue(Protocol):
     def tail(self) -> Iterator[Split]:
         """Yield splits from the tail to the head, small ones first."""
 
-    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Any:
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Since | None:
         """Return what follows time `ts` (ms) or record `number`, by indexes; None: the queue must be read back."""

@@ -1,7 +1,7 @@
 """Recovery lines: which checkpoint of every subtask to restart from, why this one, and what is replayed from there.
 
-The algorithms work on a `History` (`cklog.history.arrays`) and on lines as arrays of indices. Reading the logs of a run
-and putting its answer together is not done here but in `cklog.runs`.
+The algorithms work on a `History` (`cklog.history.history`) and on lines as arrays of indices. Reading the logs of a
+run and putting its answer together is not done here but in `cklog.runs`.
 
 Public modules:
 

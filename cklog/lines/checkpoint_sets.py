@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.arrays.types import Ints, Mask
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.zigzag.intervals import interval_graph, staircases, useless
 
@@ -94,7 +94,7 @@ def obsolete(history: History) -> Mask:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [1, 2], "b/0": [1]}, {"a/0->b/0": [0, 4, 9]}, {"a/0->b/0": [0, 6]})
     >>> obsolete(h).tolist()  # a/0@2 and b/0@1 go together; a/0@1 would do with b/0@0, but nothing leads there
     [True, True, False, True, False]

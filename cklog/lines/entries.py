@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cklog.arrays.types import Ints, Mask
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.checkpoint_sets import newer_than, owners

@@ -16,7 +16,7 @@ import numpy as np
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.zigzag.intervals import interval_graph, staircases
 
 ROUND_LIMIT = 64
@@ -71,7 +71,7 @@ def recovery_line(history: History, start: Ints | None = None, round_limit: int 
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
     >>> h.label_of(recovery_line(h)).tolist()  # b/0@10 received messages 2 to 6, which a/0@5 has not sent
     [5, 0]
@@ -109,7 +109,7 @@ def earliest_with(history: History, chosen: Mapping[int, int]) -> Ints:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [1, 2], "b/0": [1, 2]}, {"a/0->b/0": [0, 3, 9]}, {"a/0->b/0": [0, 2, 5]})
     >>> earliest_with(h, {1: 1}).tolist(), earliest_with(h, {1: 2}).tolist()
     ([1, 1], [2, 2])
@@ -160,7 +160,7 @@ def sent_limit(history: History, line: Ints, channels: Ints) -> Ints:
 def _line_below_undone(history: History, line: Ints) -> Ints:
     """Return the line below all intervals that a path leads to from one after `line`, shape (n,) like `line`.
 
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
     >>> _line_below_undone(h, np.array([1, 1])).tolist()
     [1, 0]

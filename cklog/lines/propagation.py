@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cklog.arrays.types import Ints, Mask, Small
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.fixpoint import NoConsistentLine
 from cklog.zigzag.intervals import Staircases, grouped, staircases
 
@@ -102,7 +102,7 @@ def rollback_propagation(history: History, start: Ints | None = None) -> Ints:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
     >>> h.label_of(rollback_propagation(h)).tolist()
     [5, 0]

@@ -18,8 +18,8 @@ import pyarrow as pa
 from cklog.arrays.columns import entries, flat_names
 from cklog.arrays.spans import Spans
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.model.findings import Finding
 from cklog.model.lines import ReplayRange, SourceOffset

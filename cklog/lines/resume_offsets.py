@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from cklog.errors import UsageError
 from cklog.model.lines import RecoveryLine, SourceOffset
+from cklog.model.values import is_integer
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -127,7 +128,7 @@ def _to_later_end(one: ResumeOffset, other: ResumeOffset) -> ResumeOffset:
 
 
 def _kafka_offset(source: str, offset: Any) -> int:
-    if isinstance(offset, int) and not isinstance(offset, bool) and 0 <= offset < _LARGEST_OFFSET:
+    if is_integer(offset) and 0 <= offset < _LARGEST_OFFSET:
         return offset
     raise UsageError(f"source {source}: offset {offset} is no Kafka offset")
 

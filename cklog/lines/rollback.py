@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.fixpoint import forced, sent_limit
 from cklog.model.lines import RollbackDistance
 
@@ -59,7 +59,7 @@ def rollback_steps(history: History, start: Ints | None = None) -> list[Rollback
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [5], "b/0": [10]}, {"a/0->b/0": [0, 2]}, {"a/0->b/0": [0, 7]})
     >>> rollback_steps(h)
     [RollbackStep(subtask=1, from_=1, to=0, channel=0, sender=0, orphans_from=2, orphans_to=7, round=1)]
@@ -90,7 +90,7 @@ def domino_depths(history: History, start: Ints) -> Ints:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of(
     ...     {"a/0": [5], "b/0": [10], "c/0": [15]},
     ...     {"a/0->b/0": [0, 2], "b/0->c/0": [0, 3]},

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints
 from cklog.errors import CorruptInput
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import MOST_WATERMARKS, UNBOUNDED, BuiltHistory
 from cklog.lines.checkpoint_sets import owners

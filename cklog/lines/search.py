@@ -16,7 +16,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.errors import NotFound, SelfCheckFailed, UsageError
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import protocol_of, step_of, zigzag_message

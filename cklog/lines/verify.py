@@ -17,6 +17,7 @@ from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
 from cklog.model.checks import Check
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
+from cklog.model.values import is_integer
 
 _HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
 
@@ -49,7 +50,7 @@ def read_line(path: str) -> dict[str, int | None]:
     for name, number in found.items():
         if number == "current":
             found[name] = None
-        elif number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        elif number is not None and not is_integer(number):
             raise UsageError(f"--line {path}: checkpoint of {name} is {json.dumps(number)}", _HINT)
     return found
 

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
-from cklog.model.checks import Verification
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
@@ -15,6 +14,7 @@ from cklog.render.formats import plain
 from cklog.render.view import Section, View, detail_sections, rows_section, section
 
 if TYPE_CHECKING:
+    from cklog.model.checks import Verification
     from cklog.model.inspection import Inspection
 
 

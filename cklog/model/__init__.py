@@ -25,5 +25,6 @@ Public modules:
 * `lines`, `zigzag`, `eventual`: results that several rooms share
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
+* `values`: what kind of JSON value something is
 * `wording`: numbers, names and times in sentences
 """

@@ -16,7 +16,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.checkpoint_sets import owners
 from cklog.lines.entries import protocol_of
 from cklog.lines.rounds import HistoryRounds, completed_at, consistent_rounds, rounds_of
@@ -106,7 +106,7 @@ def failures_over_time(
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [1], "b/0": [1, 2]}, {"a/0->b/0": [0, 4]}, {"a/0->b/0": [0, 2, 5]})
     >>> h = replace(h, time=np.array([0, 30, 0, 20, 40]))
     >>> [(m.time, m.rolled_past) for m in failures_over_time(h).moments]

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound, SelfCheckFailed
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory
 from cklog.lines.entries import zigzag_message

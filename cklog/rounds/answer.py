@@ -12,7 +12,7 @@ import numpy as np
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.tokens import TokenLog, TokensRead, read_tokens, token_log
 from cklog.inputs.offers import OffersRecords
 from cklog.lines.entries import line_entries

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from cklog.arrays.types import Mask
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.rounds.token_rounds import TokenRounds
 
 HangReason = Literal[

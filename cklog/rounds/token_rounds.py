@@ -21,7 +21,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import CorruptInput
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.tokens import NEVER, TokenLog
 from cklog.history.watermarks import MOST_WATERMARKS

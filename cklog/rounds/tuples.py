@@ -18,7 +18,7 @@ import pyarrow as pa
 from cklog.arrays.spans import Spans, joined_spans, without
 from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.tokens import PreservedSpans, TokenLog
 from cklog.history.watermarks import UNBOUNDED
 from cklog.inputs.offers import OffersRecords

@@ -19,7 +19,7 @@ import numpy as np
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Mask, Small
-from cklog.history.arrays import History
+from cklog.history.history import History
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -74,7 +74,7 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [1, 2], "b/0": [1, 2]}, {"a/0->b/0": [0, 4, 9]}, {"a/0->b/0": [0, 3, 9]})
     >>> steps = staircases(h)
     >>> list(zip(steps.send.tolist(), steps.receive.tolist()))
@@ -118,7 +118,7 @@ def useless(history: History) -> Mask:
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> ping_pong = history_of(
     ...     {"a/0": [1], "b/0": [1]},
     ...     {"a/0->b/0": [0, 0], "b/0->a/0": [0, 1]},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.arrays.types import Ints, Mask
-from cklog.history.arrays import History
+from cklog.history.history import History
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ def message_edges(history: History, channels: Ints | None = None) -> MessageEdge
 
     Examples
     --------
-    >>> from cklog.history.arrays import history_of
+    >>> from cklog.history.history import history_of
     >>> h = history_of({"a/0": [1, 2], "b/0": [1, 2]}, {"a/0->b/0": [0, 4, 9]}, {"a/0->b/0": [0, 3, 9]})
     >>> edges = message_edges(h)
     >>> list(zip(edges.send.tolist(), edges.receive.tolist(), edges.first.tolist(), edges.end.tolist()))

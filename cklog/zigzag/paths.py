@@ -17,7 +17,7 @@ import numpy as np
 
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Mask, Small
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.watermarks import UNBOUNDED
 from cklog.zigzag.intervals import Staircases, channel_bounds, staircases
 
@@ -69,7 +69,7 @@ class Zigzags:
 
         Examples
         --------
-        >>> from cklog.history.arrays import history_of
+        >>> from cklog.history.history import history_of
         >>> ping_pong = history_of(
         ...     {"a/0": [1], "b/0": [1]},
         ...     {"a/0->b/0": [0, 0], "b/0->a/0": [0, 1]},

@@ -27,6 +27,7 @@ import pyarrow as pa
 from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound, UsageError
 from cklog.model.schemas import MESSAGES
+from cklog.model.values import is_integer
 from cklog.parsers.checkmate.names import (
     ROUND_BELOW,
     Deployment,
@@ -267,7 +268,7 @@ def _decode_record(data: bytes, start: int, at: int) -> LoggedMessage | str | No
 
 def is_count(value: Any) -> TypeGuard[int]:
     """Return whether a value is a whole number that a table can hold."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < BIGGEST
+    return is_integer(value) and 0 <= value < BIGGEST
 
 
 class Turn(NamedTuple):

@@ -24,6 +24,7 @@ from cklog.inputs.offers import Format, KindName, Wanted
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
+from cklog.model.values import is_integer
 from cklog.parsers.checkmate.dump import READER as LOG_READER
 from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_count, is_dump, read_turns
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
@@ -300,7 +301,7 @@ class _SnapshotReading:
 
 def _is_last_number(value: Any) -> bool:
     """Return whether a value can be the number of a last message: -1 for none."""
-    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < BIGGEST - 1
+    return is_integer(value) and -1 <= value < BIGGEST - 1
 
 
 class _Unusable(Exception):

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
+from cklog.inputs.queues import Since
 from cklog.model.findings import Finding, Where
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
@@ -215,22 +216,6 @@ class RecordPlace(NamedTuple):
     offset: int
     path: str
     at: int
-
-
-class Since(NamedTuple):
-    """What follows `offset`, in the batch at byte `at` of `path`, up to before `end`: so many records and bytes.
-
-    `first` is the first offset of the log; `by` says whether an input's number led to `offset`, or a time alone.
-    """
-
-    offset: int
-    path: str
-    at: int
-    end: int
-    first: int
-    tuples: int
-    bytes: int
-    by: Literal["input", "time"]
 
 
 def first_at(

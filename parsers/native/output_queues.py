@@ -24,7 +24,7 @@ from cklog.parsers.jsonl import reader as jsonl
 from cklog.storage import FileEntry, Root
 
 if TYPE_CHECKING:
-    from cklog.parsers.kafka import log as kafka_log
+    from cklog.inputs.queues import Since
 
 FIRST_STEP_BYTES = 256 << 10
 """The first bytes read from the end of a queue: the paper's chunk. Each further step doubles."""
@@ -97,7 +97,7 @@ class OutputQueue:
             else:
                 yield from reversed(list(self._forward(group[0], 1)))
 
-    def since(self, ts: int | None, number: int | None, stamp: int | None) -> kafka_log.Since | None:
+    def since(self, ts: int | None, number: int | None, stamp: int | None) -> Since | None:
         """Return what follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
 
         Parameters as those of `cklog.parsers.kafka.log.since`.

@@ -27,6 +27,7 @@ from cklog.inputs.offers import Format, KindName, Wanted
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
+from cklog.model.values import is_integer
 from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
@@ -267,7 +268,7 @@ def _is_utf8_text(value: str) -> bool:
 
 
 def _is_count(value: Any, limit: int = 1 << 63) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+    return is_integer(value) and 0 <= value < limit
 
 
 def _is_placed(path: str) -> bool:

@@ -20,6 +20,7 @@ from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
+from cklog.model.values import is_integer
 from cklog.parsers.jsonl.columns import decode
 from cklog.parsers.jsonl.reader import ByteStream, whole_lines
 from cklog.parsers.tables.records import NotARecord, strict_json
@@ -112,7 +113,7 @@ def times_of(block: bytes, column: str) -> tuple[pa.Array, Ints | None]:
         except NotARecord:
             continue
         if line.strip():
-            values.append(value if isinstance(value, int) and not isinstance(value, bool) else None)
+            values.append(value if is_integer(value) else None)
     return pa.array(values, pa.int64()), None
 
 

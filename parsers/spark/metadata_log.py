@@ -41,6 +41,7 @@ from cklog.inputs.batches import (
     LogListing,
 )
 from cklog.inputs.sink_files import SinkFiles
+from cklog.model.values import is_integer
 from cklog.parsers.codecs import hadoop_crc
 from cklog.storage import READ_LIMIT, FileEntry, Root
 
@@ -265,7 +266,7 @@ def _finite(text: str) -> float:
 def _integer_member(value: dict[str, Any], key: str) -> int | None:
     """Return a member that is a whole number, else None."""
     found = value.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    return found if is_integer(found) else None
 
 
 def _logged_file(line: Line) -> LoggedFile:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import strategies as st
 
-from cklog.history.arrays import History, history_of
+from cklog.history.history import History, history_of
 
 Line = dict[str, int]
 """Subtask → checkpoint index; 0 = initial state, number of checkpoints + 1 = current state."""

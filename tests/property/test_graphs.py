@@ -17,7 +17,7 @@ from cklog.graphs.exports import graph_formats
 from cklog.graphs.graph import CheckpointGraph, Edge, graph_of
 from cklog.graphs.selection import GraphKind, GraphQuestion
 from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line
 from cklog.model.lines import RecoveryLine

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History, history_of
+from cklog.history.history import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
 from cklog.lines.propagation import rollback_propagation

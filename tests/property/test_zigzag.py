@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.checkpoint_sets import checkpoint_sets
 from cklog.lines.fixpoint import earliest_with, recovery_line
 from cklog.lines.search import forbidding

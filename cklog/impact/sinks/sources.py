@@ -14,6 +14,7 @@ from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.kafka_logs import Bindings, bindings_of
 from cklog.model.lines import SourceOffset
 from cklog.model.question import KafkaLogs
+from cklog.model.values import is_integer
 
 
 def bound_logs(logs: PartitionLogs, kafka: KafkaLogs, manifest: Mapping[str, Any]) -> BoundLogs:
@@ -77,7 +78,7 @@ def read_again(source: SourceOffset, reached: Iterable[Any], logs: BoundLogs | N
 
 def offset_of(value: Any) -> int | None:
     """Return `value` if it is an offset that counts records, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if is_integer(value) and value >= 0 else None
 
 
 def input_piece(again: Sequence[Again]) -> GuaranteeEvidence:

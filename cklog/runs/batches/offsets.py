@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from cklog.inputs.batches import FoundSize
 from cklog.model.findings import Where
+from cklog.model.values import is_integer
 
 Ends = dict[str, Any] | None
 """The end offset of each source; None: unknown."""
@@ -67,7 +68,7 @@ def kind_of(*offsets: Any) -> SourceKind:
     for value in offsets:
         if log_offset(value) is not None:
             return "file"
-        if is_count(value):
+        if is_integer(value):
             return "rate"
         if _is_kafka(value):
             return "kafka"
@@ -76,14 +77,9 @@ def kind_of(*offsets: Any) -> SourceKind:
 
 def log_offset(value: Any) -> int | None:
     """Return the number in a file source's offset, None if it is none."""
-    if isinstance(value, dict) and value.keys() == {"logOffset"} and is_count(value["logOffset"]):
+    if isinstance(value, dict) and value.keys() == {"logOffset"} and is_integer(value["logOffset"]):
         return int(value["logOffset"])
     return None
-
-
-def is_count(value: Any) -> bool:
-    """Return whether a value is a JSON integer, which `true` is not."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_kafka(value: Any) -> bool:
@@ -94,7 +90,7 @@ def _is_kafka(value: Any) -> bool:
 
 def _are_partitions(partitions: dict[str, Any]) -> bool:
     return bool(partitions) and all(
-        key.isascii() and key.isdigit() and is_count(offset) for key, offset in partitions.items()
+        key.isascii() and key.isdigit() and is_integer(offset) for key, offset in partitions.items()
     )
 
 
@@ -139,7 +135,7 @@ def went_back(start: Any, end: Any) -> bool:
     >>> went_back(33, 34), went_back(33, 3), went_back({"t": {"0": 5}}, {"t": {"0": 4}}), went_back(None, 3)
     (False, True, True, False)
     """
-    if is_count(start) and is_count(end):
+    if is_integer(start) and is_integer(end):
         return bool(end < start)
     begin, stop = log_offset(start), log_offset(end)
     if begin is not None and stop is not None:

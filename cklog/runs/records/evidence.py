@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History
 from cklog.history.deliveries import Deliveries
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import BuiltHistory, CurrentState
 from cklog.inputs.tables import WITH_PLACES

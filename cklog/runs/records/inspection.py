@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import entries
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords, records_of
 from cklog.history.watermarks import CurrentState, build_history
 from cklog.lines.entries import protocol_of

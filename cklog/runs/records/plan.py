@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.state_files import newer_without_state
 from cklog.inputs.offers import OffersRecords
@@ -44,6 +44,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import parse_channel
 from cklog.model.question import Question
+from cklog.model.values import is_integer
 from cklog.runs.records.evidence import Evidence, Fixed, Planned
 from cklog.runs.records.reading import RecordReader
 
@@ -147,7 +148,7 @@ def _result(
 def _failure_time(reader: RecordReader, history: History, question: Question) -> int | None:
     """When the job failed, in ms: as asked, by the manifest, or no earlier than the newest checkpoint."""
     stated = question.as_of if question.as_of is not None else reader.tables.manifest.get("failure_time")
-    if isinstance(stated, int) and not isinstance(stated, bool):
+    if is_integer(stated):
         return stated
     newest = int(history.time.max(initial=-1))
     return newest if newest >= 0 else None

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.history.state_files import state_flaws
 from cklog.inputs.offers import OffersRecords

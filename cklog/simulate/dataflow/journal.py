@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.history.arrays import History
+from cklog.history.history import History
 from cklog.lines.fixpoint import recovery_line
 from cklog.lines.rollback import is_domino
 from cklog.simulate.dataflow.setting import DataflowSetting, InstanceLayout, Taken

@@ -16,7 +16,7 @@ from cklog.errors import UsageError
 from cklog.graphs.exports import graph_formats
 from cklog.graphs.graph import CheckpointGraph, graph_of
 from cklog.graphs.selection import GraphQuestion
-from cklog.history.arrays import History, history_of
+from cklog.history.history import History, history_of
 from cklog.history.watermarks import UNBOUNDED
 from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cklog.history.arrays import History, history_of
+from cklog.history.history import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.propagation import rollback_propagation
 from cklog.lines.rollback import domino_depth, forcing_chain, rollback_steps

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.arrays.search import first_at_least
-from cklog.history.arrays import History, history_of
+from cklog.history.history import History, history_of
 from cklog.zigzag import intervals
 from cklog.zigzag.intervals import staircases, useless
 
