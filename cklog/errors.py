@@ -4,6 +4,15 @@ Damage inside the input is a finding and is returned, never raised.
 """
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; its kind, where it says nothing.
+
+    >>> first_line(ValueError("no number\\nat 7")), first_line(KeyboardInterrupt())
+    ('no number', 'KeyboardInterrupt')
+    """
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
 class CklogError(Exception):
     """The base of all errors that a user sees: one line for stderr, a hint if there is one, and the exit code."""
 

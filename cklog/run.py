@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.model.lines import RecoveryLine
     from cklog.model.zigzag import AuditResult, ZCycles
     from cklog.protocols.failures_over_time import FailuresOverTime
-    from cklog.protocols.metrics import Comparison
+    from cklog.protocols.metrics import RunComparison
     from cklog.queues.over_time.timeline import ExtentOverTime
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
@@ -205,7 +205,7 @@ class Run(AbstractContextManager["Run"]):
         """Find the impact by a system log, and write the results with their trust to a new folder."""
         return self._concluded(self.kind.annotate(asked, to_write))
 
-    def compare(self, name: str, others: Mapping[str, Run]) -> Answer[Comparison]:
+    def compare(self, name: str, others: Mapping[str, Run]) -> Answer[RunComparison]:
         """Put the metrics of this run, called `name`, and of others side by side."""
         from cklog.protocols.metrics import compared
 

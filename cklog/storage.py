@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.errors import NotFound, UsageError
+from cklog.errors import NotFound, UsageError, first_line
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -55,7 +55,7 @@ class Root:
         try:
             kind = _file_info(self.path).type
         except (OSError, pa.ArrowException) as error:
-            raise NotFound(f"{self.path}: {_first_line(error)}", _URI_HINT) from None
+            raise NotFound(f"{self.path}: {first_line(error)}", _URI_HINT) from None
         if kind == fs.FileType.NotFound:
             raise NotFound(f"{self.path}: no such folder")
         if kind != fs.FileType.Directory:
@@ -209,10 +209,6 @@ def _without_file_scheme(path: str) -> str:
     if path.startswith("file:"):
         return "/" + path[len("file:") :].lstrip("/")
     return path
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
 
 
 _URI_HINT = "PATH is a folder, or a URI that pyarrow.fs opens (s3://, gs://, hdfs://, abfss://)"

@@ -14,7 +14,7 @@ from cklog.model.verdict import Answer
 from cklog.run import Run
 
 if TYPE_CHECKING:
-    from cklog.protocols.metrics import Comparison
+    from cklog.protocols.metrics import RunComparison
 
 Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]
 
@@ -28,7 +28,7 @@ def compare(common: Common, others: Others = None) -> None:
     if len(set(paths)) < len(paths):
         raise UsageError("a run folder is named twice")
 
-    def ask(run: Run) -> Answer[Comparison]:
+    def ask(run: Run) -> Answer[RunComparison]:
         with ExitStack() as opened:
             runs = {path: opened.enter_context(replace(common, path=path).run()) for path in others}
             return run.compare(common.path, runs)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.errors import OutputError
+from cklog.errors import OutputError, first_line
 from cklog.storage import file_system
 
 DONE = "_SUCCESS"
@@ -31,7 +31,7 @@ def prepare(target: str) -> None:
             raise OutputError(f"{target}: is there already", "results go into a new folder")
         system.create_dir(base, recursive=True)
     except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"{target}: {_reason(error)}") from None
+        raise OutputError(f"{target}: {first_line(error)}") from None
 
 
 @contextmanager
@@ -44,14 +44,10 @@ def part(target: str, name: str) -> Iterator[Any]:
             yield file
         system.move(hidden, path)
     except OSError as error:
-        raise OutputError(f"{target}: {_reason(error)}") from None
+        raise OutputError(f"{target}: {first_line(error)}") from None
 
 
 def finish(target: str) -> None:
     """Say that every part is there."""
     with part(target, DONE):
         pass
-
-
-def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

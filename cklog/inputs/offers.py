@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
 
 KindName = Literal["records", "queues", "batches", "snapshots", "partitions", "stores", "pieces"]
 
-Wanted = Callable[[dict[str, tuple[Any, Any]]], bool]
+RowFilter = Callable[[dict[str, tuple[Any, Any]]], bool]
 """Whether rows with such a (min, max) per column can matter: what it refuses need not be read."""
 
 
@@ -119,7 +119,7 @@ class OffersRecords(Parser, Protocol):
     def is_stored(self, uri: str) -> bool | None:
         """Return whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
 
-    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterable[Split]:
+    def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterable[Split]:
         """Return what tasks read of a table; `wanted` may refuse parts of files by their (min, max) per column."""
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce, Scan
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.offers import OffersRecords, Wanted
+from cklog.inputs.offers import OffersRecords, RowFilter
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.schemas import CHECKPOINTS
 
@@ -33,7 +33,7 @@ def read_table(
     kernel: Kernel,
     partial: pa.Schema,
     reduce: Reduce | None = None,
-    wanted: Wanted | None = None,
+    wanted: RowFilter | None = None,
 ) -> TableRead:
     """Fold all records of a table by `kernel` and `reduce`; `wanted` may refuse row groups of Parquet files."""
     engine = reading.engine_for(parser.bytes_of(table))

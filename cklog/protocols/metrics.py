@@ -87,7 +87,7 @@ class InvalidCheckpoints(TypedDict):
     rolled_past: Share
 
 
-class Spread(TypedDict):
+class RollbackSpread(TypedDict):
     """A number per subtask: the greatest, the mean and the sum."""
 
     max: int
@@ -95,12 +95,12 @@ class Spread(TypedDict):
     sum: int
 
 
-class Rollback(TypedDict):
+class RollbackMetrics(TypedDict):
     """How far subtasks go back: in checkpoints, in ms (None: not known of all), in messages, in depth of the domino."""
 
     subtasks: int
-    checkpoints: Spread
-    time_ms: Spread | None
+    checkpoints: RollbackSpread
+    time_ms: RollbackSpread | None
     received: int
     sent: int
     depth: int
@@ -134,7 +134,7 @@ class ProtocolMetrics(TypedDict):
     rounds: RoundCounts | None
     checkpointing_time_ms: CheckpointingTime
     invalid: InvalidCheckpoints | None
-    rollback: Rollback | None
+    rollback: RollbackMetrics | None
     message_overhead: MessageOverhead | None
     restart: RestartWork | None
 
@@ -152,7 +152,7 @@ class RunMetrics(ProtocolMetrics):
     run: str
 
 
-class Comparison(TypedDict):
+class RunComparison(TypedDict):
     """The metrics of several runs side by side."""
 
     runs: list[RunMetrics]
@@ -183,7 +183,7 @@ def with_metrics(reader: RecordReader) -> Draft[MeasuredInspection]:
     )
 
 
-def compared(runs: Mapping[str, RecordReader]) -> Draft[Comparison]:
+def compared(runs: Mapping[str, RecordReader]) -> Draft[RunComparison]:
     """Put the metrics of several runs side by side, by the name of their folders."""
     rows: list[RunMetrics] = []
     findings: list[Finding] = []
@@ -269,7 +269,7 @@ def _share(chosen: Mask, total: int) -> Share:
     return {"checkpoints": count, "share": round(count / total, 6) if total else 0.0}
 
 
-def _rollback_metrics(planned: Planned) -> Rollback:
+def _rollback_metrics(planned: Planned) -> RollbackMetrics:
     """Return the greatest, mean and total distance; domino depth, and whether initial states were reached."""
     history, result = planned.evidence.history, planned.result
     depth = domino_depths(history, history.newest)

@@ -10,14 +10,14 @@ from cklog.model.verdict import LOSSES, Answer
 from cklog.model.wording import utc
 from cklog.model.zigzag import AuditResult
 from cklog.protocols.failures_over_time import FailureAt, FailuresOverTime
-from cklog.protocols.metrics import Comparison
+from cklog.protocols.metrics import RunComparison
 from cklog.render.curve import figure
 from cklog.render.view import Section, View
 
 # --- compare
 
 
-def compare_view(answer: Answer[Comparison]) -> View:
+def compare_view(answer: Answer[RunComparison]) -> View:
     """Lay several runs side by side: a row per metric that some run has, in the order of the first run that has it."""
     runs = answer.result["runs"]
     columns = [dict(metric_rows({k: v for k, v in run.items() if k != "run"})) for run in runs]

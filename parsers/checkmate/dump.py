@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeGuard
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
-from cklog.errors import NotFound, UsageError
+from cklog.errors import NotFound, UsageError, first_line
 from cklog.model.schemas import MESSAGES
 from cklog.model.values import is_integer
 from cklog.parsers.checkmate.names import (
@@ -216,7 +216,7 @@ def records(uri: str, path: str) -> Iterator[LoggedMessage | Damage]:
         with open_file(uri) as file:
             yield from _read_records(file, path)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+        yield Damage(path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
 
 def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:

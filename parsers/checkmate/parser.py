@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
-from cklog.inputs.offers import Format, KindName, Wanted
+from cklog.errors import first_line
+from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
@@ -90,7 +91,7 @@ class CheckMate(Format):
         path = f"{self._dump.folder or '.'}/" if table == "checkpoints" else "worker-*-logs/"
         return (InputUsed(path, "checkmate", self.bytes_of(table), sum(records_read.values())),)
 
-    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+    def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterator[Split]:
         """Cut units or logs into runs of about `split_bytes`; each split lists the dump.
 
         Places in a split are numbers of whole units, or of whole logs. `wanted` has nothing to go by.
@@ -234,7 +235,7 @@ class _SnapshotReading:
                 row = self._read_checkpoint(number, snapshot)
             except (_Unusable, Refused, OSError, pa.ArrowException) as why:
                 offset = why.offset if isinstance(why, Refused) else None
-                reason = why.why if isinstance(why, Refused) else str(why).splitlines()[0]
+                reason = why.why if isinstance(why, Refused) else first_line(why)
                 yield Damage(snapshot.path, "corrupt-file", offset, reason)
                 continue
             for channel, n in row.get("received", {}).items():

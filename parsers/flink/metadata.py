@@ -24,6 +24,7 @@ from itertools import islice
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.elements import coordinated
 from cklog.parsers.flink.handles import Handles
@@ -65,7 +66,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         with open_file(split.uri) as file:
             data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {error}".splitlines()[0])
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {first_line(error)}")
         return
     try:
         yield from _record_batches(split, data, columns)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import ColumnKind
@@ -81,7 +82,7 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
             if file.fault is not None:
                 yield file.fault
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class ByteStream:
                 while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
                     done += len(data)
             except OSError as error:
-                return done, str(error).splitlines()[0]
+                return done, first_line(error)
         return done, None
 
 

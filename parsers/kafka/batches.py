@@ -25,6 +25,7 @@ from typing import Literal, NamedTuple
 import crc32c
 import pyarrow as pa
 
+from cklog.errors import first_line
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint, varint
 
 HEADER = struct.Struct(
@@ -317,7 +318,7 @@ def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
         parts = _snappy_parts(packed) if codec == 2 else _stream_parts(packed, _CODECS[codec])
         return _joined_parts(parts, limit)
     except (OSError, pa.ArrowException) as error:
-        raise BadBatch(f"{_CODECS[codec]}: {error}".splitlines()[0]) from None
+        raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
 
 
 def _joined_parts(parts: Iterator[bytes], limit: int) -> bytes:

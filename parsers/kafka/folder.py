@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.errors import first_line
 from cklog.inputs.partitions import AbortedSpan, BrokerLayout, Folder, ProducerSnapshot, SegmentFile
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.parsers.kafka import side_files
@@ -199,7 +200,7 @@ class _FolderReading:
         try:
             return decode(self._root.read(entry.path))
         except (OSError, pa.ArrowException, side_files.BadCheckpoint, side_files.BadSnapshot) as reason:
-            message = f"{entry.path}: not used: {reason}".splitlines()[0]
+            message = f"{entry.path}: not used: {first_line(reason)}"
             self._report("bad-checkpoint-file", "warning", entry.path, message, [entry.path])
             return None
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
@@ -75,7 +76,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             if len(keys) > _KEYS_KEPT:
                 keys.clear()
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
 
 class _Commits:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.batches import (
     BATCH_LIMIT,
@@ -123,7 +124,7 @@ def _read_table(split: Split, columns: tuple[str, ...], check: bool) -> Iterator
                 held = []
             held.append(found)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
     if held:
         yield _table_batch(held, split.path, shape)
 

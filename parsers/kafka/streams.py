@@ -28,6 +28,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
 from cklog.model.findings import Finding, InputUsed, Severity, Where
@@ -159,7 +160,7 @@ class KafkaStreams(Format):
         try:
             return read_entries(file, self._root.read(file))
         except OSError as error:
-            return None, [_corrupt_file(file, 0, str(error).splitlines()[0])]
+            return None, [_corrupt_file(file, 0, first_line(error))]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

@@ -31,6 +31,7 @@ import pyarrow as pa
 
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import BadBatch, Header, KafkaRecord, records
@@ -66,7 +67,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 yield batch_of_rows(rows, schema, columns)
                 rows, held = [], 0
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {error}".splitlines()[0])
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
     if rows:
         yield batch_of_rows(rows, schema, columns)
 

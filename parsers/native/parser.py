@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine.scan import Split
-from cklog.inputs.offers import Format, KindName, Wanted
+from cklog.errors import first_line
+from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
@@ -147,7 +148,7 @@ class Native(Format):
     def _folders(self) -> frozenset[str]:
         return frozenset(self._root.tree().folders)
 
-    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+    def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterator[Split]:
         """Yield the splits of a table's files; files with faults are read with care, or not at all.
 
         `wanted` may refuse row groups of Parquet files.
@@ -226,7 +227,7 @@ class Native(Format):
 
                 footer(self._root.uri(entry.path))
             except (OSError, pa.ArrowException) as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                reason = first_line(error)
                 yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
 
     def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:

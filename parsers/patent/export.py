@@ -15,6 +15,7 @@ import crc32c
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.model.findings import Where
 from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of
@@ -54,7 +55,7 @@ def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
             if file.fault is not None:
                 yield file.fault
     except (OSError, pa.ArrowException) as error:
-        yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+        yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
 
 def _split_of(root: Root, entry: FileEntry) -> Split:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from cklog.errors import first_line
 from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
 
 __all__ = ["SKIPPED", "CutShort", "Refused", "load", "load_from"]
@@ -116,7 +117,7 @@ class _Cut(Exception):
 
 def _why_no_pickle(error: Exception) -> str:
     """Say that bytes are no pickle, in the words of an error."""
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    why = first_line(error)
     return f"no pickle ({why[:80]})"
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cklog.engine.scan import Damage, Split
-from cklog.errors import NotFound, UsageError
+from cklog.errors import NotFound, UsageError, first_line
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part
 from cklog.parsers.native.output_queues import natural, suffix_of
@@ -176,7 +176,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
             groups = list(range(split.start, split.end))
             yield from file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise Unreadable(str(error).splitlines()[0]) from None
+        raise Unreadable(first_line(error)) from None
 
 
 def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
@@ -200,6 +200,6 @@ def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: T
             untimed = batch.column(job.column).null_count
             tally.add(made.column(made.num_columns - 1).indices.to_numpy(), untimed)
     except (Unreadable, pa.ArrowInvalid) as error:
-        tally.harm(Damage(split.path, "corrupt-file", None, f"from row {at} on: {str(error).splitlines()[0]}"))
+        tally.harm(Damage(split.path, "corrupt-file", None, f"from row {at} on: {first_line(error)}"))
     if job.form == "parquet":
         (writer or pq.ParquetWriter(file, NOTHING)).close()

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
 from cklog.model.values import is_integer
@@ -84,7 +85,7 @@ def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
             if file.fault is not None:
                 yield file.fault, 0
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}"), 0
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}"), 0
 
 
 def lines(split: Split) -> Iterator[dict[str, Any]]:
@@ -137,7 +138,7 @@ def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally
             try:
                 table = _as_table(made, schema)
             except pa.ArrowException as error:
-                why = f"from here on left out, for Parquet cannot hold its lines: {str(error).splitlines()[0]}"
+                why = f"from here on left out, for Parquet cannot hold its lines: {first_line(error)}"
                 tally.harm(Damage(split.path, "corrupt-file", start, why))
                 break
             schema = table.schema

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.engine.scan import Damage, Split
+from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
@@ -70,7 +71,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         with open_file(split.uri) as handle:
             yield from _read_row_groups(handle, split, schema, columns)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, _first_line(error))
+        yield Damage(split.path, "corrupt-file", None, first_line(error))
 
 
 def _read_row_groups(
@@ -97,12 +98,8 @@ def _read_row_groups(
                 yield from _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
-            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {_first_line(error)}")
+            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {first_line(error)}")
         row += metadata.row_group(group).num_rows
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:

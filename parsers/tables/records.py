@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import map_rows
+from cklog.errors import first_line
 from cklog.model.schemas import CHOICES
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
@@ -72,7 +73,7 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise NotARecord(f"not UTF-8 at byte {error.start} of the line") from None
     except (ValueError, RecursionError) as error:
-        raise NotARecord(f"not JSON: {str(error).splitlines()[0]}") from None
+        raise NotARecord(f"not JSON: {first_line(error)}") from None
     if not isinstance(found, dict):
         raise NotARecord("not a JSON object")
     if "crc32c" in found:
@@ -232,7 +233,7 @@ def json_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     except (ValueError, RecursionError) as error:
-        raise NotARecord(f"a value that JSON cannot hold: {str(error).splitlines()[0]}") from None
+        raise NotARecord(f"a value that JSON cannot hold: {first_line(error)}") from None
 
 
 def _as_text(name: str, value: Any) -> str:

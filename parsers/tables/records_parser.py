@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Reader, Split
-from cklog.inputs.offers import Format, KindName, Wanted
+from cklog.errors import first_line
+from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
@@ -93,7 +94,7 @@ class RecordsParser(Format, ABC):
         """Return whether a state file that a record names is there; None: nobody looked. Plug-ins may override it."""
         return None
 
-    def splits(self, table: str, split_bytes: int, wanted: Wanted | None = None) -> Iterator[Split]:
+    def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterator[Split]:
         """Yield one split a file; `split_bytes` and `wanted` cannot make it smaller."""
         for entry in self._files(table):
             if entry.size:
@@ -135,7 +136,7 @@ def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, A
         for offset, found in rows(data, table):
             yield _typed_record(found, offset, split, table)
     except (ValueError, OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {str(error).splitlines()[0]}")
+        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
 
 def _typed_record(found: dict[str, Any] | str, offset: int, split: Split, table: str) -> dict[str, Any] | Damage:

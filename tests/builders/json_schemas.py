@@ -28,7 +28,7 @@ from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Verdict
 from cklog.model.zigzag import AuditResult, ZCycles
 from cklog.protocols.failures_over_time import FailuresOverTime
-from cklog.protocols.metrics import Comparison, MeasuredInspection
+from cklog.protocols.metrics import MeasuredInspection, RunComparison
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.formats import LEFT_OUT_IF_EMPTY
 from cklog.retention.plan import RetentionPlan
@@ -61,7 +61,7 @@ RESULTS: Mapping[str, Any] = {
     "impact-guarantee": Guarantees,
     "graph": CheckpointGraph,
     "audit-cic": AuditResult,
-    "compare": Comparison,
+    "compare": RunComparison,
     "failures-over-time": FailuresOverTime,
     "z-cycles": ZCycles,
     "extent": Extent,

@@ -67,7 +67,7 @@ class EventCount(TypedDict):
     records: int
 
 
-class Distribution(TypedDict):
+class MetricDistribution(TypedDict):
     """Values in a few numbers; percentiles by the nearest rank."""
 
     count: int
@@ -85,8 +85,8 @@ class CheckpointCounts(TypedDict):
     checkpoints: int
     by_kind: dict[str, int]
     by_status: dict[str, int]
-    duration_ms: Distribution | None
-    state_bytes: Distribution | None
+    duration_ms: MetricDistribution | None
+    state_bytes: MetricDistribution | None
 
 
 class RecordsInspection(Inspection):
@@ -197,7 +197,7 @@ def _counted(column: pa.ChunkedArray, absent: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _distribution(column: pa.ChunkedArray) -> Distribution | None:
+def _distribution(column: pa.ChunkedArray) -> MetricDistribution | None:
     values = np.sort(column.drop_null().to_numpy())
     if not len(values):
         return None

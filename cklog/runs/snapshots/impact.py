@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from cklog.engine.reading import Reading
-from cklog.errors import NotFound
 from cklog.impact.sinks.guarantees import guarantee_of
 from cklog.impact.sinks.model import (
     Again,
@@ -31,7 +30,7 @@ from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots
+from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
 from cklog.runs.snapshots.state import operator_labels, source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
 
@@ -62,7 +61,8 @@ def snapshot_impact(
     plan = plan_snapshots(parser, reading, question)
     jobs = [_restored(plan, group) for group in plan.groups]
     restored = [job for job in jobs if job is not None]
-    found = [_impact(plan, job, question.against, logs, len(plan.groups) > 1) for job in restored]
+    against = [snapshot_named(plan.survey, question.against)] if question.against else []
+    found = [_impact(plan, job, against, logs, len(plan.groups) > 1) for job in restored]
     unsure = question.check_files and any(
         j.verdict == "unchecked" for group in plan.groups for j in newer_than(group, plan.chosen[group.job])
     )
@@ -100,7 +100,9 @@ def _entry(job: _Restored) -> dict[str, Any]:
     return {"operator": job.group.job or ".", "subtask": 0, "checkpoint": job.judged.id}
 
 
-def _impact(plan: SnapshotPlan, job: _Restored, against: str, logs: BoundLogs | None, several: bool) -> SinkImpact:
+def _impact(
+    plan: SnapshotPlan, job: _Restored, against: Sequence[JudgedSnapshot], logs: BoundLogs | None, several: bool
+) -> SinkImpact:
     """Of one job; with several, its sinks carry the beginning of its folder's name."""
     tables = plan.survey.tables
     table = tables[job.judged.folder.path]
@@ -193,10 +195,14 @@ def _held(row: SinkTransaction, logs: BoundLogs) -> Iterable[SinkTransaction]:
 
 
 def _read_again(
-    plan: SnapshotPlan, job: _Restored, source: SourceOffset, against: str, logs: BoundLogs | None
+    plan: SnapshotPlan,
+    job: _Restored,
+    source: SourceOffset,
+    against: Sequence[JudgedSnapshot],
+    logs: BoundLogs | None,
 ) -> Again:
     """A source up to where newer snapshots of the job stand, and the one that `--against` names."""
-    reached = [_offset_in(plan, j, source) for j in [*job.newer, *_named(plan, against)]]
+    reached = [_offset_in(plan, j, source) for j in [*job.newer, *against]]
     found = read_again(source, reached, logs)
     # a split of a generator is made again from its number
     return replace(found, kept=True) if found.most is None and source.source.isdecimal() else found
@@ -207,23 +213,6 @@ def _offset_in(plan: SnapshotPlan, judged: JudgedSnapshot, source: SourceOffset)
     others = source_offsets(plan.survey.tables[judged.folder.path])
     same = [o.offset for o in others if (o.source, o.operator) == (source.source, source.operator)]
     return max((offset for offset in map(offset_of, same) if offset is not None), default=None)
-
-
-def _named(plan: SnapshotPlan, against: str) -> list[JudgedSnapshot]:
-    """The snapshot that `--against` names: its folder, or the end of it.
-
-    Raises
-    ------
-    NotFound : there is no such snapshot, or it cannot be read
-    """
-    if not against:
-        return []
-    wanted = against.rstrip("/")
-    found = [j for j in plan.survey.judged if f"/{j.folder.path}".endswith(f"/{wanted}")]
-    found = [j for j in found if j.folder.path in plan.survey.tables]
-    if len(found) != 1:
-        raise NotFound(f"--against {against}: {'no' if not found else 'more than one'} snapshot of that name")
-    return found
 
 
 def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again]) -> Iterable[OutputInterval]:

@@ -31,6 +31,7 @@ from cklog.runs.snapshots.plan import (
     newer_than,
     newest_with_metadata,
     plan_snapshots,
+    snapshot_named,
 )
 from cklog.runs.snapshots.state import (
     in_flight,
@@ -40,7 +41,7 @@ from cklog.runs.snapshots.state import (
     source_offsets,
     transactions,
 )
-from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot, Survey
+from cklog.runs.snapshots.verdicts import VERDICTS, JudgedSnapshot
 
 
 class SnapshotLine:
@@ -164,7 +165,7 @@ class SnapshotLine:
             ],
         }
         if question.against:
-            other = _named(plan.survey, question.against)
+            other = snapshot_named(plan.survey, question.against)
             mine = [s for j in _to_compare(restored, other) for s in source_offsets(tables[j.folder.path])]
             details["against_snapshot"] = name_of(other)
             details["against"] = read_again(mine, source_offsets(tables[other.folder.path]))
@@ -198,18 +199,6 @@ class SnapshotLine:
             )
         count = many(len(plan.survey.judged), "snapshot")
         return f"None of {count} can be restored: there is no recovery point but the initial state."
-
-
-def _named(survey: Survey, name: str) -> JudgedSnapshot:
-    """The snapshot that `--against` names: its folder, the end of it, or its number."""
-    wanted = name.rstrip("/")
-    found = [j for j in survey.judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]
-    found = found or [j for j in survey.judged if str(j.id) == wanted]
-    readable = [j for j in found if j.folder.path in survey.tables]
-    if len(readable) != 1:
-        why = "no snapshot" if not found else "none that can be read" if not readable else "more than one"
-        raise NotFound(f"--against {name}: {why} of that name", "name its folder, as in --against chk-7")
-    return readable[0]
 
 
 def _to_compare(restored: Sequence[tuple[Candidates, JudgedSnapshot]], other: JudgedSnapshot) -> list[JudgedSnapshot]:

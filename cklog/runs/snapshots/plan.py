@@ -71,6 +71,23 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     return SnapshotPlan(survey=found, groups=groups, chosen=chosen, findings=findings, rows=rows, refused=refused)
 
 
+def snapshot_named(found: Survey, name: str) -> JudgedSnapshot:
+    """Find the snapshot that `--against` names: its folder, the end of it, or its number.
+
+    Raises
+    ------
+    NotFound : there is no such snapshot, there are several, or it cannot be read
+    """
+    wanted = name.rstrip("/")
+    named = [j for j in found.judged if f"/{j.folder.path}".endswith(f"/{wanted}")]
+    named = named or [j for j in found.judged if str(j.id) == wanted]
+    readable = [j for j in named if j.folder.path in found.tables]
+    if len(readable) != 1:
+        why = "no snapshot" if not named else "none that can be read" if not readable else "more than one"
+        raise NotFound(f"--against {name}: {why} of that name", "name its folder, as in --against chk-7")
+    return readable[0]
+
+
 def job_named(parser: OffersSnapshots, groups: Sequence[Candidates], name: str) -> Candidates:
     """Find the job that a name means: its folder, its id, or the beginning of its id; with or without `/0`."""
     wanted = name.removesuffix("/0")

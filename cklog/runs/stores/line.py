@@ -101,7 +101,7 @@ class StoreRestores:
             for t in self._layout.tasks
         ]
         result: StoresInspection = {
-            "summary": f"{_told(self._layout.tasks)} {_headline(restores, self._logs is not None)}",
+            "summary": f"{_tasks_sentence(self._layout.tasks)} {_headline(restores, self._logs is not None)}",
             "formats": [self._parser.name],
             "tasks": tasks,
             "stores": restores,
@@ -269,7 +269,7 @@ def _reached(restores: Iterable[StoreRestore]) -> bool | None:
     return None if any(end is None or count is None for _, end, count in ranges) else True
 
 
-def _told(tasks: Iterable[StoreTask]) -> str:
+def _tasks_sentence(tasks: Iterable[StoreTask]) -> str:
     listed = list(tasks)
     stores = sum(len(t.stores) for t in listed)
     names = ", ".join(sorted({task.application for task in listed}))
