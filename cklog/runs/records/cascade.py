@@ -84,9 +84,14 @@ class Cascade:
         return order
 
     def _operators(self) -> list[Subtask]:
-        """Subtasks with a queue of their own making: a source's is a topic that others have written."""
+        """Subtasks that come back by their queues: it is of their own making, and they store no checkpoints.
+
+        A source's queue is a topic that others have written. An operator with checkpoints restarts from those, and
+        its queue is what it has put out.
+        """
         sources = {row["name"] for row in self._manifest.get("operators", []) if row.get("kind") == "source"}
-        return [subtask for subtask in self._eventual.queues if subtask.operator not in sources]
+        stored = self._records.subtasks_that_store()
+        return [s for s in self._eventual.queues if s.operator not in sources and s not in stored]
 
     def _channels(self) -> list[Any]:
         parsed = (parse_channel(row["channel"]) for row in self._manifest.get("channels", []))
@@ -179,11 +184,15 @@ class Cascade:
         sources = [s for restart in restarts.values() for s in _sources(restart)]
         return replace(
             base,
-            protocol="eventual" if planned is None else "mixed",
+            protocol="eventual" if planned is None else "mixed" if self._operators() else base.protocol,
             line=tuple(entries[s] for s in sorted(entries)),
             channels=tuple(row for name in sorted(replays) for row in replays[name]),
             sources=(*base.sources, *sources),
-            notes=tuple(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
+            notes=(
+                *base.notes,
+                *(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
+                *(_output_note(s) for s in sorted(self._records.subtasks_that_store() & set(self._eventual.queues))),
+            ),
             details={"eventual": [_detail(s, r) for s, r in restarts.items()]},
         )
 
@@ -294,6 +303,13 @@ def _note(number: int, subtask: Subtask, restart: QueueRestart) -> str:
     windows = f"load {len(judged.open):,} windows" if len(judged.open) else "nothing to load"
     doubt = _DOUBT[restart.found.proof]
     return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}{doubt}"
+
+
+def _output_note(subtask: Subtask) -> str:
+    """An operator whose queue does not bring it back."""
+    return (
+        f"{subtask} restarts from its checkpoint: its queue is what it has put out, its state is not taken from there"
+    )
 
 
 _DOUBT = {

@@ -88,7 +88,7 @@ class Fixed:
     received: Mapping[str, int]
 
     def beside(self, table: pa.Table) -> pa.Table:
-        """Return the checkpoint records with one more for each of the subtasks."""
+        """Return the checkpoint records of all others, and one for each of the subtasks."""
         rows = []
         for subtask in self.subtasks:
             sent = [(c, n) for c, n in self.sent.items() if c.startswith(f"{subtask}->")]
@@ -96,7 +96,9 @@ class Fixed:
             rows.append({"operator": subtask.operator, "subtask": subtask.subtask, "checkpoint": 1} | {"sent": sent})
             rows[-1]["received"] = received
         columns = {n: [row.get(n) for row in rows] for n in table.schema.names}
-        plain = table.cast(WITH_PLACES)
+        owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+        others = [Subtask(operator, subtask or 0) not in self.subtasks for operator, subtask in owners]
+        plain = table.cast(WITH_PLACES).filter(pa.array(others, pa.bool_()))
         return pa.concat_tables([plain, pa.table(columns, schema=WITH_PLACES)])
 
 

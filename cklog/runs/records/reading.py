@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce
@@ -57,9 +58,14 @@ class RecordReader:
         """Return those that some checkpoint record names."""
         if not self.has_checkpoints():
             return frozenset()
-        table = self.checkpoints()[0]
-        owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
-        return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)
+        return _owners(self.checkpoints().table)
+
+    def subtasks_that_store(self) -> frozenset[Subtask]:
+        """Return those that some record of a stored checkpoint names: what a survivor holds now is none."""
+        if not self.has_checkpoints():
+            return frozenset()
+        table = self.checkpoints().table
+        return _owners(table.filter(pc.fill_null(pc.not_equal(table["kind"].cast(pa.string()), "volatile"), True)))
 
     def checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
         """Return every checkpoint record, as read, or as made of raw events up to `as_of` (ms)."""
@@ -201,3 +207,9 @@ def pieces_of_records(reader: RecordReader) -> PiecesRead:
     flaws, more = state_flaws(records, reader.tables)
     told = (*findings, *records.findings, *more)
     return PiecesRead(record_pieces(records, lost, flaws).table, told, tuple(inputs))
+
+
+def _owners(table: pa.Table) -> frozenset[Subtask]:
+    """Return the subtasks that records are of."""
+    owners = zip(table["operator"].to_pylist(), table["subtask"].to_pylist(), strict=True)
+    return frozenset(Subtask(operator, subtask or 0) for operator, subtask in owners)

@@ -158,3 +158,26 @@ def test_an_upstream_without_a_record_that_is_needed_is_told(tmp_path: Path) -> 
         answer = run.extent("a")
     assert answer.result.replay.upstream == ()
     assert [f.id for f in answer.findings] == ["upstream-behind"]
+
+
+def test_an_operator_with_checkpoints_and_a_queue_restarts_from_its_checkpoints(tmp_path: Path) -> None:
+    """As a system on one machine that logs what it puts out: the queue tells nothing of the operator's state."""
+    emits(tmp_path, "count", 9)
+    chain(tmp_path, "in", "count")
+    write(tmp_path, "checkpoints", [checkpoint("in", 1, time=5), checkpoint("count", 1, time=5)])
+    found, answer = ask(tmp_path)
+    assert answer.exit_code == 0
+    assert states(found) == {"count/0": "stored", "in/0": "stored"}
+    assert found.protocol == "uncoordinated"
+    assert steps(found) == []
+    assert "count/0 restarts from its checkpoint" in found.notes[-1]
+
+
+def test_what_a_survivor_holds_is_no_checkpoint_beside_its_queue(tmp_path: Path) -> None:
+    emits(tmp_path, "count", 9)
+    chain(tmp_path, "in", "count")
+    write(tmp_path, "checkpoints", [checkpoint("in", 1, time=5), checkpoint("count", 1, kind="volatile", time=9)])
+    found, answer = ask(tmp_path)
+    assert answer.exit_code == 0
+    assert states(found) == {"count/0": "eventual", "in/0": "stored"}
+    assert found.protocol == "mixed"
