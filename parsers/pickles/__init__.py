@@ -1,4 +1,4 @@
-"""Pickles read without building objects: plain data comes out, anything else is refused by name.
+"""Pickles read without building objects: plain data comes out, and something that stands for each object.
 
 A pickle is a program that can call anything. Nothing here imports or calls what a pickle names, and memory and time
 stay within a small multiple of its bytes.

@@ -15,6 +15,9 @@ _NESTED = 1_000
 _TUPLES_NESTED = 100
 """Tuples in tuples: their hash, which a dict asks for, is computed by recursion."""
 
+_FEW_PARTS = 10_000
+"""Parts of a tuple, those of tuples in it included each time that they are in it: its hash goes through all of them."""
+
 _NUMBER_BYTES = 4_096
 _FEW_CONTAINERS = 1_000
 _BYTES_A_CONTAINER = 8
@@ -26,7 +29,7 @@ class Stop(Exception):
 
 
 class Skipped:
-    """What stands for a container that the caller did not ask for; it was read and not kept."""
+    """What stands for a container that the caller did not ask for, or an object: it was read and not kept."""
 
     __slots__ = ()
 
@@ -39,7 +42,8 @@ class Machine:
 
     `data` is the buffer, `limit` its size, and `here` where the opcode in hand begins. `stack` holds values, `marks`
     the heights of it at which a mark stands, `memo` what may be fetched again. `_depth` is how deep tuples and
-    frozensets nest, by identity; `_alive` keeps those alive. `_left` counts how many containers may still be made.
+    frozensets nest, and how many parts they have, by identity; `_alive` keeps those alive. `_left` counts how many
+    containers may still be made.
 
     All methods raise `Stop` where a limit is reached or what is on the stack does not fit.
     """
@@ -52,7 +56,7 @@ class Machine:
         self.marks: list[int] = []
         self.memo: list[Any] = []
         self._keys = keys
-        self._depth: dict[int, int] = {}
+        self._depth: dict[int, tuple[int, int]] = {}
         self._alive: list[Any] = []
         self._left = _FEW_CONTAINERS + (len(data) - at) // _BYTES_A_CONTAINER
 
@@ -120,15 +124,29 @@ class Machine:
         if self._holder() is SKIPPED or any(item is SKIPPED for item in items):
             self.stack.append(SKIPPED)
             return
-        depth = 1 + max((self._depth.get(id(item), 0) for item in items), default=0)
+        inside = [self._depth.get(id(item), (0, 1)) for item in items]
+        depth = 1 + max((deep for deep, _ in inside), default=0)
+        parts = 1 + sum(count for _, count in inside)
         if depth > _TUPLES_NESTED:
             raise Stop("tuples nested more than 100 deep")
+        if depth > 1 and parts > _FEW_PARTS + self.limit:
+            raise Stop("a tuple of more parts than its bytes can mean")
         if any(type(item) is int and item.bit_length() > 64 for item in items):
             raise Stop("a number beyond 64 bits in a tuple")
         made = self._counted(make(_checked_keys(items) if make is frozenset else items))
-        self._depth[id(made)] = depth
+        self._depth[id(made)] = depth, parts
         self._alive.append(made)
         self.stack.append(made)
+
+    def made(self, items: list[Any]) -> None:
+        """Leave what stands for an object, or its class, on top: `items` are what it is made of, or its state."""
+        if self.stack[-1] is not SKIPPED:
+            raise Stop("an object of what is no class")
+
+    def marked_object(self) -> None:
+        """Push what stands for an object: what it is made of stands behind the mark."""
+        self.popped()
+        self.push(SKIPPED)
 
     def listed(self, items: list[Any]) -> None:
         """Add items to the list on top."""

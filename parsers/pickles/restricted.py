@@ -3,8 +3,9 @@
     pickle = opcode*  "."       each opcode with its argument; the stream ends itself, so that pickles can be joined
 
 A pickle is a program. This machine runs the opcodes that make None, bool, int, float, str, bytes, bytearray, list,
-tuple, dict, set and frozenset, and refuses every other one by name, before anything of it is done. Python writes some
-plain values as calls in old protocols (a set before 4, bytes before 3, a bytearray before 5): they are refused, too.
+tuple, dict, set and frozenset. An object of any class is passed over: what it is made of is read, nothing is imported,
+built or called, and `SKIPPED` stands for it. So it is with plain values that Python writes as calls in old protocols (a
+set before 4, bytes before 3, a bytearray before 5). All other opcodes are refused by name.
 
 What it holds is bounded by the bytes that are there, and nothing here recurses (`cklog.parsers.pickles.machine`).
 """
@@ -48,14 +49,12 @@ def load(data: bytes, keys: frozenset[str] | None = None) -> Any:
 
     Raises
     ------
-    Refused : `data` is not plain, or not whole (`CutShort`), or goes on behind the pickle
+    Refused : `data` is no pickle, or not whole (`CutShort`), or goes on behind the pickle, or has no bounds
 
     >>> load(b"\\x80\\x04}\\x94\\x8c\\x01a\\x94K\\x07s.")
     {'a': 7}
-    >>> load(b"cos\\nsystem\\n(S'true'\\ntR.")
-    Traceback (most recent call last):
-        ...
-    cklog.parsers.pickles.restricted.Refused: GLOBAL os system is refused at byte 0
+    >>> load(b"(lp0\\nI7\\nacos\\nsystem\\n(Vtrue\\ntRa.")[1] is SKIPPED  # os.system("true") is not called
+    True
     """
     value, end = load_from(data, 0, keys)
     if end != len(data):
@@ -273,11 +272,22 @@ def _do_at_place(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _St
     return step
 
 
-def _skip_argument(width: int) -> _Step:
-    """Pass over an argument of `width` bytes, which says how the pickle was written, not what is in it."""
+def _do_nothing(machine: Machine) -> None:
+    """Leave everything as it is."""
+
+
+def _push_object(machine: Machine) -> None:
+    """Push what stands for an object, or for its class."""
+    machine.push(SKIPPED)
+
+
+def _skip_argument(width: int, do: Callable[[Machine], None] = _do_nothing) -> _Step:
+    """Pass over an argument of `width` bytes, which says nothing of what is in the pickle, and do something."""
 
     def step(machine: Machine, at: int) -> int:
-        return _read_bytes(machine, at, width)[1]
+        end = _read_bytes(machine, at, width)[1]
+        do(machine)
+        return end
 
     return step
 
@@ -309,6 +319,19 @@ def _take_marked(add: Callable[[Machine, list[Any]], None]) -> _Step:
 
     def step(machine: Machine, at: int) -> int:
         add(machine, machine.popped())
+        return at
+
+    return step
+
+
+def _skip_named(do: Callable[[Machine], None]) -> _Step:
+    """Pass over two lines, which name a class, and do something."""
+
+    def step(machine: Machine, at: int) -> int:
+        for _ in ("module", "name"):
+            line, at = _read_line(machine, at)
+            line.decode("ascii")
+        do(machine)
         return at
 
     return step
@@ -364,6 +387,17 @@ _BY_CODE: dict[bytes, _Step] = {
     b"g": _take_line(_parse_decimal, Machine.fetch),
     b"h": _do_at_place(_U1, Machine.fetch),
     b"j": _do_at_place(_U4, Machine.fetch),
+    b"c": _skip_named(_push_object),
+    b"i": _skip_named(Machine.marked_object),
+    b"\x93": _take_last(lambda machine, items: _push_object(machine), 2),
+    b"\x82": _skip_argument(1, _push_object),
+    b"\x83": _skip_argument(2, _push_object),
+    b"\x84": _skip_argument(4, _push_object),
+    b"R": _take_last(Machine.made, 1),
+    b"\x81": _take_last(Machine.made, 1),
+    b"\x92": _take_last(Machine.made, 2),
+    b"b": _take_last(Machine.made, 1),
+    b"o": _do_alone(Machine.marked_object),
     b"\x80": _skip_argument(1),
     b"\x95": _skip_argument(8),
 }

@@ -10,7 +10,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cklog.parsers.pickles.machine import Machine, Stop
+from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
 
 _RAN_OUT = ("pickle exhausted", "not enough data", "no newline", "expected")
 
@@ -95,4 +95,9 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "SETITEM": _last(Machine.paired, 2),
     "SETITEMS": _popped(Machine.paired),
     "ADDITEMS": _popped(Machine.added),
+    **dict.fromkeys(("GLOBAL", "EXT1", "EXT2", "EXT4"), lambda machine, _: machine.push(SKIPPED)),
+    "STACK_GLOBAL": _last(lambda machine, _: machine.push(SKIPPED), 2),
+    **dict.fromkeys(("REDUCE", "NEWOBJ", "BUILD"), _last(Machine.made, 1)),
+    "NEWOBJ_EX": _last(Machine.made, 2),
+    **dict.fromkeys(("INST", "OBJ"), lambda machine, _: machine.marked_object()),
 }
