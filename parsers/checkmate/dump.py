@@ -32,14 +32,19 @@ from cklog.parsers.checkmate.names import (
     ROUND_BELOW,
     Deployment,
     SenderLog,
+    SentChannel,
     Snapshot,
     deployment_of,
     log_of,
     snapshot_of,
 )
-from cklog.parsers.pickles.restricted import CutShort, Refused, load_from
+from cklog.parsers.pickles.restricted import CutShort, Refused, load, load_from
 from cklog.parsers.tables.records import BIGGEST, PSEUDO
 from cklog.storage import FileEntry, Root, open_file
+
+SENT = "last_messages_sent"
+SNAPSHOT_BYTES = 1 << 30
+"""A larger snapshot is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +114,28 @@ def dump_of(root: Root) -> Dump:
         raise UsageError(message, "PATH is the folder of one run")
     missing = missing_of(snapshots)
     units = _number_units(snapshots, missing)
-    deployment = deployment_of(snapshots, logs)
+    sent = [SentChannel(log.worker, log.channel) for log in logs] or list(_sent_channels(root, units))
+    deployment = deployment_of(snapshots, sent)
     return Dump(folder="".join(folders), units=units, missing=missing, logs=logs, deployment=deployment)
+
+
+def _sent_channels(root: Root, units: Iterable[Unit]) -> Iterator[SentChannel]:
+    """Yield the channels that the smallest readable snapshot of each operator names: where there are no logs."""
+    smallest: dict[str, Snapshot] = {}
+    for snapshot in (snapshot for unit in units for _, snapshot in unit.snapshots):
+        if snapshot.operator not in smallest or snapshot.size < smallest[snapshot.operator].size:
+            smallest[snapshot.operator] = snapshot
+    for snapshot in smallest.values():
+        if snapshot.size > SNAPSHOT_BYTES:
+            continue
+        try:
+            value = load(root.read(snapshot.path), frozenset({SENT}))
+        except (Refused, OSError, pa.ArrowException):
+            continue  # damage, which reading the snapshots reports
+        sent = value.get(SENT) if isinstance(value, dict) else None
+        for name in sent if isinstance(sent, dict) else ():
+            if isinstance(name, str):
+                yield SentChannel(snapshot.worker, name)
 
 
 def _is_in_store(path: str) -> bool:

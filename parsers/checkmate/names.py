@@ -6,14 +6,16 @@
 
 Operators' names may hold "_" themselves, so that a channel's name can be split in several ways. No file says how many
 partitions an operator has, nor which worker hosts which: a worker's log folder, which has a file for every channel out
-of it, tells as much as there is to know. The testbed's own deployment gives every worker one partition of each.
+of it, tells as much as there is to know, and else the channels that a snapshot names. The testbed's own deployment
+gives every worker one partition of each operator; an operator that keeps its partitions sends from each to the same
+one of the next alone, and the numbers of those channels lie partitions + 1 apart.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,6 +44,13 @@ class SenderLog:
 
     path: str
     size: int
+    worker: int
+    channel: str
+
+
+class SentChannel(NamedTuple):
+    """A channel by the name that the testbed gave it, and the worker that sends on it."""
+
     worker: int
     channel: str
 
@@ -142,17 +151,83 @@ class Deployment:
         return count <= len(self.workers) and len({self.host(operator, p) for p in range(count)}) == count
 
 
-def deployment_of(snapshots: Iterable[Snapshot], logs: Iterable[SenderLog]) -> Deployment:
-    """Infer from names which worker hosts which partition."""
-    snapshots, logs = list(snapshots), list(logs)
-    workers = tuple(sorted({s.worker for s in snapshots} | {log.worker for log in logs}))
+def deployment_of(snapshots: Iterable[Snapshot], sent: Iterable[SentChannel]) -> Deployment:
+    """Infer from names which worker hosts which partition, dead workers that nothing else tells of among them.
+
+    Parameters
+    ----------
+    sent : channels and the workers that send on them, as far as logs or snapshots tell; all of a worker's, or none
+    """
+    snapshots, sent = list(snapshots), list(sent)
+    workers = tuple(sorted({s.worker for s in snapshots} | {s.worker for s in sent}))
     known = {s.operator for s in snapshots}
-    read = [(log.worker, endings(log.channel, known)) for log in logs]
-    sent: dict[tuple[str, str], dict[int, set[int]]] = {}  # numbers of channels, by the operators joined and by worker
-    for worker, ends in read:
+    numbers: dict[tuple[str, str], dict[int, set[int]]] = {}  # of channels, by the operators joined and by worker
+    for worker, name in sent:
+        ends = endings(name, known)
         if ends is not None:
             known |= {ends.sender, ends.receiver}
-            sent.setdefault((ends.sender, ends.receiver), {}).setdefault(worker, set()).add(ends.number)
+            numbers.setdefault((ends.sender, ends.receiver), {}).setdefault(worker, set()).add(ends.number)
+    operators = tuple(sorted(known))
+    told = list(numbers.values())
+    if not told:
+        return Deployment(operators, workers)
+    for everyone, count in _uniform_deployments(workers, told):
+        if all(_fits(by_worker, everyone, count) for by_worker in told):
+            hosts = {(o, p): everyone[p % len(everyone)] for o in operators for p in range(count)}
+            return Deployment(operators, everyone, dict.fromkeys(operators, count), hosts)
+    return _mixed_deployment(operators, workers, numbers)
+
+
+_MOST = 1_000
+"""Workers, and partitions on each, that are thought of at the most."""
+
+
+def _uniform_deployments(
+    workers: tuple[int, ...], told: Sequence[Mapping[int, set[int]]]
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the workers and the partitions of every operator that a deployment may have: the likeliest first.
+
+    Each worker hosts as many partitions of every operator as any other, mostly one. Workers are numbered from 1 in the
+    order in which they come, and one that died before its first snapshot left no name: the fewer of those the better.
+    """
+    highest = min(max(n for by_worker in told for numbers in by_worker.values() for n in numbers), _MOST)
+    first, last = min(1, *workers), min(max(workers), _MOST)
+    numbered = tuple(range(first, last + 1))
+    yield from ((numbered, each * len(numbered)) for each in range(1, highest + 2))
+    for end in range(last + 1, first + highest + 1):
+        yield tuple(range(first, end + 1)), end + 1 - first
+    yield from ((workers, each * len(workers)) for each in range(1, highest + 2))
+
+
+def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: int) -> bool:
+    """Return whether channels between operators of `count` partitions each may have these numbers, by their senders.
+
+    A partition is on the worker whose turn it is, and sends to every partition or to its own alone; and what one of an
+    operator's partitions has channels to, all of them have.
+
+    >>> _fits({1: {0}, 2: {4}, 3: {8}}, (1, 2, 3), 3), _fits({1: {0, 1}, 2: {2, 3}}, (1, 2), 2)
+    (True, True)
+    >>> _fits({1: {0}, 2: {1}}, (1, 2), 2)
+    False
+    """
+    for worker, numbers in by_worker.items():
+        sent: dict[int, set[int]] = {}
+        for number in numbers:
+            sent.setdefault(number // count, set()).add(number % count)
+        for partition, to in sent.items():
+            if partition >= count or workers[partition % len(workers)] != worker:
+                return False
+            if to != {partition} and len(to) != count:
+                return False
+        if len(sent) != count // len(workers):
+            return False
+    return True
+
+
+def _mixed_deployment(
+    operators: tuple[str, ...], workers: tuple[int, ...], sent: Mapping[tuple[str, str], Mapping[int, set[int]]]
+) -> Deployment:
+    """Infer a deployment whose operators differ in their partitions, from the runs of numbers that each worker has."""
     partitions: dict[str, int] = {}
     hosts: dict[tuple[str, int], int] = {}
     for (sender, receiver), by_worker in sorted(sent.items()):
@@ -165,7 +240,7 @@ def deployment_of(snapshots: Iterable[Snapshot], logs: Iterable[SenderLog]) -> D
     for sender, partition in hosts:
         partitions.setdefault(sender, 0)
         partitions[sender] = max(partitions[sender], partition + 1)
-    return Deployment(tuple(sorted(known)), workers, partitions, hosts)
+    return Deployment(operators, workers, partitions, hosts)
 
 
 def _receiver_partitions(by_worker: Mapping[int, set[int]], workers: int) -> int | None:

@@ -27,16 +27,25 @@ from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.model.values import is_integer
 from cklog.parsers.checkmate.dump import READER as LOG_READER
-from cklog.parsers.checkmate.dump import Dump, Unit, dump_of, folders_of, is_count, is_dump, read_turns
+from cklog.parsers.checkmate.dump import (
+    SENT,
+    SNAPSHOT_BYTES,
+    Dump,
+    Unit,
+    dump_of,
+    folders_of,
+    is_count,
+    is_dump,
+    read_turns,
+)
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, batch_of_rows
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
-_SENT, _PROCESSED, _TAKEN, _CLOCK = "last_messages_sent", "last_messages_processed", "last_kafka_consumed", "cic_clock"
-_KEYS = frozenset({_SENT, _PROCESSED, _TAKEN})
-_SNAPSHOT_BYTES = 1 << 30
+_PROCESSED, _TAKEN, _CLOCK = "last_messages_processed", "last_kafka_consumed", "cic_clock"
+_KEYS = frozenset({SENT, _PROCESSED, _TAKEN})
 _BATCH_ROWS = 1 << 12
 _PLACES = 100
 """Places that one finding lists at the most."""
@@ -122,11 +131,17 @@ class CheckMate(Format):
 def _assumed_partitions(dump: Dump) -> Iterable[Finding]:
     """Report what is not written down anywhere, and what it was taken to be."""
     deployment = dump.deployment
-    counts = ", ".join(f"{operator} {deployment.count(operator)}" for operator in deployment.operators)
+    counts = {operator: deployment.count(operator) for operator in deployment.operators}
+    listed = ", ".join(f"{operator} {count}" for operator, count in counts.items())
+    workers = len(deployment.workers)
+    each, rest = divmod(min(counts.values(), default=0), max(workers, 1))
+    alike = len(set(counts.values())) == 1 and not rest
+    many = str(each) if alike and each > 1 else "one"
+    by = "as the log folders have it" if dump.logs else "as their channels are numbered"
     message = (
-        f"nothing here says how many partitions an operator has or where they run: taken as one on each of the "
-        f"{len(deployment.workers)} workers, {'as the log folders have it' if deployment.hosts else 'in their order'} "
-        f"(partitions: {counts}); a subtask is an operator's part on one worker, by the worker's number"
+        f"nothing here says how many partitions an operator has or where they run: taken as {many} on "
+        f"each of the {workers} workers, {by if deployment.hosts else 'in their order'} "
+        f"(partitions: {listed}); a subtask is an operator's part on one worker, by the worker's number"
     )
     yield Finding("assumed-partitions", "info", dump.folder or ".", message)
 
@@ -249,7 +264,7 @@ class _SnapshotReading:
         ------
         _Unusable, Refused : it cannot be used
         """
-        if snapshot.size > _SNAPSHOT_BYTES:
+        if snapshot.size > SNAPSHOT_BYTES:
             raise _Unusable(f"{snapshot.size} bytes are too many for a snapshot")
         body = load(self._root.read(snapshot.path, None), _KEYS)
         if not isinstance(body, dict) or "local_state_data" not in body:
@@ -264,11 +279,11 @@ class _SnapshotReading:
             "_path": snapshot.path,
             "_offset": 0,
         }
-        if _SENT not in body and _PROCESSED not in body:
+        if SENT not in body and _PROCESSED not in body:
             timed = {"time": snapshot.stamp} if snapshot.stamp >= ROUND_BELOW else {}
             return row | {"kind": "coordinated", "round": snapshot.stamp} | timed
         marks = {
-            "sent": self._next_numbers(body, _SENT, self._channel_name),
+            "sent": self._next_numbers(body, SENT, self._channel_name),
             "received": self._next_numbers(body, _PROCESSED, self._channel_name),
         }
         clock = body.get(_CLOCK)

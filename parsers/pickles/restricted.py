@@ -272,16 +272,12 @@ def _do_at_place(kind: struct.Struct, do: Callable[[Machine, int], None]) -> _St
     return step
 
 
-def _do_nothing(machine: Machine) -> None:
-    """Leave everything as it is."""
-
-
 def _push_object(machine: Machine) -> None:
     """Push what stands for an object, or for its class."""
     machine.push(SKIPPED)
 
 
-def _skip_argument(width: int, do: Callable[[Machine], None] = _do_nothing) -> _Step:
+def _skip_argument(width: int, do: Callable[[Machine], None] = lambda machine: None) -> _Step:
     """Pass over an argument of `width` bytes, which says nothing of what is in the pickle, and do something."""
 
     def step(machine: Machine, at: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import json
 import pickle
@@ -127,14 +128,25 @@ def test_an_upload_that_had_not_ended(tmp_path: Path) -> None:
     assert answer.exit_code == 0
 
 
-def test_objects_are_refused_by_name_and_place(tmp_path: Path) -> None:
+def test_objects_in_the_state_are_passed_over(tmp_path: Path) -> None:
+    """What a query stores are objects of its own; nobody needs them to find the line."""
+    deploy(tmp_path)
+    before = line_of(opened(tmp_path).recovery_line(QUESTION))
+    path = tmp_path / BUCKET / f"snapshot_1_map_{START + 2000}.bin"
+    path.write_bytes(pickle.dumps(pickle.loads(path.read_bytes()) | {"local_state_data": datetime.date(2026, 1, 1)}))
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert line_of(answer) == before
+    assert ids(answer) == {"assumed-partitions"}
+
+
+def test_objects_instead_of_watermarks_are_damage(tmp_path: Path) -> None:
     deploy(tmp_path)
     path = tmp_path / BUCKET / f"snapshot_1_map_{START + 2000}.bin"
-    path.write_bytes(pickle.dumps({"local_state_data": datetime.date(2026, 1, 1)}))
-    findings = opened(tmp_path).recovery_line(QUESTION).findings
-    told = next(f for f in findings if f.id == "corrupt-file")
-    assert "STACK_GLOBAL datetime date is refused" in told.message
-    assert path.read_bytes()[told.where[0].offset :][:1] == b"\x93"
+    changed = {"last_messages_processed": collections.OrderedDict(src_map_0=5)}
+    path.write_bytes(pickle.dumps(pickle.loads(path.read_bytes()) | changed))
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert "last_messages_processed is no dict" in next(f for f in answer.findings if f.id == "corrupt-file").message
+    assert line_of(answer)["map/1"] == 2
 
 
 @pytest.mark.parametrize(

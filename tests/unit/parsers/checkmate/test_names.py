@@ -1,0 +1,64 @@
+"""Which worker hosts which partition, inferred from the names of channels, against deployments that are known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklog.parsers.checkmate.names import SentChannel, deployment_of, snapshot_of
+
+
+def sent_channels(workers: int, each: int, edges: dict[str, bool]) -> dict[SentChannel, tuple[int, int]]:
+    """Every channel of a deployment, and the workers that it joins, by the testbed's numbering.
+
+    `edges` are operators joined, as "a_b", and whether every partition sends to every other one or to its own alone.
+    """
+    count = workers * each
+    found = {}
+    for edge, shuffled in edges.items():
+        for start in range(count):
+            for end in range(count) if shuffled else (start,):
+                channel = SentChannel(start % workers + 1, f"{edge}_{start * count + end}")
+                found[channel] = (start % workers + 1, end % workers + 1)
+    return found
+
+
+EDGES = st.dictionaries(st.sampled_from(["a_b", "b_c", "a_c", "c_a", "b_b"]), st.booleans(), min_size=1)
+
+
+@given(st.integers(1, 5), st.integers(1, 3), EDGES)
+def test_channels_join_the_workers_that_they_join(workers: int, each: int, edges: dict[str, bool]) -> None:
+    every = sent_channels(workers, each, edges)
+    deployment = deployment_of([], every)
+    for channel, (sender, receiver) in every.items():
+        start, end, _ = channel.channel.split("_")
+        name = deployment.channel(channel.channel)
+        assert name is not None
+        assert name.partition("#")[0] == f"{start}/{sender}->{end}/{receiver}"
+        assert ("#" in name) == (each > 1)
+
+
+@given(st.integers(2, 5), EDGES, st.data())
+def test_a_worker_that_died_before_its_first_snapshot_is_still_one(
+    workers: int, edges: dict[str, bool], data: st.DataObject
+) -> None:
+    every = sent_channels(workers, 1, edges)
+    dead = data.draw(st.integers(1, workers))
+    left = {channel: ends for channel, ends in every.items() if channel.worker != dead}
+    deployment = deployment_of([], left)
+    for channel, (sender, receiver) in left.items():
+        start, end, _ = channel.channel.split("_")
+        assert deployment.channel(channel.channel) == f"{start}/{sender}->{end}/{receiver}"
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_without_channels_every_worker_is_taken_to_host_one_of_each(each: int) -> None:
+    found = [snapshot_of(f"snapshot_{worker}_map_{stamp}.bin", 9) for worker in (1, 2) for stamp in range(each)]
+    deployment = deployment_of([one for one in found if one], [])
+    assert (deployment.workers, deployment.count("map")) == ((1, 2), 2)
+
+
+def test_numbers_of_any_size_end_soon() -> None:
+    sent = [SentChannel(999_999_999, "a_b_999999999"), SentChannel(1, "a_b_0"), SentChannel(0, "b_a_999999998")]
+    assert deployment_of([], sent).operators == ("a", "b")
