@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from cklog.model.eventual import EventualReplay
@@ -83,6 +83,11 @@ class Cascade:
             waiting = [s for s in waiting if s not in ready]
         return order
 
+    @cached_property
+    def _storing(self) -> frozenset[Subtask]:
+        """Subtasks with stored checkpoints; the records are read once for it."""
+        return self._records.subtasks_that_store()
+
     def _operators(self) -> list[Subtask]:
         """Subtasks that come back by their queues: it is of their own making, and they store no checkpoints.
 
@@ -90,7 +95,7 @@ class Cascade:
         its queue is what it has put out.
         """
         sources = {row["name"] for row in self._manifest.get("operators", []) if row.get("kind") == "source"}
-        stored = self._records.subtasks_that_store()
+        stored = self._storing
         return [s for s in self._eventual.queues if s.operator not in sources and s not in stored]
 
     def _channels(self) -> list[Any]:
@@ -191,7 +196,7 @@ class Cascade:
             notes=(
                 *base.notes,
                 *(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
-                *(_output_note(s) for s in sorted(self._records.subtasks_that_store() & set(self._eventual.queues))),
+                *(_output_note(s) for s in sorted(self._storing & set(self._eventual.queues))),
             ),
             details={"eventual": [_detail(s, r) for s, r in restarts.items()]},
         )
