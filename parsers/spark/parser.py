@@ -38,6 +38,7 @@ from cklog.parsers.spark.metadata_log import (
     sink_files,
     size_of,
 )
+from cklog.parsers.spark.state.checksums import sidecars_of
 from cklog.parsers.spark.state.versions import StateVersions
 from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, json_text
 from cklog.parsers.tables.records_parser import whole_folder
@@ -166,8 +167,10 @@ class SparkCheckpoint(Format):
     def with_checksums(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths, and those of their checksum files that are there, sorted."""
         there = {entry.path for entry in (*self._entries, *self._state_files)}
-        found = [*paths]
-        return tuple(sorted([*found, *(side for side in map(hadoop_crc.sidecar_of, found) if side in there)]))
+        found = set(paths)
+        for path in tuple(found):
+            found.update(side for side in sidecars_of(path) if side in there)
+        return tuple(sorted(found))
 
     def inputs(self, logs: MetadataLogs, sink: str | None) -> tuple[InputUsed, ...]:
         """Return the logs of the query, and that of its sink, as inputs of an answer."""

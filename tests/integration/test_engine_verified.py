@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,59 @@ def test_every_stored_checkpoint_is_read(verified: Path, name: str) -> None:
     found = answer("inspect", verified / name)["result"]["subtasks"]
     stored = {f"{row['operator']}/{row['subtask']}": row["last"] or 0 for row in found}
     assert {unit: count for unit, count in truth["stored"].items() if count} == {k: n for k, n in stored.items() if n}
+
+
+@pytest.fixture
+def copy(verified: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a folder, to be damaged as it was when the engine was tried."""
+
+    def copied(name: str) -> Path:
+        shutil.copytree(verified / name, tmp_path / name)
+        return tmp_path / name
+
+    return copied
+
+
+def ids(found: dict[str, Any], severity: str = "error") -> set[str]:
+    return {finding["id"] for finding in found["findings"] if finding["severity"] == severity}
+
+
+def test_spark_cannot_commit_a_batch_that_the_sink_has(verified: Path) -> None:
+    """`assertion failed: CheckpointInfo length: 0` at every restart, and none with the sink's entry removed."""
+    ran = cklog("recovery-line", verified / "spark-v2-sink-ahead", "--json")
+    found = json.loads(ran.out)
+    details = found["result"]["details"]
+    assert (ran.code, details["restart_fails"], ids(found)) == (3, True, {"sink-log-ahead"})
+    assert details["remove"] == ["out/_spark_metadata/4"]
+    alone = answer("recovery-line", verified / "spark-v2-sink-ahead" / "ck")
+    assert "unchecked-sink" in ids(alone, "warning")
+
+
+def test_spark_begins_anew_only_without_any_state(copy: Callable[[str], Path]) -> None:
+    """`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY` where any of it is left."""
+    home = copy("spark-back-to-initial")
+    (home / "ck/state/1/0/1.delta").unlink()
+    found = answer("recovery-line", home)
+    assert found["result"]["line"][0]["checkpoint"] == -1
+    for path in found["result"]["details"]["remove"]:
+        (home / path).unlink()
+    assert [path for path in (home / "ck/state").rglob("*") if path.is_file()] == []
+
+
+def test_spark_keeps_the_plan_after_a_line_whose_plan_before_is_purged(copy: Callable[[str], Path]) -> None:
+    """`batch 14 doesn't exist`; with `offsets/16` kept, batch 16 runs with its stored range."""
+    home = copy("spark-previous-offsets-purged")
+    (home / "ck/state/0/0/17.delta").unlink()
+    found = answer("recovery-line", home)
+    details = found["result"]["details"]
+    assert (details["committed"], details["planned"]) == (15, 16)
+    assert found["result"]["sources"][0]["replay_to"] == {"logOffset": 16}
+    gone = {path for path in details["remove"] if path.startswith("ck/offsets/")}
+    assert gone == {"ck/offsets/17", "ck/offsets/18", "ck/offsets/.17.crc", "ck/offsets/.18.crc"}
+
+
+def test_spark_does_not_load_a_changelog_that_is_whole_and_stale(verified: Path) -> None:
+    ran = cklog("recovery-line", verified / "spark-stale-changelog", "--json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["result"]["details"]["restart_fails"], ids(found)) == (3, True, {"checksum-mismatch"})
+    assert found["result"]["details"]["committed"] == 8

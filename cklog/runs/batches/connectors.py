@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
-from cklog.inputs.batches import FileLog, MetadataLogs
+from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import first_few
@@ -119,6 +119,15 @@ def log_facts(log: FileLog, gap: str, then: str, stops: bool) -> Iterable[Fact]:
             yield Fact(file_finding(gap, "error", path, f"{path} is missing{more}. {then}"), stops)
 
 
+def sources_reach(parser: OffersBatches, logs: MetadataLogs, batch: int) -> bool:
+    """Return whether the logs of file sources reach as far as a batch read: a restart after it looks there."""
+    ends = logs.ends(batch) or {}
+    reach = {key: log_offset(end) for key, end in ends.items() if kind_of(end) == "file"}
+    newest = {key: parser.source_listing(key).newest for key in reach}
+    # without any file a source may be one that the query reads twice
+    return all(end is None or newest[key] < 0 or end <= newest[key] for key, end in reach.items())
+
+
 def _judge_file_source(log: FileLog, source: SourceRange) -> Iterable[Fact]:
     """Judge the log of a file source, and the input files of the batch in flight."""
     then = "The restart fails, because the file source reads its whole log. Put the file back from a backup."
@@ -182,35 +191,103 @@ def _file_names(files: list[InputFile]) -> str:
 
 
 _SINK_LOG = "_spark_metadata"
+_STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_NO_STATE_IDS = (
+    "With state checkpoint format 2 a commit needs the ids of the states that its tasks wrote; a sink that skips a "
+    "batch runs no task, and there are none."
+)
 
 
 class JudgedSink(NamedTuple):
-    """The folder of the query's file sink, None if none is known; the newest batch in its log; and what is wrong."""
+    """What is known of the query's file sink.
+
+    Attributes
+    ----------
+    folder : None if no single one is known
+    newest : the newest batch in its log, once `remove` is gone; -1 for none
+    facts : what is wrong with the log
+    remove : files of the log that a restart, on a copy, must not find
+    stuck : batches would have to leave the log and cannot, so that the sink would skip them
+    """
 
     folder: str | None
     newest: int
     facts: list[Fact]
+    remove: tuple[str, ...] = ()
+    stuck: bool = False
 
 
-def judge_sink(parser: OffersBatches, logs: MetadataLogs, sources: Iterable[SourceRange], is_today: bool) -> JudgedSink:
+def judge_sink(
+    parser: OffersBatches, logs: MetadataLogs, sources: Iterable[SourceRange], goes_back: bool, is_today: bool
+) -> JudgedSink:
     """Find the folder of the file sink and judge its log against plans and commits.
 
-    `sources` are read by the query, so that their folders are no sinks; `is_today`: nothing after `logs` was left out.
+    `sources` are read by the query, so that their folders are no sinks; `goes_back`: later batches than those in `logs`
+    are removed, of the sink's log too; `is_today`: nothing later was left out of the question.
     """
     sinks = parser.sinks()
+    with_ids = parser.has_state and _has_state_ids(logs)
     if len(sinks) == 1:
         log = parser.sink_log(sinks[0])
-        facts = [*_judge_sink_log(log, logs)]
+        if goes_back:
+            return _sink_that_goes_back(sinks[0], log.listing, logs.committed)
+        facts = [*_judge_sink_log(log, logs, with_ids)]
         if not is_today:  # of an older line the sink is ahead, and that is no damage
             facts = [fact for fact in facts if fact.finding.id != "sink-log-ahead"]
-        return JudgedSink(sinks[0], log.listing.newest, facts)
+        stops = any(fact.stops for fact in facts)
+        remove = _entries_after(log.listing, logs.committed) if stops else ()
+        return JudgedSink(sinks[0], log.listing.newest, facts, remove)
+    unseen = [Fact(_unseen_sink(logs, sinks))] if with_ids and logs.planned > logs.committed and not goes_back else []
     if sinks or logs.committed < 0:
-        return JudgedSink(None, -1, [])
+        return JudgedSink(None, -1, unseen)
     read_from: set[str] = set()
     for source in sources:
         read_from |= {posixpath.basename(posixpath.dirname(file.path)) for file in source.files}
     bare = [folder for folder in parser.bare_sinks() if folder not in read_from]
-    return JudgedSink(None, -1, [Fact(_lost_log(folder)) for folder in bare])
+    return JudgedSink(None, -1, [*unseen, *(Fact(_lost_log(folder)) for folder in bare)])
+
+
+def _has_state_ids(logs: MetadataLogs) -> bool:
+    """Return whether commits name the states that batches leave (state checkpoint format 2)."""
+    plan = logs.newest_plan
+    set_so = plan is not None and str(plan.conf.get(_STATE_FORMAT, "")) == "2"
+    return set_so or any(read.value is not None and read.value.ids for read in logs.commits.values())
+
+
+def _entries_after(listing: LogListing, batch: int) -> tuple[str, ...]:
+    """Return the files of a log for later batches."""
+    return tuple(entry.path for number, entry in sorted(listing.files.items()) if number > batch)
+
+
+def _sink_that_goes_back(folder: str, listing: LogListing, batch: int) -> JudgedSink:
+    """Say which files a sink's log loses when the query goes back to `batch`, if it can do without them.
+
+    A compact file holds all batches before: what is left must be whole without it.
+    """
+    kept = [number for number in listing.files if number <= batch]
+    base = max((number for number in listing.compacts if number <= batch), default=0)
+    gone = sorted(set(range(base, batch + 1)) - set(kept))
+    remove = _entries_after(listing, batch)
+    if not remove or not gone:
+        return JudgedSink(folder, max(kept, default=-1), [], remove)
+    message = (
+        f"{listing.folder} cannot lose the batches after {batch}: {listing.folder}/{gone[0]} is no longer there, only "
+        f"a later file lists its results. So the sink would skip every batch up to {listing.newest}, and what they "
+        f"read now would be lost. Let the query write to a new folder; the results of batches up to {batch} are here."
+    )
+    fact = Fact(file_finding("sink-log-ahead", "error", f"{listing.folder}/{listing.newest}", message))
+    return JudgedSink(folder, listing.newest, [fact], stuck=True)
+
+
+def _unseen_sink(logs: MetadataLogs, sinks: Iterable[str]) -> Finding:
+    """Report that a restart may fail for good because of a sink that was not looked at, or is one of several."""
+    which = f"which of {', '.join(sinks)} is the query's is not known" if sinks else "no sink is below PATH"
+    message = (
+        f"Whether a file sink has batch {logs.planned} already was not looked at: {which}. {_NO_STATE_IDS} If it has, "
+        f"no restart succeeds before {_SINK_LOG}/{logs.planned} is removed there, on a copy. Give as PATH the folder "
+        "that holds both the checkpoint and what the sink writes to. Other sinks are not concerned."
+    )
+    return file_finding("unchecked-sink", "warning", f"{logs.prefix}offsets/{logs.planned}", message)
 
 
 def _lost_log(folder: str) -> Finding:
@@ -223,8 +300,11 @@ def _lost_log(folder: str) -> Finding:
     return file_finding("sink-log-behind", "error", f"{folder}/{_SINK_LOG}", message)
 
 
-def _judge_sink_log(log: FileLog, logs: MetadataLogs) -> Iterable[Fact]:
-    """Judge the files of a sink's log, and where it ends against the newest commit."""
+def _judge_sink_log(log: FileLog, logs: MetadataLogs, with_ids: bool) -> Iterable[Fact]:
+    """Judge the files of a sink's log, and where it ends against the newest commit.
+
+    `with_ids`: commits name the states that batches leave.
+    """
     then = (
         "A restart goes on, but whoever reads the results by this log fails or misses what it listed. "
         "Put it back from a backup, or list the part files of that batch again by hand."
@@ -235,7 +315,25 @@ def _judge_sink_log(log: FileLog, logs: MetadataLogs) -> Iterable[Fact]:
         message = f"{path} ends at batch {newest}, but batch {committed} is committed. {then}"
         yield Fact(file_finding("sink-log-behind", "error", path, message))
     elif newest > committed:
-        yield Fact(_log_ahead(f"{path}/{newest}", newest, logs.planned, committed))
+        place = f"{path}/{newest}"
+        if with_ids and newest <= logs.planned:
+            yield Fact(_never_committed(log.listing, logs), stops=True)
+        else:
+            yield Fact(_log_ahead(place, newest, logs.planned, committed), stops=with_ids)
+
+
+def _never_committed(listing: LogListing, logs: MetadataLogs) -> Finding:
+    """Report a batch that the sink has and that can never be committed.
+
+    Read off Spark 4.3: `assertion failed: CheckpointInfo length: 0`; with the sink's entry removed it restarts.
+    """
+    newest, entries = listing.newest, _entries_after(listing, logs.committed)
+    message = (
+        f"{entries[-1]} is there, though {logs.commit_log.folder}/{newest} is not. {_NO_STATE_IDS} Every restart "
+        f"fails (CheckpointInfo length: 0). On a copy remove {' and '.join(entries)} with its checksum: then batch "
+        f"{newest} runs again and is written anew; the part files that it left are listed no more."
+    )
+    return file_finding("sink-log-ahead", "error", entries[-1], message)
 
 
 def _log_ahead(path: str, newest: int, planned: int, committed: int) -> Finding:

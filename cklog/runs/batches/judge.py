@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cklog.errors import NotFound
 from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
@@ -113,8 +113,8 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
     o = logs.planned
     if n == o and n in logs.commits:
         return (
-            f"The restart fails. Batch {n} is committed and this file says where it ended: put it back from a backup, "
-            f"or {_COPY} remove the offsets and commits above the newest batch that is whole."
+            f"The restart fails. Batch {n} is committed and this file says where it ended: put it back from a backup"
+            f"{_or_go_back(logs)}."
         )
     if n == o:
         return (
@@ -123,10 +123,16 @@ def _without_offsets(n: int, logs: MetadataLogs) -> str:
         )
     if n == o - 1:
         return (
-            f"The restart fails, because batch {o} starts where batch {n} ends. Put it back from a backup, or {_COPY} "
-            f"remove the offsets and commits above the newest batch that is whole."
+            f"The restart fails, because batch {o} starts where batch {n} ends. Put it back from a backup"
+            f"{_or_go_back(logs)}."
         )
     return f"A restart does not read it; batch {n} is no target to go back to."
+
+
+def _or_go_back(logs: MetadataLogs) -> str:
+    """Name the newest batch that plans and commits allow to go back to, "" if there is none."""
+    back = max((n for n in logs.commits if way_back(logs, n) is not None), default=None)
+    return "" if back is None else f", or go back: --at query/0={back} tells how"
 
 
 def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterable[Finding]:
@@ -266,26 +272,47 @@ def judge_target(logs: MetadataLogs, at: int) -> list[Fact]:
     plan, commit = logs.offsets.get(at), logs.commits.get(at)
     lacking = [f"{logs.offset_log.folder}/{at}"] if plan is None or plan.flaw is not None else []
     lacking += [f"{logs.commit_log.folder}/{at}"] if commit is None or commit.flaw is not None else []
+    why = f"{' and '.join(lacking)} cannot be read"
     if not lacking:
-        return []
-    message = (
-        f"No way back to batch {at}: {' and '.join(lacking)} cannot be read. The newest whole one before is taken."
-    )
+        if way_back(logs, at) is not None:
+            return []
+        lacking = [f"{logs.offset_log.folder}/{at - 1}"]
+        why = f"a restart reads {lacking[0]} or, where that is kept, offsets/{at + 1}, and neither is there whole"
+    message = f"No way back to batch {at}: {why}. The newest whole one before is taken."
     return [Fact(file_finding("unreachable-batch", "error", lacking[0], message))]
 
 
+def way_back(logs: MetadataLogs, batch: int) -> Literal["afresh", "again"] | None:
+    """Return how a query that goes back to `batch` goes on, None if it cannot go back there.
+
+    Its own plan and commit must be whole. "afresh": all later plans are removed, and a restart reads the plan before.
+    "again": that one is purged, but the plan after it is kept, which a restart runs again with its stored range.
+    """
+    read = logs.commits.get(batch)
+    if read is None or read.flaw is not None or logs.ends(batch) is None:
+        return None
+    if batch == 0 or logs.ends(batch - 1) is not None:
+        return "afresh"
+    return "again" if logs.ends(batch + 1) is not None else None
+
+
 def back_to(logs: MetadataLogs, at: int) -> MetadataLogs:
-    """Leave out all batches after batch `at`, or after the newest whole one before it."""
-    whole = [n for n, read in logs.commits.items() if n <= at and read.flaw is None and logs.ends(n) is not None]
-    return _up_to(logs, max(whole, default=-1))
+    """Leave out what goes when the query goes back to batch `at`, or to the newest before it to which it can.
+
+    The plan after that batch stays where a restart has to run it again.
+    """
+    last = max((n for n in logs.commits if n <= at and way_back(logs, n) is not None), default=-1)
+    again = last >= 0 and way_back(logs, last) == "again"
+    return _up_to(logs, last, last + 1 if again else last)
 
 
-def _up_to(logs: MetadataLogs, last: int) -> MetadataLogs:
-    """Leave out all batches after batch `last`."""
+def _up_to(logs: MetadataLogs, last: int, planned: int | None = None) -> MetadataLogs:
+    """Leave out all batches after batch `last`, but for plans up to batch `planned`."""
+    newest = last if planned is None else planned
     return replace(
         logs,
-        offsets={n: read for n, read in logs.offsets.items() if n <= last},
+        offsets={n: read for n, read in logs.offsets.items() if n <= newest},
         commits={n: read for n, read in logs.commits.items() if n <= last},
-        offset_log=replace(logs.offset_log, orphans=tuple(n for n in logs.offset_log.orphans if n <= last)),
+        offset_log=replace(logs.offset_log, orphans=tuple(n for n in logs.offset_log.orphans if n <= newest)),
         commit_log=replace(logs.commit_log, orphans=tuple(n for n in logs.commit_log.orphans if n <= last)),
     )

@@ -154,11 +154,11 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
 def _lead(plan: BatchPlan, chosen: bool) -> str:
     initial = "there is no recovery point but the initial state."
     if plan.committed < 0:
-        why = "No committed batch has state that every store can load" if plan.rolled_back else "No batch is committed"
+        why = "The query can go back to no committed batch" if plan.rolled_back else "No batch is committed"
         return f"{why}: {initial}"
     if plan.rolled_back:
         newest = max(plan.rolled_back)
-        return f"The line is batch {plan.committed}, not {newest}: it is the newest whose state every store can load."
+        return f"The line is batch {plan.committed}, not {newest}: it is the newest to which the query can go back."
     unsure = " Whether its state can be loaded was not judged." if plan.unjudged else ""
     return f"The line is batch {plan.committed}, {'as asked for' if chosen else 'the last one committed'}.{unsure}"
 

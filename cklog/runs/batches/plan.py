@@ -15,10 +15,10 @@ from cklog.inputs.batches import Batch, MetadataLogs, StateStoreRow, StoredState
 from cklog.inputs.offers import OffersBatches
 from cklog.inputs.pieces import PiecesRead
 from cklog.model.findings import Finding, InputUsed
-from cklog.runs.batches.connectors import judge_sink, judge_sources
+from cklog.runs.batches.connectors import judge_sink, judge_sources, sources_reach
 from cklog.runs.batches.judge import Fact, back_to, cut, judge, judge_empty, judge_target, sorted_findings
 from cklog.runs.batches.offsets import SourceRange
-from cklog.runs.batches.state_line import chain_note, judge_state, state_facts, state_notes
+from cklog.runs.batches.state_line import broken_facts, chain_note, judge_state, other_state_facts, state_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +79,26 @@ def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = No
     everything = parser.logs()
     asked = _batches_asked(everything, parser.has_state, as_of, at)
     state = parser.state(asked.logs)
-    judged = judge_state(state, asked.logs)
-    facts = [*asked.facts, *judge(asked.logs), *state_facts(state, asked.logs, judged)]
+    judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
+    facts = [*asked.facts, *judge(asked.logs), *broken_facts(state, judged)]
+    lasting = other_state_facts(state, asked.logs, judged)  # they hold of whatever batch the query goes back to
     logs, removed_to = asked.logs, asked.removed_to
     rolled_back: tuple[int, ...] = ()
     if judged.batch < logs.committed:
         rolled_back = tuple(n for n, read in logs.commits.items() if n > judged.batch and read.flaw is None)
         facts += judge_sources(parser, logs)[1]
         logs, removed_to = back_to(logs, judged.batch), max(everything.planned, everything.committed)
-        facts += judge(logs)
     sources, source_facts = judge_sources(parser, logs)
-    sink = judge_sink(parser, logs, sources, is_today=as_of is None and removed_to is None)
-    facts += [*source_facts, *sink.facts]
+    sink = judge_sink(parser, logs, sources, removed_to is not None, as_of is None)
+    lasting += [*judge(logs), *source_facts, *sink.facts]
+    facts += lasting
     planned = logs.planned if logs.planned > logs.committed else None
     has = sink.newest >= planned if sink.folder is not None and planned is not None else None
     fails = any(fact.stops for fact in facts)
+    blocked = removed_to is not None and (sink.stuck or any(fact.stops for fact in lasting))
+    removed = [*sink.remove]
+    if removed_to is not None:
+        removed += _later_files(everything, logs, state)
     restart = Restart(
         committed=logs.committed,
         planned=planned,
@@ -101,6 +106,8 @@ def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = No
         fails=fails,
         removed_to=removed_to,
         state_lost=bool(rolled_back),
+        blocked=blocked,
+        sink=sink.folder,
     )
     return BatchPlan(
         query_id=logs.metadata.value if logs.metadata is not None else None,
@@ -118,7 +125,7 @@ def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = No
         rolled_back=rolled_back,
         stores=tuple(state.rows(judged.batch)),
         unjudged=judged.unjudged,
-        remove=() if removed_to is None else parser.with_checksums(_later_files(everything, logs.committed, state)),
+        remove=() if blocked else parser.with_checksums(removed),
     )
 
 
@@ -128,7 +135,8 @@ def pieces_of(parser: OffersBatches) -> PiecesRead:
     state = parser.state(logs)
     state.read_all()
     judged = judge_state(state, logs)
-    facts = [*judge_empty(logs, parser.has_state), *state_facts(state, logs, judged)]
+    facts = [*judge_empty(logs, parser.has_state), *broken_facts(state, judged)]
+    facts += other_state_facts(state, logs, judged)
     return PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
 
 
@@ -147,11 +155,11 @@ def _batches_asked(logs: MetadataLogs, has_state: bool, as_of: int | None, at: i
     return _Asked(logs, newest if max(logs.planned, logs.committed) < newest else None, facts)
 
 
-def _later_files(logs: MetadataLogs, batch: int, state: StoredState) -> Iterable[str]:
-    """Yield what goes when the query goes back to a batch: newer plans, commits and versions of state."""
-    for log in (logs.offset_log, logs.commit_log):
-        yield from (entry.path for number, entry in log.files.items() if number > batch)
-    yield from state.later_files(batch)
+def _later_files(everything: MetadataLogs, logs: MetadataLogs, state: StoredState) -> Iterable[str]:
+    """Yield what goes when of all batches only those in `logs` stay: plans, commits and versions of state."""
+    for log, newest in ((everything.offset_log, logs.planned), (everything.commit_log, logs.committed)):
+        yield from (entry.path for number, entry in log.files.items() if number > newest)
+    yield from state.later_files(logs.committed)
 
 
 def _plan_notes(sink: str | None, as_of: int | None, committed: int) -> Iterable[str]:
@@ -174,6 +182,8 @@ class Restart:
     fails : the restart fails as the files are now
     removed_to : newest batch that going back to the line has to remove first, None if nothing is removed
     state_lost : committed batches after the line are given up, because their state cannot be loaded
+    blocked : going back to the line does not help before something else is mended
+    sink : the folder of the file sink, None if it is not known
     """
 
     committed: int
@@ -182,14 +192,20 @@ class Restart:
     fails: bool
     removed_to: int | None
     state_lost: bool
+    blocked: bool
+    sink: str | None
 
     def sentences(self) -> str:
         """Say what a restart does."""
         said = []
         if self.state_lost:
             said.append("A restart of the query fails as the files are now; the findings name the state files.")
+        if self.blocked:
+            where = f"Going back to batch {self.committed}" if self.committed >= 0 else "Beginning anew"
+            said.append(f"{where} does not help by itself: the findings say what else to mend first.")
+            return " ".join(said)
         if self.removed_to is not None:
-            said.append(_going_back(self.committed, self.removed_to))
+            said.append(self._going_back(self.removed_to))
         if self.fails and not self.state_lost:
             said.append(
                 "A restart of the query fails as the files are now; the findings say why. Once they are repaired:"
@@ -205,32 +221,38 @@ class Restart:
             start = f"from the end offsets of batch {c}" if c >= 0 else "from the beginning of its sources"
             nothing = "Then nothing" if self.removed_to is not None else "Nothing"
             return [f"{nothing} is in flight. A restart plans batch {c + 1} afresh, {start}."]
-        said = [f"A restart runs batch {planned} again, with exactly its stored range, and goes on."]
+        then = "The restart then" if self.removed_to is not None else "A restart"
+        said = [f"{then} runs batch {planned} again, with exactly its stored range, and goes on."]
         if planned > c + 1:
             which = f"batch {c + 1}" if planned == c + 2 else f"batches {c + 1} to {planned - 1}"
             said.append(f"It does not run {which}, for which there is no commit.")
         if self.sink_has_planned is None:
             said.append(f"A sink that is not idempotent (foreachBatch, Kafka, console) may get batch {planned} twice.")
+        elif self.sink_has_planned and self.fails:
+            said.append(f"The file sink's log loses batch {planned}, which is written again.")
         elif self.sink_has_planned:
             said.append(f"The file sink's log has batch {planned} already, so its output is not written again.")
         else:
             said.append(f"The file sink's log does not have batch {planned}: readers by that log see it once.")
         return said
 
+    def _going_back(self, newest: int) -> str:
+        """Say how to go back to the line, if batches up to `newest` were planned or committed.
 
-def _going_back(c: int, back: int) -> str:
-    """Say how to go back to batch c, if batches up to `back` were planned or committed.
-
-    State files of later versions go as well: else a later restart may load a snapshot of the abandoned batches.
-    """
-    if c < 0:
+        State files of later versions go as well: else a later restart may load a snapshot of the abandoned batches.
+        """
+        c, twice = self.committed, "any other sink gets them twice"
+        log = f"the log of the file sink, {self.sink}," if self.sink is not None else "a file sink's log"
+        if c < 0:
+            return (
+                "To begin anew, use an empty checkpoint folder, or on a copy of this one remove all offsets, commits "
+                f"and state: all input is read again; {log} must be emptied, or it skips what it lists, and {twice}."
+            )
+        if self.planned is None:
+            plans = f"offsets and commits {c + 1}" + ("" if newest == c + 1 else f" to {newest}")
+        else:
+            plans = f"commits above {c} and the offsets above {self.planned} ({self.planned} stays)"
         return (
-            "To begin anew, use an empty checkpoint folder: all input is read again, and a sink that is not "
-            "idempotent gets it twice."
+            f"To go back to batch {c}, on a copy of the checkpoint remove the {plans}, and the state files of versions "
+            f"above {c + 1}; {log} must lose the same batches, or it skips them, and {twice}."
         )
-    which = f"{c + 1}" if back == c + 1 else f"{c + 1} to {back}"
-    return (
-        f"To go back to batch {c}, on a copy of the checkpoint remove the offsets and commits {which}, and the state "
-        f"files of versions above {c + 1}; a file sink's log must lose the same batches, or it skips them, and any "
-        "other sink gets them twice."
-    )

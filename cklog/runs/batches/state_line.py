@@ -11,7 +11,7 @@ What is wrong with the state stores of a Spark checkpoint, as findings and notes
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import first_few
-from cklog.runs.batches.judge import Fact, file_finding
+from cklog.runs.batches.judge import Fact, file_finding, way_back
 
 UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
 """Flaws of files that Spark may well be able to read."""
@@ -57,16 +57,18 @@ class JudgedState:
     unjudged: str
 
 
-def judge_state(state: StoredState, logs: MetadataLogs) -> JudgedState:
+def judge_state(
+    state: StoredState, logs: MetadataLogs, can_start: Callable[[int], bool] = lambda batch: True
+) -> JudgedState:
     """Find the newest batch that every store can go back to, reading what a restart there would read.
 
-    `state` is that of `logs`.
+    `state` is that of `logs`; `can_start` says whether sources allow to go back to a batch.
     """
     if state.unknown:
         return JudgedState(logs.committed, state.needed, (), state.unknown)
     chains = _read_for(state, logs.committed)
     broken = tuple(_broken_stores(state, chains)) if logs.committed >= 0 else ()
-    batch = logs.committed if not broken else _newest_batch(state, logs, chains)
+    batch = logs.committed if not broken else _newest_batch(state, logs, chains, can_start)
     unsure = sorted({link.path for link in broken if link.id in UNSURE})
     return JudgedState(batch, state.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
 
@@ -86,13 +88,10 @@ def _read_for(state: StoredState, batch: int) -> Chains:
             return chains
 
 
-def _newest_batch(state: StoredState, logs: MetadataLogs, chains: Chains) -> int:
-    """Find the newest batch that every store can go back to, and whose plan and commit can be read; -1 for none."""
-    whole = [n for n, read in logs.commits.items() if read.flaw is None and logs.ends(n) is not None]
-    # a restart reads the plan before as well: first the batches that have it, the newest first
-    order = sorted(whole, key=lambda n: (n > 0 and logs.ends(n - 1) is None, -n))
-    for batch in order:
-        if _can_all_load(chains, batch):
+def _newest_batch(state: StoredState, logs: MetadataLogs, chains: Chains, can_start: Callable[[int], bool]) -> int:
+    """Find the newest batch that every store can load and whose plans, commit and sources allow it; -1 for none."""
+    for batch in sorted(logs.commits, reverse=True):
+        if way_back(logs, batch) is not None and _can_all_load(chains, batch) and can_start(batch):
             chains = _read_for(state, batch)
             if _can_all_load(chains, batch):
                 return batch
@@ -134,13 +133,23 @@ _PASSED = (
 _NOT_NEEDED = "A restart does not read it; no batch whose state stands on it is a target to go back to."
 
 
-def state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
-    """Return what is wrong with the state of `logs`: what stops a restart, what it passes over, what cannot be told."""
-    operators = state.operators
-    names = {operator.operator: operator.name for operator in operators}
-    facts = [*_broken_facts(judged, names)]
-    facts += map(Fact, [*_missing_folder(state, logs), *_flaw_findings(state, judged), *_unjudged(state, judged)])
-    for operator in operators:
+def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:
+    """Return what keeps stores from loading what a restart loads; one finding an operator and kind of damage."""
+    names = {operator.operator: operator.name for operator in state.operators}
+    groups: dict[tuple[str, str], list[BrokenStore]] = {}
+    for store in judged.broken:
+        groups.setdefault((store.chain.operator, store.id), []).append(store)
+    return [
+        Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in UNSURE)
+        for (operator, id), stores in sorted(groups.items())
+    ]
+
+
+def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
+    """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
+    findings = [*_missing_folder(state, logs), *_flaw_findings(state, judged), *_unjudged(state, judged)]
+    facts = [*map(Fact, findings)]
+    for operator in state.operators:
         facts += _metadata_facts(operator)
     return facts
 
@@ -152,15 +161,6 @@ def _flaw_findings(state: StoredState, judged: JudgedState) -> Iterator[Finding]
         if path not in needed:
             then = _PASSED if path.endswith((".snapshot", ".zip")) else _NOT_NEEDED
             yield file_finding(flaw.id, "warning", path, f"{path}: {flaw.why}. {then}", flaw.offset)
-
-
-def _broken_facts(judged: JudgedState, names: Mapping[str, str | None]) -> Iterator[Fact]:
-    """Report what stops a restart; one finding an operator and kind of damage."""
-    groups: dict[tuple[str, str], list[BrokenStore]] = {}
-    for store in judged.broken:
-        groups.setdefault((store.chain.operator, store.id), []).append(store)
-    for (operator, id), stores in sorted(groups.items()):
-        yield Fact(_broken_finding(judged, id, stores, names.get(operator)), stops=id not in UNSURE)
 
 
 def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Whether a state file can be read: from cheap to dear, and no more than proves it.
 
     1  it has bytes at all, and a snapshot's files are beside it with the sizes that it states
-    2  its checksum file, where Hadoop left one, proves every byte
+    2  its checksum file, where Hadoop or Spark left one, proves every byte
     3  else, as on an object store, the stream is decompressed to its end block and its end mark
 
 A delta, a snapshot and a changelog of version 1 or 3 end in the key length -1; one of version 2 or 4, which is of a
@@ -35,20 +35,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cklog.inputs.batches import FileFlaw
-from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import Damaged
+from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
 from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
 
-_CHUNK_BYTES = 4 << 20
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _END = b"\xff\xff\xff\xff"
 _VERSIONS = {b"\0\2v%d" % n: n for n in range(2, 10)}
 _NEWEST_VERSION = 4
 _LINEAGE_FROM = 3
 _OF_FAMILIES = (2, 4)
-_SUM_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,42 +95,12 @@ class StateContents:
         try:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
-            summed = self._verify(entry)
+            summed = verify(self._root, self._by_path, entry)
             return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
             return Content(FileFlaw("unreadable-file", None, type(error).__name__), entry.size)
-
-    def _verify(self, entry: FileEntry) -> bool:
-        """Return whether a checksum file proves a file; raise `Damaged` if that refutes it."""
-        side = self._by_path.get(hadoop_crc.sidecar_of(entry.path))
-        if side is None:
-            return False
-        sums = self._root.read(side.path)
-        if not hadoop_crc.is_readable(sums):
-            return False
-        step = hadoop_crc.HEADER.unpack_from(sums)[1]
-        if entry.size > READ_LIMIT and (step <= 0 or _CHUNK_BYTES % step):
-            return False
-        at = 0
-        for chunk in self._chunks(entry):
-            mismatch = hadoop_crc.check(chunk, _sums_of_chunk(sums, step, at, len(chunk), entry.size))
-            if mismatch is not None:
-                raise Damaged("checksum-mismatch", at + mismatch.offset, mismatch.why)
-            at += len(chunk)
-        if at != entry.size:
-            raise Damaged("corrupt-file", at, f"{entry.size} bytes were listed, {at} could be read")
-        return True
-
-    def _chunks(self, entry: FileEntry) -> Iterator[bytes]:
-        """Read a file at once, or piece by piece if it is large."""
-        if entry.size <= READ_LIMIT:
-            yield self._root.read(entry.path)
-            return
-        with open_file(self._root.uri(entry.path)) as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                yield chunk
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""
@@ -158,7 +126,7 @@ class StateContents:
         if path not in self._shared_files:
             self._shared_files[path] = None
             try:
-                self._verify(there)
+                verify(self._root, self._by_path, there)
             except Damaged as damaged:
                 self._shared_files[path] = FileFlaw(
                     "checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}"
@@ -180,7 +148,7 @@ class StateContents:
         """Decompress a stream by the codec that its first bytes show; None: by one that cannot be read here."""
         magic = self._root.read(entry.path, len(MAGIC))
         if magic == MAGIC:
-            return decoded(self._chunks(entry), prove)
+            return decoded(read_chunks(self._root, entry), prove)
         if magic.startswith(_ZSTD):
             whole = entry.size <= READ_LIMIT
             return _decompress_zstd(
@@ -191,23 +159,11 @@ class StateContents:
         return None
 
 
-def _sums_of_chunk(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
-    """Cut the checksum file of `count` bytes from `at` on out of `sums`, that of the whole file of `size` bytes.
-
-    `step` is the number of bytes that one sum is of.
-    """
-    if count == size or step <= 0:
-        return sums
-    first = hadoop_crc.HEADER.size + at // step * _SUM_BYTES
-    last = len(sums) if at + count == size else first + count // step * _SUM_BYTES
-    return sums[: hadoop_crc.HEADER.size] + sums[first:last]
-
-
 def _decompress_zstd(source: Any) -> Iterator[bytes]:
     """Decompress a zstd stream, given as a buffer or as the URI where it lies."""
     try:
         with pa.CompressedInputStream(open_file(source) if isinstance(source, str) else source, "zstd") as stream:
-            while plain := stream.read(_CHUNK_BYTES):
+            while plain := stream.read(CHUNK_BYTES):
                 yield plain
     except (OSError, ValueError):
         raise Damaged("corrupt-file", None, "its zstd stream breaks off or is damaged") from None

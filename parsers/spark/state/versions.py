@@ -107,7 +107,12 @@ class StateVersions:
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, PIECES, strict=True)], schema=PIECES)
 
     def later_files(self, batch: int) -> list[str]:
-        """Return the files of versions that a query which goes back to `batch` writes anew, sorted."""
+        """Return the files of versions that a query which goes back to `batch` writes anew, sorted.
+
+        Before batch 0 there is no state at all: Spark refuses to begin where anything is left of it.
+        """
+        if batch < 0:
+            return sorted(self._stores.by_path)
         found: list[str] = []
         for versions in self._stores.files.values():
             for version, files in versions.items():

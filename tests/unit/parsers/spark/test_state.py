@@ -212,8 +212,9 @@ def changelog(version: int, lineage: list[tuple[int, str]]) -> bytes:
 
 
 def by_ids(commits: int = 4) -> Memory:
-    """State checkpoint format 2, one partition, changelogs only; version V has the id "iV"."""
+    """State checkpoint format 2, one partition, changelogs only; version V has the id "iV"; nothing is in flight."""
     files = checkpoint(ROCKS, commits)
+    del files[f"offsets/{commits}"]
     for n in range(commits):
         ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[f"i{n + 1}"]]}}
         files[f"commits/{n}"] = b"v2\n" + json.dumps(ids).encode()

@@ -1,0 +1,149 @@
+"""Real queries killed with SIGKILL at any moment, the answer given, the query run again, and the two compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.parsers.spark.parser import SparkCheckpoint
+from cklog.runs.batches.plan import BatchPlan, plan_of
+from cklog.storage import Root
+from tests.builders.spark_queries import QUERIES, SINKS, STATES, names, session, start, write_inputs
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+AT_ONCE = 6
+KILLS = 54
+_WAIT_S = 180.0
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    made = session(tmp_path_factory.mktemp("scratch"))
+    yield made
+    made.stop()
+
+
+def rounds() -> list[list[str]]:
+    """Which queries are killed together: every combination at least once, in a fixed order."""
+    order = names()
+    random.Random(14).shuffle(order)
+    order = (order * 2)[:KILLS]
+    return [order[i : i + AT_ONCE] for i in range(0, KILLS, AT_ONCE)]
+
+
+def kill(folder: Path, which: list[str], pause: float) -> None:
+    """Run queries in a process of their own, and kill it some time after each has committed two batches."""
+    for name in which:
+        write_inputs(folder / name / "in")
+    command = [sys.executable, "-m", "tests.builders.spark_queries", str(folder), *which]
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log, start_new_session=True)
+    try:
+        ends = time.monotonic() + _WAIT_S
+        while not all((folder / name / "ck/commits/2").exists() for name in which):
+            assert running.poll() is None, (folder / "log").read_text()[-2000:]
+            assert time.monotonic() < ends, (folder / "log").read_text()[-2000:]
+            time.sleep(0.05)
+        time.sleep(pause)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+
+
+def ledger(home: Path) -> list[int]:
+    """The batches that a foreachBatch sink got."""
+    path = home / "out" / "ledger.jsonl"
+    return [json.loads(line)["batch"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run_again(spark: Any, home: Path, name: str) -> list[dict[str, Any]] | None:
+    """What each batch of a restart reported, in order; None if the query died."""
+    from pyspark.errors import StreamingQueryException
+
+    query = start(spark, home, name, once=True)
+    try:
+        assert query.awaitTermination(_WAIT_S)
+    except StreamingQueryException:
+        return None
+    finally:
+        query.stop()
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
+def keep_few_inputs(home: Path, plan: BatchPlan) -> None:
+    """Leave the input files that were read or planned, and two more: a restart that ends soon."""
+    logged = {path.rpartition("/")[2] for source in (home / "ck/sources").iterdir() for path in _paths_of(source)}
+    later = [path for path in sorted((home / "in").iterdir()) if path.name not in logged]
+    for path in later[2:]:
+        path.unlink()
+
+
+def _paths_of(source: Path) -> Iterator[str]:
+    for log in source.iterdir():
+        if not log.name.startswith("."):
+            for line in log.read_text().splitlines()[1:]:
+                yield json.loads(line)["path"]
+
+
+def disproved(spark: Any, home: Path, name: str) -> str:
+    """Why a restart did not do what was said, "" if it did; a way out that was named is tried, too."""
+    plan = plan_of(SparkCheckpoint(Root(str(home), maps=())))
+    keep_few_inputs(home, plan)
+    before, planned = ledger(home), plan.planned
+    has_log = (home / "out/_spark_metadata" / str(planned)).exists()
+    reported = run_again(spark, home, name)
+    if plan.fails != (reported is None):
+        return f"{name}: fails {plan.fails}, {[f.message for f in plan.findings]}"
+    if reported is None:
+        for path in plan.remove:
+            (home / path).unlink()
+        reported = run_again(spark, home, name)
+        if reported is None:
+            return f"{name}: not after removing {plan.remove}"
+        has_log = False
+    if not reported:
+        return f"{name}: nothing ran"
+    ran = reported[0]
+    if ran["batchId"] != (plan.committed + 1 if planned is None else planned):
+        return f"{name}: batch {ran['batchId']} ran, line {plan.committed}, planned {planned}"
+    if planned is not None:
+        said = [(source.start, source.end) for source in plan.sources]
+        did = [(_offset(source["startOffset"]), _offset(source["endOffset"])) for source in ran["sources"]]
+        if said != did:
+            return f"{name}: read {did}, said {said}"
+        if name.endswith("file") and plan.sink_has_planned != has_log and not plan.fails:
+            return f"{name}: sink has batch {planned}: {has_log}, said {plan.sink_has_planned}"
+        if name.endswith("each") and planned not in ledger(home)[len(before) :]:
+            return f"{name}: batch {planned} was not given to the sink again"
+    return ""
+
+
+def _offset(stored: Any) -> Any:
+    return json.loads(stored) if isinstance(stored, str) else stored
+
+
+@pytest.mark.parametrize("number", range(len(rounds())))
+def test_a_killed_query_restarts_as_said(number: int, spark: Any, tmp_path: Path) -> None:
+    which = rounds()[number]
+    kill(tmp_path, which, random.Random(number).uniform(0.0, 6.0))
+    assert [said for name in which if (said := disproved(spark, tmp_path / name, name))] == []
+
+
+def test_every_query_state_and_sink_is_killed() -> None:
+    killed = {name for round in rounds() for name in round}
+    assert {tuple(name.split("/")) for name in killed} == {tuple(name.split("/")) for name in names()}
+    assert {name.split("/")[0] for name in killed} == set(QUERIES)
+    assert {name.split("/")[1] for name in killed} == set(STATES)
+    assert {name.split("/")[2] for name in killed} == set(SINKS)
