@@ -44,10 +44,10 @@ COUNTS = COUNTS.append(pa.field("rows", pa.int64()))
 """What a task gives back: rows by trust, and damage (`what` is then a finding's id)."""
 
 ORDER = pa.schema([("path", pa.string()), ("start", pa.int64()), ("first", pa.int64()), ("highest", pa.int64())])
-for _name in ("falls", "to", "under"):
+for _name in ("untimed", "falls", "to", "under"):
     ORDER = ORDER.append(pa.field(_name, pa.int64()))
-"""Times of a split: the first, the highest, and the first row that `falls`: `to` a time below the one before, `under`
-the highest so far."""
+"""Times of a split: the first, after rows that are `untimed`, the highest, and the first row that `falls`: `to` a time
+below the one before, `under` the highest so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,8 @@ def _order(place: Mapping[str, Any], batches: Iterable[pa.Array]) -> dict[str, A
             if len(down) and found["falls"] is None:
                 at = int(down[0])
                 found |= {"falls": row + int(known[at]), "to": int(values[at]), "under": int(most[at])}
-            found["first"] = int(values[0]) if found["first"] is None else found["first"]
+            if found["first"] is None:
+                found |= {"first": int(values[0]), "untimed": row + int(known[0])}
             found["highest"] = int(most[-1])
         row += len(times)
     return found
@@ -299,7 +300,7 @@ def _before_in(
     highest: int | None = None
     for key, row in rows:
         if row["first"] is not None and highest is not None and row["first"] < highest:
-            return before if _is_restart(row["first"], highest, again) else {}
+            return before | {key: row["untimed"]} if _is_restart(row["first"], highest, again) else {}
         if row["falls"] is not None:
             under = row["under"] if highest is None else max(row["under"], highest)
             return before | {key: row["falls"]} if _is_restart(row["to"], under, again) else {}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cklog.engine.local import LocalEngine
@@ -127,6 +127,7 @@ FORMS = st.sampled_from(["parquet", "jsonl", "jsonl.gz"])
 
 @settings(max_examples=80)
 @given(TIMES, SPANS, FORMS, st.sampled_from(["plain", "spaced", "summed"]), AGAIN, st.integers(0, 1 << 30))
+@example([1, None, 0], [], "parquet", "plain", (0, None), 306934)  # a row without a time, first in the restart's file
 def test_files_keep_their_rows_in_order(
     times: list[int | None], spans: list[TrustInterval], form: str, style: str, again: Again, seed: int
 ) -> None:
