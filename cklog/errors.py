@@ -46,6 +46,13 @@ class NotFound(CklogError):
     exit_code = 66
 
 
+class Unreadable(CklogError):
+    """What an answer rests on may not be read, or is gone: nothing can be said of it, not that it is damaged either."""
+
+    id = "unreadable-file"
+    exit_code = 5
+
+
 class SelfCheckFailed(CklogError):
     """An answer that cklog itself refuted: a bug in cklog."""
 

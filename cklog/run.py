@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
-from cklog.errors import UsageError
+from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.inputs.offers import Parser
+from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import PARSERS, ChosenRun, choose, kind_of, parser_class, runs_of
+from cklog.local_files import text_name
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
@@ -59,7 +61,7 @@ class Options:
     """How to read: what every command takes.
 
     `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
-    `run` names one of several runs below PATH.
+    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH.
     """
 
     engine: str = "auto"
@@ -72,6 +74,7 @@ class Options:
     source: str = ""
     run: str = ""
     strict: bool = False
+    follow_links: bool = False
     verbose: bool = False
 
 
@@ -217,7 +220,7 @@ class Run(AbstractContextManager["Run"]):
         from cklog.kafka_logs.logs import PartitionLogs
         from cklog.kinds.opening import partitions_of
 
-        root = self._root if folder == self._root.path else Root(folder, self._options.maps)
+        root = self._root if folder == self._root.path else replace(self._root, path=folder)
         root.require()
         parser = parser_class(PARSERS["kafka"])
         return PartitionLogs(partitions_of(parser(root)), self._reading) if parser.recognises(root) else None
@@ -232,7 +235,7 @@ class Run(AbstractContextManager["Run"]):
     def _concluded(self, draft: Draft[R]) -> Answer[R]:
         """Conclude from what a kind found, once, and keep what there is to say on stderr."""
         self.spoken += draft.spoken
-        return conclude(draft, self._options.strict)
+        return conclude(with_trouble(draft, self._root), self._options.strict)
 
     def engine_for(self, size: int) -> Engine:
         """Return the engine for a scan of `size` bytes: as asked, or by size."""
@@ -262,6 +265,8 @@ class Run(AbstractContextManager["Run"]):
     ) -> None:
         for engine in self._engines.values():
             engine.close()
+        if isinstance(error, (CorruptInput, NotFound, OSError)):
+            refuse_unread(self._root)  # whatever it looked like: nothing is known of what was not read
 
 
 def open_run(path: str, options: Options | None = None) -> Run:
@@ -273,4 +278,4 @@ def open_run(path: str, options: Options | None = None) -> Run:
     cklog.errors.NotFound: no/such/folder: no such folder
     """
     options = options or Options()
-    return Run(Root(path, options.maps), options)
+    return Run(Root(text_name(path), options.maps, follow_links=options.follow_links), options)

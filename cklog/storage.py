@@ -1,7 +1,8 @@
 """Files of a run, local or at any `pyarrow.fs` URI: listed and read under one root, never outside it.
 
 Paths inside a run are relative, with `/`. A stored absolute path (Spark and Flink write them) is looked at only
-if it lies under the root or `--map OLD=NEW` says where it is now (`docs/command-line.md`).
+if it lies under the root or `--map OLD=NEW` says where it is now (`docs/command-line.md`). What cannot be read, and
+links that lead out of the root, a root remembers as trouble: every answer says so.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import functools
 import os
 import posixpath
 import re
-from dataclasses import dataclass, field
+import stat
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.errors import NotFound, UsageError, first_line
+from cklog.errors import NotFound, Unreadable, UsageError, first_line
+from cklog.local_files import Trouble, is_inside, is_local, os_name, reason, walk, why_unreadable
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -43,26 +46,49 @@ class Tree(NamedTuple):
 class Root:
     """The folder that PATH names, with the rewrites of `--map` (old prefix, new prefix).
 
-    Each folder of it is listed once: a job that goes on writing does not change an answer in the making.
+    Each folder of it is listed once: a job that goes on writing does not change an answer in the making. Links are
+    followed out of it only with `follow_links`. `trouble` is what could not be looked at, by path or URI; the roots
+    made of this one share it.
     """
 
     path: str
     maps: tuple[tuple[str, str], ...] = ()
+    follow_links: bool = field(default=False, kw_only=True)
+    trouble: Trouble = field(default_factory=Trouble, repr=False, compare=False, kw_only=True)
     _listed: dict[str, Tree] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def require(self) -> None:
-        """Raise `NotFound` unless the root, and where maps lead, can be looked at."""
+        """Raise an error unless the root, and where maps lead, can be looked at.
+
+        Raises
+        ------
+        NotFound : there is no such folder, or what a map leads to cannot be reached
+        Unreadable : the root is there, and may not be read
+        """
         try:
-            kind = _file_info(self.path).type
+            kind = _file_info(self.path).kind
+        except PermissionError as error:
+            raise Unreadable(f"{self.path}: {reason(error)}") from None
         except (OSError, pa.ArrowException) as error:
             raise NotFound(f"{self.path}: {first_line(error)}", _URI_HINT) from None
-        if kind == fs.FileType.NotFound:
+        if kind == "nothing":
             raise NotFound(f"{self.path}: no such folder")
-        if kind != fs.FileType.Directory:
+        if kind != "folder":
             raise NotFound(f"{self.path}: not a folder", "PATH is the folder that holds the run")
+        why = why_unreadable(self.uri("")) if self._is_local else ""
+        if why:
+            raise Unreadable(f"{self.path}: {why}")
         for old, new in self.maps:
-            if _file_info(new).type == fs.FileType.NotFound:
-                raise NotFound(f"--map {old}={new}: no such folder", "every file there would seem to be missing")
+            self._require_map(old, new)
+
+    def _require_map(self, old: str, new: str) -> None:
+        """Raise `NotFound` unless what a map leads to can be looked at: else every file there would seem missing."""
+        try:
+            there = _file_info(new).kind != "nothing"
+        except (OSError, pa.ArrowException) as error:
+            raise NotFound(f"--map {old}={new}: {first_line(error)}", _MAP_HINT) from None
+        if not there:
+            raise NotFound(f"--map {old}={new}: no such folder", _MAP_HINT)
 
     def list(self, prefix: str = "") -> list[FileEntry]:
         """Return every file below `prefix`, sorted by path; [] if there is no such folder."""
@@ -76,6 +102,8 @@ class Root:
 
     def _list_tree(self, prefix: str) -> Tree:
         """List everything below `prefix` in the file system."""
+        if self._is_local:
+            return self._list_local(prefix)
         system, base = file_system(self.path)
         found = system.get_file_info(
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
@@ -84,6 +112,20 @@ class Root:
         files = [FileEntry(f.path[cut:], f.size) for f in found if f.is_file]
         folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
         return Tree(tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders))
+
+    def _list_local(self, prefix: str) -> Tree:
+        """List everything below `prefix` on this machine; what cannot be listed becomes trouble."""
+        here, base = Trouble(), self.uri("")
+        found = [*walk(base, prefix, self.follow_links, here)]
+        self.trouble.unread.update({posixpath.join(base, path): why for path, why in here.unread.items()})
+        self.trouble.links.update({posixpath.join(base, path): to for path, to in here.links.items()})
+        files = sorted((FileEntry(one.path, one.size) for one in found if one.size is not None), key=lambda e: e.path)
+        return Tree(tuple(files), tuple(sorted(one.path for one in found if one.size is None)))
+
+    @property
+    def _is_local(self) -> bool:
+        """Whether the root lies on this machine."""
+        return is_local(self.path)
 
     def original(self, path: str) -> str | None:
         """Return the stored path that `resolve` makes this path of, or None if no map leads there."""
@@ -110,7 +152,7 @@ class Root:
         if not folder:
             return self
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
-        return Root(posixpath.join(bare, folder) + mark + query, self.maps)
+        return replace(self, path=posixpath.join(bare, folder) + mark + query)
 
     def parent(self) -> tuple[Root, str]:
         """Return the folder that holds this one, and this one's name in it."""
@@ -118,7 +160,7 @@ class Root:
         if not _SCHEME.match(bare):
             bare = os.path.abspath(_without_file_scheme(bare))
         above, _, name = bare.rstrip("/").rpartition("/")
-        return Root((above or "/") + mark + query, self.maps), name
+        return replace(self, path=(above or "/") + mark + query), name
 
     def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
         """Return the bytes of a file, `limit` of them at the most."""
@@ -127,19 +169,35 @@ class Root:
             return data
 
     def uri(self, path: str) -> str:
-        """Return the path or URI by which `open_file` opens a relative path."""
-        if _SCHEME.match(self.path):
+        """Return the path or URI by which `open_file` opens a relative path; "" is the root itself.
+
+        What is asked for is about to be read: where that cannot be, it is remembered as trouble.
+        """
+        if not self._is_local:
             bare, mark, query = self.path.partition("?")
             return f"{bare.rstrip('/')}/{path}{mark}{query}"
-        return os.path.join(os.path.abspath(_without_file_scheme(self.path)), path)
+        whole = os.path.join(os.path.abspath(_without_file_scheme(self.path)), path)
+        if path:
+            why = why_unreadable(whole)
+            if why:
+                self.trouble.unread[whole] = why
+        return whole
 
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Return the size in bytes of a stored absolute path, None if it is missing, or "outside": not looked at."""
         found = self.resolve(stored)
         if found is None:
             return "outside"
+        if self._is_local and not self.follow_links and self._leads_out(found):
+            return "outside"
         info = _file_info(found)
-        return int(info.size) if info.type == fs.FileType.File else None
+        return info.size if info.kind == "file" else None
+
+    def _leads_out(self, path: str) -> bool:
+        """Return whether a link on the way to a path leads out of the root, and of every place that a map names."""
+        bases = [self.path, *(new for _, new in self.maps)]
+        local = [os.path.realpath(os_name(_without_file_scheme(base))) for base in bases if "://" not in base]
+        return "://" not in path and not any(is_inside(os_name(path), base) for base in local)
 
     def resolve(self, stored: str) -> str | None:
         """Return where a stored absolute path is now, or None if that is outside the root and of every map."""
@@ -169,6 +227,8 @@ def parse_map(option: str) -> tuple[str, str]:
 def open_file(uri: str) -> Any:
     """Open a path or URI as a random-access, read-only file of `pyarrow.fs`."""
     system, path = file_system(uri)
+    if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
+        return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
     return system.open_input_file(path)
 
 
@@ -183,9 +243,31 @@ def file_system(path: str) -> tuple[Any, str]:
     return _local_file_system(), os.path.abspath(_without_file_scheme(path))
 
 
-def _file_info(path: str) -> Any:
+class _FileInfo(NamedTuple):
+    """What stands at a place: a file with its size in bytes, a folder, or nothing."""
+
+    kind: Literal["file", "folder", "nothing"]
+    size: int = 0
+
+
+def _file_info(path: str) -> _FileInfo:
+    """Look at a path or URI.
+
+    Raises
+    ------
+    OSError : it cannot be looked at
+    """
+    if "://" not in path or path.startswith("file:"):
+        try:
+            about = os.stat(os_name(os.path.abspath(_without_file_scheme(path))))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return _FileInfo("nothing")
+        return _FileInfo("folder") if stat.S_ISDIR(about.st_mode) else _FileInfo("file", about.st_size)
     system, inner = file_system(path)
-    return system.get_file_info([inner])[0]
+    info = system.get_file_info([inner])[0]
+    if info.type == fs.FileType.NotFound:
+        return _FileInfo("nothing")
+    return _FileInfo("folder") if info.type == fs.FileType.Directory else _FileInfo("file", int(info.size or 0))
 
 
 @functools.cache
@@ -211,4 +293,5 @@ def _without_file_scheme(path: str) -> str:
     return path
 
 
+_MAP_HINT = "every file there would seem to be missing"
 _URI_HINT = "PATH is a folder, or a URI that pyarrow.fs opens (s3://, gs://, hdfs://, abfss://)"

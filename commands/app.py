@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import sys
 import traceback
@@ -15,9 +16,10 @@ import typer
 
 from cklog.commands import INTERRUPTED
 from cklog.commands.lazy import SETTINGS, LazyCommands
-from cklog.errors import CklogError, SelfCheckFailed
+from cklog.errors import CklogError, SelfCheckFailed, Unreadable, first_line
+from cklog.local_files import reason
 from cklog.render.formats import error_object
-from cklog.render.text import visible
+from cklog.render.text import masked, visible, visible_json
 from cklog.version import __version__
 
 
@@ -71,6 +73,8 @@ def _cklog(
 
 def main() -> None:
     """Run the program; the only place that catches `CklogError`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are no UTF-8, where they are exact
     _leave_pandas_out()
     gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
@@ -80,11 +84,20 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except Exception as error:  # a bug: one line for the person, the traceback for -v
+    except Exception as error:
         if "-v" in sys.argv or "--verbose" in sys.argv:
             traceback.print_exc()
-        _tell(SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints"))
-        sys.exit(SelfCheckFailed.exit_code)
+        told = _as_told(error)
+        _tell(told)
+        sys.exit(told.exit_code)
+
+
+def _as_told(error: Exception) -> CklogError:
+    """Return what a person is told of an error that nobody caught: a file that was refused, or a bug."""
+    if isinstance(error, OSError) and error.errno is not None:
+        named = error.filename if isinstance(error.filename, str) else first_line(error)
+        return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")
+    return SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints")
 
 
 def _leave_pandas_out() -> None:
@@ -106,8 +119,8 @@ class _NoPandas(MetaPathFinder):
 
 def _tell(error: CklogError) -> None:
     """One line, a hint, and under --json one object as the last line."""
-    print(f"cklog: {visible(error.message)}", file=sys.stderr)
+    print(f"cklog: {masked(visible(error.message))}", file=sys.stderr)
     if error.hint:
-        print(f"hint: {visible(error.hint)}", file=sys.stderr)
+        print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
     if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
-        print(json.dumps(error_object(error), ensure_ascii=False), file=sys.stderr)
+        print(masked(visible_json(json.dumps(error_object(error), ensure_ascii=False))), file=sys.stderr)

@@ -19,11 +19,13 @@ from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
-from cklog.render.text import visible
+from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
 
 R = TypeVar("R")
+_EXACT = ("paths", "script")
+"""Formats in which the names of files stand for a shell to use: not a byte of them is masked."""
 
 
 class EngineName(StrEnum):
@@ -60,6 +62,9 @@ class Common:
         list[str] | None,
         typer.Option("--map", metavar="OLD=NEW", help="Rewrite a stored path prefix; repeatable."),
     ] = None
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Follow links that lead out of PATH, which are left alone otherwise.")
+    ] = False
     engine: Annotated[EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")] = (
         EngineName.auto
     )
@@ -93,6 +98,7 @@ class Common:
             source=self.source,
             run=self.chosen,
             strict=self.strict,
+            follow_links=self.follow_links,
             verbose=self.verbose,
         )
         return open_run(self.path, options)
@@ -115,11 +121,12 @@ class Common:
             found = ask(run)
             told = [] if self.quiet else run.spoken
         for line in told:
-            print(line, file=sys.stderr)
-        self._write(own[form](found) if form in own else self._rendered(found, form))
+            print(masked(visible(line)), file=sys.stderr)
+        text = own[form](found) if form in own else self._rendered(found, form)
+        self._write(text if form in _EXACT else masked(text))
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
-                print(f"{finding.severity}: [{finding.id}] {visible(finding.message)}", file=sys.stderr)
+                print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
             for number, step in enumerate(steps(form), 1):
                 print(f"{number}. {step}", file=sys.stderr)
         raise typer.Exit(found.exit_code)
@@ -133,7 +140,7 @@ class Common:
         """To stdout or the file of -o."""
         try:
             if self.output:
-                with open(self.output, "w", encoding="utf-8", newline="\n") as file:
+                with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:
                 sys.stdout.write(text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
+from cklog.errors import UsageError
 from cklog.retention.policy import RetentionPolicy, duration, marks_of
 from cklog.retention.view import as_paths, as_script
 
@@ -33,6 +35,7 @@ Stopped = Annotated[
 TimesOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: the job manager's log, for --window.")
 ]
+NullOption = Annotated[bool, typer.Option("--null", "-0", help="Of --format paths: end each with a null byte.")]
 
 
 @command
@@ -45,6 +48,7 @@ def retention(
     marked: Marked = None,
     jobs_stopped: Stopped = False,
     job_log: TimesOption = "",
+    null: NullOption = False,
 ) -> None:
     """What may be deleted, what must stay, and why: a plan; nothing is deleted.
 
@@ -60,4 +64,7 @@ def retention(
         jobs_stopped=jobs_stopped,
         job_log=job_log,
     )
-    common.answer(lambda run: run.retention(policy), {"paths": as_paths, "script": as_script})
+    if null and common.form != "paths":
+        raise UsageError("-0: only of --format paths", "cklog retention --format paths -0 | xargs -0 ls -l --")
+    paths = functools.partial(as_paths, null=null)
+    common.answer(lambda run: run.retention(policy), {"paths": paths, "script": as_script})

@@ -11,6 +11,7 @@ import pyarrow as pa
 from cklog.engine.damage import DamageTally
 from cklog.engine.merge import merge
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
+from cklog.local_files import is_local, os_name, why_unreadable
 
 _FOLD_ROWS = 1 << 21
 """Partial rows that may pile up before they are merged: what keeps memory flat."""
@@ -58,12 +59,21 @@ def _partial_rows(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.R
     """Yield the partial rows of each batch; damage and counts go to `tally`."""
     for item in reader_of(split)(split, scan.table, scan.columns):
         if isinstance(item, Damage):
-            tally.add(item)
+            tally.add(_as_refused(item, split))
             continue
         tally.count(split.path, item.num_rows)
         part = scan.kernel(item)
         if part.num_rows:
             yield part
+
+
+def _as_refused(damage: Damage, split: Split) -> Damage:
+    """Return damage of a whole file as what it is, where the file could not be opened: unread, and not damaged."""
+    if damage.offset is not None or not is_local(split.uri):
+        return damage
+    place = split.uri if damage.path == split.path else os.path.join(split.uri, damage.path)
+    why = why_unreadable(place) if damage.path == split.path or os.path.lexists(os_name(place)) else ""
+    return Damage(damage.path, "unreadable-file", None, why) if why else damage
 
 
 class _Fold:

@@ -2,6 +2,7 @@
 
 * `offers`: a protocol for each kind of run, the one place to look when writing a parser
 * `tables`, `damage`: a table of records read by one scan; damage as findings
+* `trouble`: what could not be read at all, in every answer
 * `queues`: output queues
 * `batches`, `sink_files`: logs of micro-batches, folders of file sinks
 * `snapshots`: snapshots of jobs and the files that they name

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import InputUsed
+from cklog.model.verdict import UNREAD
 from cklog.storage import FileEntry
 
 T = TypeVar("T")
@@ -148,8 +149,9 @@ class MetadataLogs:
 
     @property
     def committed(self) -> int:
-        """The newest batch whose commit can be read, -1 for none."""
-        return max((n for n, read in self.commits.items() if read.flaw is None), default=-1)
+        """The newest batch with a commit that is not damaged, -1 for none; one that may not be read may be whole."""
+        done = (n for n, read in self.commits.items() if read.flaw is None or read.flaw.id == UNREAD)
+        return max(done, default=-1)
 
     @property
     def newest_plan(self) -> BatchOffsets | None:

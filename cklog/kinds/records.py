@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersRecords
+from cklog.inputs.trouble import refuse_unread
 from cklog.kinds.kind import Kind, Opened
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
@@ -53,10 +54,23 @@ class RecordsKind(Kind):
         return inspect_records(self._records)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._line("recovery-line", question), kafka, self._tables.manifest)
+        return self._beside_logs(self._whole_line("recovery-line", question), kafka, self._tables.manifest)
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._line("replay", question), kafka, self._tables.manifest)
+        return self._beside_logs(self._whole_line("replay", question), kafka, self._tables.manifest)
+
+    def _whole_line(self, command: str, question: Question) -> Draft[RecoveryLine]:
+        """Find the line, or raise `Unreadable`: without the checkpoints of a subtask it would be too old."""
+        draft = self._line(command, question)
+        self._require_read("checkpoints", "outputs")
+        return draft
+
+    def _require_read(self, *tables: str) -> None:
+        """Raise `Unreadable` if any file of these tables could not be read."""
+        needed: set[str] = set()
+        for table in tables:
+            needed.update(used.path for used in self._tables.inputs(table, {}))
+        refuse_unread(self._opened.root, needed)
 
     def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.plan import plan_line
@@ -73,6 +87,7 @@ class RecordsKind(Kind):
         self._refuse_flink_options(policy)
         if not (self._tables.has("checkpoints") or self._tables.has("events")):
             return super().retention(policy)
+        self._require_read("checkpoints", "events")
         from cklog.retention.files import StoredFiles
         from cklog.runs.records.retention import checkpoint_retention
 

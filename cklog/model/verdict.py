@@ -35,6 +35,9 @@ DAMAGE = frozenset(
 LOSSES = DAMAGE | {"conflicting-checkpoint", "foreign-channel"}
 """Findings after which checkpoint records may be missing: a graph of what is left has fewer and coarser edges."""
 
+UNREAD = "unreadable-file"
+"""The finding that something could not be read: with it every answer is only a bound."""
+
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -83,7 +86,8 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)
-    verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate)
+    unread = any(finding.id == UNREAD for finding in found)
+    verdict, code = _verdict(found, draft.unrecoverable, draft.indeterminate or unread)
     return Answer(
         command=draft.command,
         verdict=verdict,

@@ -12,8 +12,8 @@ from typing import Any
 
 from cklog.errors import CklogError
 from cklog.model.findings import Finding
-from cklog.model.verdict import Answer
-from cklog.render.text import visible
+from cklog.model.verdict import UNREAD, Answer
+from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
 
@@ -29,10 +29,10 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
     color : a table has colors
     """
     if form == "json":
-        return _json_text(envelope(answer)) + "\n"
+        return visible_json(_json_text(envelope(answer))) + "\n"
     shown = view(answer)
     if form == "jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _data_rows(shown))
+        return visible_json("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _data_rows(shown)))
     if form == "csv":
         return _csv_text(shown)
     if form == "md":
@@ -120,13 +120,16 @@ def _data_rows(shown: View) -> list[dict[str, Any]]:
 
 
 def _csv_text(shown: View) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     data = _data_of(shown)
-    if data.columns:
-        writer.writerow(data.columns)
-        writer.writerows([_harmless_cell(cell) for cell in row] for row in data.rows)
-    return out.getvalue()
+    rows = [data.columns, *([_harmless_cell(cell) for cell in row] for row in data.rows)] if data.columns else []
+    return "".join(map(_csv_row, rows))
+
+
+def _csv_row(cells: Iterable[Any]) -> str:
+    """Write one row; cells with a line feed or a carriage return are quoted, which Python does for its line ends."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _data_of(shown: View) -> Section:
@@ -138,12 +141,20 @@ def _data_of(shown: View) -> Section:
 
 def _harmless_cell(cell: Any) -> Any:
     """A cell with an apostrophe before a text that begins like a formula, which a spreadsheet would run."""
-    risky = isinstance(cell, str) and cell[:1] in "=+-@\t\r" and cell != "-"
-    return f"'{cell}" if risky else cell
+    if not isinstance(cell, str):
+        return cell
+    risky = cell[:1] in "=+-@\t\r" and cell != "-"
+    return visible_cell(f"'{cell}" if risky else cell)
+
+
+def _headline(shown: View, findings: tuple[Finding, ...]) -> str:
+    """The first sentence, after a word of warning where something could not be read."""
+    unread = any(finding.id == UNREAD for finding in findings)
+    return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(shown.headline), ""]
+    lines = [_escaped_markdown(_headline(shown, findings)), ""]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
@@ -184,7 +195,7 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
         highlight=False,
         soft_wrap=width is None,
     )
-    console.print(Text(visible(shown.headline), style="bold"))
+    console.print(Text(visible(_headline(shown, findings)), style="bold"))
     for figure in shown.figures:
         console.print()
         console.print(Text(figure), soft_wrap=True)

@@ -1,6 +1,22 @@
-"""Texts from logs, made harmless."""
+"""Texts from logs and from the command line, made harmless before anybody sees them."""
 
 from __future__ import annotations
+
+import re
+
+from cklog.local_files import shown_name
+
+_USER = re.compile(r"(://[^/\s:@?#\"']*):([^/\s@\"']+)@")
+_NAMED = re.compile(
+    r"((?:secret|password|passwd|token|signature|credential|access_key|account_key|private_key|sas|sig|pwd)"
+    r"[a-z0-9_.-]*)=([^&\s\"',;)]+)",
+    re.IGNORECASE,
+)
+_MASK = r"\1=***"
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""What JSON leaves as it is and a terminal or an editor may obey: C1 controls, marks of direction, lone surrogates."""
 
 
 def visible(text: str) -> str:
@@ -9,4 +25,35 @@ def visible(text: str) -> str:
     >>> visible("w1\\n\\x1b[31m é")
     'w1\\\\n\\\\x1b[31m é'
     """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown_name(text))
+
+
+def visible_json(text: str) -> str:
+    """Return JSON in which no character is left that a terminal or an editor would obey; its values stay the same.
+
+    >>> visible_json('"\\x9b1m"')
+    '"\\\\u009b1m"'
+    """
+    if text.isascii():
+        return text.replace("\x7f", "\\u007f")
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", shown_name(text, "\\\\"))
+
+
+def visible_cell(text: str) -> str:
+    """Return the text of a CSV cell: as `visible`, but for the line ends, which the cell's quotes hold.
+
+    >>> visible_cell("a\\r\\n\\x1b")
+    'a\\r\\n\\\\x1b'
+    """
+    return "".join(c if c.isprintable() or c in "\r\n" else repr(c)[1:-1] for c in shown_name(text))
+
+
+def masked(text: str) -> str:
+    """Return a text without secrets: passwords in URIs, and the values of what is called like one.
+
+    >>> masked("s3://me:pw@b/x?secret_key=abc&region=x")
+    's3://me:***@b/x?secret_key=***&region=x'
+    """
+    if "://" in text:
+        text = _USER.sub(r"\1:***@", text)
+    return _NAMED.sub(_MASK, text) if "=" in text else text

@@ -6,6 +6,8 @@ import shlex
 from collections import Counter
 from typing import Any
 
+from cklog.errors import UsageError
+from cklog.local_files import os_name
 from cklog.model.verdict import Answer
 from cklog.render.text import visible
 from cklog.render.view import Section, View, cut_section, section
@@ -107,10 +109,19 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def as_paths(answer: Answer[RetentionPlan]) -> str:
-    """List what may go, one path below PATH a line; where there is none, the checkpoint's name."""
-    plan = answer.result
-    return "".join(f"{row.path}\n" for row in plan.rows if row.fate == "OBSOLETE")
+def as_paths(answer: Answer[RetentionPlan], null: bool = False) -> str:
+    """List what may go, one path below PATH a line, or each ended by a null byte; without one, the checkpoint's name.
+
+    Raises
+    ------
+    UsageError : a name has a line feed in it, and lines are asked for
+    """
+    gone = [row.path for row in answer.result.rows if row.fate == "OBSOLETE"]
+    for path in gone:
+        if not null and ("\n" in path or "\r" in path):
+            raise UsageError(f"--format paths: a name has a line end in it: {visible(path)}", "-0 lists it")
+    end = "\0" if null else "\n"
+    return "".join(f"{'./' if path.startswith('-') else ''}{os_name(path)}{end}" for path in gone)
 
 
 def as_script(answer: Answer[RetentionPlan]) -> str:
@@ -132,4 +143,4 @@ def _script_line(row: RetentionRow) -> str:
     size = "" if row.bytes is None else f"{row.bytes} bytes, "
     if not row.file:
         return f"# {visible(row.path)}: {size}{row.rule}; no file of it is known below PATH"
-    return f"rm -- {shlex.quote('./' + row.path)}  # {size}{row.rule}"
+    return f"rm -- {shlex.quote('./' + os_name(row.path))}  # {size}{row.rule}"

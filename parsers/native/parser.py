@@ -212,10 +212,13 @@ class Native(Format):
             return
         sidecar = sidecar_of(entry.path)
         if sidecar in self._sizes:
-            sums = self._root.read(sidecar)
+            try:
+                sums, data = self._root.read(sidecar), self._root.read(entry.path, None)
+            except OSError:
+                return  # not seen, and so the root says of it
             if not is_readable(sums):
                 yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
-            wrong = check(self._root.read(entry.path, None), sums)
+            wrong = check(data, sums)
             if wrong is not None:
                 kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
                 message = f"does not match its .crc; {kept}: {wrong.why}"

@@ -42,6 +42,7 @@ from cklog.inputs.batches import (
 )
 from cklog.inputs.sink_files import SinkFiles
 from cklog.model.values import is_integer
+from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs import hadoop_crc
 from cklog.storage import READ_LIMIT, FileEntry, Root
 
@@ -103,9 +104,12 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         return replace(done, flaw=FileFlaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
     try:
         data = root.read(entry.path)
-        sums = root.read(sidecar.path) if sidecar is not None else None
     except (OSError, ValueError) as error:  # pyarrow's own errors are either
-        return replace(done, flaw=FileFlaw("unreadable-file", None, type(error).__name__))
+        return replace(done, flaw=FileFlaw(UNREAD, None, type(error).__name__))
+    try:
+        sums = root.read(sidecar.path) if sidecar is not None else None
+    except (OSError, ValueError):
+        sums = b""  # nothing is checked by it
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
         _check_not_empty(data)

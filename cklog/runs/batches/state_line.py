@@ -19,10 +19,11 @@ from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.verdict import UNREAD
 from cklog.model.wording import first_few
 from cklog.runs.batches.judge import Fact, file_finding, way_back
 
-UNSURE = ("unknown-version", "unreadable-file", "oversized-file")
+UNSURE = ("unknown-version", UNREAD, "oversized-file")
 """Flaws of files that Spark may well be able to read."""
 
 
@@ -68,8 +69,10 @@ def judge_state(
         return JudgedState(logs.committed, state.needed, (), state.unknown)
     chains = _read_for(state, logs.committed)
     broken = tuple(_broken_stores(state, chains)) if logs.committed >= 0 else ()
-    batch = logs.committed if not broken else _newest_batch(state, logs, chains, can_start)
     unsure = sorted({link.path for link in broken if link.id in UNSURE})
+    # what cannot be judged sends nobody back: an older batch is said only where the newest is known to be lost
+    lost = len(unsure) < len({link.path for link in broken})
+    batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
     return JudgedState(batch, state.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
 
 

@@ -6,5 +6,6 @@ stores can go back is judged in `cklog.runs.batches.state_line`.
 - `versions`: the versions of all stores as of one line of batches, with the flaws of what was read
 - `listing`: which file is what, and which stores must be there
 - `files`: whether a file can be read, from cheap to dear
+- `checksums`: what proves a file's bytes, Hadoop's checksums and Spark's own
 - `lz4_blocks`: the compressed streams that Spark writes
 """

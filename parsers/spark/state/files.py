@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from cklog.inputs.batches import FileFlaw
+from cklog.model.verdict import UNREAD
 from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
@@ -100,7 +101,7 @@ class StateContents:
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
-            return Content(FileFlaw("unreadable-file", None, type(error).__name__), entry.size)
+            return Content(FileFlaw(UNREAD, None, type(error).__name__), entry.size)
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""

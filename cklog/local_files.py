@@ -1,0 +1,173 @@
+"""Files of this machine: listed without leaving the folder that was named, and names that are not UTF-8.
+
+Links are not followed out of the folder unless that is asked for: what lies elsewhere is nobody's here. A name is
+bytes; where they are no UTF-8 each such byte becomes a character of Unicode's private use area, so that every path in
+cklog is text that can be stored, compared and turned back (`os_name`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
+_PRIVATE = 0xF700
+_TO_TEXT = {_SURROGATES + byte: _PRIVATE + byte for byte in range(0x80, 0x100)}
+_TO_BYTES = {text: byte for byte, text in _TO_TEXT.items()}
+_KEPT_BY_FILE_SYSTEMS = frozenset({"lost+found"})  # made by mkfs for root alone: nothing of a job's is in it
+
+
+class Listed(NamedTuple):
+    """A file or folder below a root: its relative path, and its size in bytes, None for a folder."""
+
+    path: str
+    size: int | None
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What could not be looked at: by path, why; and links that were not followed, with where they lead."""
+
+    unread: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+
+
+def text_name(name: str) -> str:
+    """Return a name as Python gives it as text that can be stored; its bytes that are no UTF-8 in private characters.
+
+    >>> text_name("a"), text_name("caf\\udce9") == "caf\\uf7e9"
+    ('a', True)
+    """
+    return name if name.isascii() else name.translate(_TO_TEXT)
+
+
+def os_name(text: str) -> str:
+    """Return the name that the operating system knows, of one that `text_name` made.
+
+    >>> os_name(text_name("caf\\udce9")) == "caf\\udce9"
+    True
+    """
+    return text if text.isascii() else text.translate(_TO_BYTES)
+
+
+def shown_name(text: str, backslash: str = "\\") -> str:
+    """Return a text in which the bytes of names that are no UTF-8 are escaped, with `backslash` before each.
+
+    >>> shown_name(text_name("caf\\udce9"))
+    'caf\\\\xe9'
+    """
+    if text.isascii():
+        return text
+    return "".join(f"{backslash}x{ord(c) - _PRIVATE:02x}" if ord(c) in _TO_BYTES else c for c in text)
+
+
+def reason(error: OSError) -> str:
+    """Return why the operating system refuses a file, and to whom it refuses it.
+
+    >>> reason(FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    'it is gone since the folder was listed'
+    """
+    if error.errno == errno.ENOENT:
+        return "it is gone since the folder was listed"
+    why = os.strerror(error.errno) if error.errno is not None else str(error)
+    return f"{why[:1].lower()}{why[1:]}, for {_who()}"
+
+
+def why_unreadable(path: str) -> str:
+    """Return why a file or folder cannot be opened for reading, "" if it can."""
+    try:
+        if os.access(os_name(path), os.R_OK):
+            return ""
+        os.stat(os_name(path))
+    except OSError as error:
+        return reason(error)
+    except ValueError:  # a null byte, which no name has
+        return "no file can have this name"
+    return reason(PermissionError(errno.EACCES, ""))
+
+
+def is_local(uri: str) -> bool:
+    """Return whether a path or URI lies on this machine, by its form.
+
+    >>> is_local("/data/ck"), is_local("file:///data/ck"), is_local("s3://bucket/ck")
+    (True, True, False)
+    """
+    return "://" not in uri or uri.startswith("file://")
+
+
+def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterator[Listed]:
+    """Yield every file and folder below `root`/`below`, their paths relative to `root`; nothing if it is not there.
+
+    A link is followed if it leads to a place below `root`, or wherever it leads with `follow_links`, and to a folder
+    only once. What cannot be listed goes to `trouble`, by its path from `root` on.
+    """
+    real_root = os.path.realpath(os_name(root))
+    start = os.path.join(root, below) if below else root
+    waiting, seen = [(os_name(start), below)], {_identity(os_name(start))}
+    while waiting:
+        folder, inner = waiting.pop()
+        try:
+            entries = os.scandir(folder)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if inner != below:
+                trouble.unread[inner] = reason(error)
+            continue
+        except OSError as error:
+            if os.path.basename(folder) not in _KEPT_BY_FILE_SYSTEMS:
+                trouble.unread[inner] = reason(error)
+            continue
+        with entries:
+            for entry in entries:
+                path = f"{inner}/{text_name(entry.name)}" if inner else text_name(entry.name)
+                try:
+                    linked = entry.is_symlink()
+                    if linked and not (follow_links or is_inside(entry.path, real_root)):
+                        trouble.links[path] = text_name(os.path.realpath(entry.path))
+                        continue
+                    about = entry.stat()
+                except OSError as error:
+                    if error.errno == errno.ENOENT and entry.is_symlink():
+                        trouble.links[path] = "nowhere"
+                    elif error.errno == errno.ELOOP:
+                        trouble.links[path] = "itself, in a circle"
+                    elif error.errno != errno.ENOENT:  # a file that is gone by now was never listed
+                        trouble.unread[path] = reason(error)
+                    continue
+                if stat.S_ISREG(about.st_mode):
+                    yield Listed(path, about.st_size)
+                elif stat.S_ISDIR(about.st_mode):
+                    identity = (about.st_dev, about.st_ino)
+                    if identity in seen and linked:
+                        continue
+                    seen.add(identity)
+                    yield Listed(path, None)
+                    waiting.append((entry.path, path))
+
+
+def is_inside(path: str, real_root: str) -> bool:
+    """Return whether a path, with every link in it followed, lies in a folder that is given without links."""
+    real = os.path.realpath(path)
+    return real == real_root or real.startswith(real_root.rstrip("/") + "/")
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    """Return what tells a folder from every other, by whatever names it is reached."""
+    try:
+        about = os.stat(folder)
+    except OSError:
+        return -1, -1
+    return about.st_dev, about.st_ino
+
+
+def _who() -> str:
+    """Name the user that this process reads as."""
+    try:
+        import pwd
+
+        return f"{pwd.getpwuid(os.geteuid()).pw_name} (uid {os.geteuid()})"
+    except (ImportError, KeyError, AttributeError):
+        return f"uid {os.geteuid()}" if os.name == "posix" else "this user"

@@ -1,0 +1,1 @@
+"""How answers are written: text made harmless, and the formats."""
