@@ -1,0 +1,118 @@
+"""One case: from a number to a damaged folder, a question about it, and what is wrong with the answer."""
+
+from __future__ import annotations
+
+import os
+import random
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fuzz import budgets
+from tests.fuzz.excuses import Levels, levels
+from tests.fuzz.mutations import Change, damage
+from tests.fuzz.mutations.whole_files import NOBODY
+from tests.fuzz.oracle import Told, violations
+from tests.fuzz.subjects import SUBJECTS, Question, Subject
+from tests.fuzz.tree import Tree
+from tests.program import Ended, cklog
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a case."""
+
+    case: int
+    subject: str
+    question: Question
+    changes: tuple[Change, ...]
+    held: Levels
+    base: Told
+    found: Told
+    wrong: tuple[str, ...]
+    cpu: float
+
+    @property
+    def mutation(self) -> str:
+        """The mutations by their names."""
+        return "+".join(change.kind for change in self.changes)
+
+
+@dataclass
+class Bench:
+    """Where cases are tried: the subjects' folders below `root`, and what undamaged ones answer."""
+
+    root: Path
+    subjects: tuple[Subject, ...] = SUBJECTS
+    trees: dict[str, Tree] = field(default_factory=dict)
+    bases: dict[tuple[str, Question], Told] = field(default_factory=dict)
+
+    def tree(self, subject: Subject) -> Tree:
+        """The subject's folder, written when it is first asked for."""
+        if subject.name not in self.trees:
+            self.trees[subject.name] = Tree(self.root / subject.name.replace("/", "-"), subject.files())
+        return self.trees[subject.name]
+
+    def base(self, subject: Subject, question: Question) -> Told:
+        """What the undamaged folder answers."""
+        key = subject.name, question
+        if key not in self.bases:
+            self.bases[key] = asked(self.tree(subject), question)
+        return self.bases[key]
+
+    def tried(self, case: int, keep: bool = False) -> Tried:
+        """Try a case; with `keep` the folder stays as it was damaged."""
+        dice = random.Random(case)
+        subject = dice.choice(self.subjects)
+        question = dice.choice(subject.questions)
+        base = self.base(subject, question)
+        tree = self.tree(subject)
+        changes = tuple(damage(tree, dice) for _ in range(dice.choice((1, 1, 1, 1, 2))))
+        held = levels(tree, subject.family, changes)
+        try:
+            found, wrong, cpu = _within_budget(tree, question, any(change.unreadable for change in changes))
+        finally:
+            if not keep:
+                tree.mend()
+        wrong += violations(base, found, held)
+        return Tried(case, subject.name, question, changes, held, base, found, tuple(wrong), cpu)
+
+
+def words(tree: Tree, question: Question) -> list[str]:
+    """A question as it is typed."""
+    return [word.replace("PATH", str(tree.root)) for word in question]
+
+
+def asked(tree: Tree, question: Question) -> Told:
+    """How a question about a tree ends."""
+    return Told(cklog(*words(tree, question)), "--json" in question)
+
+
+def _within_budget(tree: Tree, question: Question, as_nobody: bool) -> tuple[Told, list[str], float]:
+    """The same, and what it used too much of."""
+    resident, used, wrong = budgets.begin_peak(), _cpu(), []
+    root = as_nobody and os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        with budgets.bounded():
+            found = asked(tree, question)
+    except budgets.OverBudget:
+        place = traceback.extract_stack()
+        found = Told(Ended(-1, "", ""), False)
+        wrong.append(f"hang: more than {budgets.CPU_SECONDS} s of CPU ({place[-1].name})")
+    except MemoryError:
+        found = Told(Ended(-1, "", ""), False)
+        wrong.append("memory: no more addresses")
+    finally:
+        if root:
+            os.seteuid(0)
+    grown = budgets.grown(resident)
+    if grown > budgets.MEMORY:
+        wrong.append(f"memory: {grown >> 20} MiB more than before")
+    return found, wrong, _cpu() - used
+
+
+def _cpu() -> float:
+    times = os.times()
+    return times.user + times.system

@@ -1,0 +1,194 @@
+"""What the bytes that a mutation left may excuse: whether somebody could have written just this.
+
+A format without checksums cannot tell a changed number from one that was always there. So each oracle holds of a
+change at one of three levels: `strict` (never), `told` (only with a finding that the undamaged folder does not have),
+`free` (it may happen unsaid). What lifts an oracle is decided per file, without asking cklog:
+
+- a JSON line that parses, with a `crc32c` that is right or none at all, was forged: all are free. With one that is
+  wrong, or no JSON at all, it is damage: all are strict. Lines that are only gone need not be missed: `silent` is free.
+- a file with one of Hadoop's `.crc` beside it that still is the old one is damaged: all are strict.
+- a compressed file that does not unpack to its end is damaged; else its lines decide. Parquet: that pyarrow, with page
+  checksums verified, reads it, and reads something else, makes it forged.
+- a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A change of only those is `told`.
+  A log that ends with a whole batch was written no further: `silent` is free.
+- text files of Kafka's, and pickles of CheckMate's that Python's own list of opcodes reads to the end: forged.
+- what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
+- Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
+  name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable.
+- an entry of Spark's `offsets/` and `commits/` under another number is a record, if nothing sums it.
+
+Values that a native record cannot have (`5.0`, `"5"`, `true`, a negative number) are no forgery: strict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+import crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.fuzz.mutations.change import Change
+from tests.fuzz.mutations.fields import hadoop_name, unpacked
+from tests.fuzz.mutations.frames import batches
+from tests.fuzz.tree import Tree
+from tests.oracles.pickle_by_genops import by_genops
+
+ORACLES = ("newer", "later", "shorter", "deletable", "silent")
+Level = str
+Levels = Mapping[str, Level]
+
+_RANK = {"strict": 0, "told": 1, "free": 2}
+STRICT: Levels = dict.fromkeys(ORACLES, "strict") | {"shorter": "told"}
+FREE: Levels = dict.fromkeys(ORACLES, "free")
+GONE: Levels = {**STRICT, "silent": "free"}
+_UNSUMMED: Levels = {**STRICT, "newer": "told", "later": "told"}
+_METADATA: Levels = {**FREE, "newer": "strict", "deletable": "strict"}
+
+_CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
+_NUMBERS = re.compile(r"(\S+ )*-?\d+(\n(\S+ )*-?\d+)*\n?")
+_NAMELESS = frozenset({"checkmate", "kafka"})
+"""Families whose files do not say inside what they are called: contents that changed places are forged."""
+
+
+def lenient(*levels: Levels) -> Levels:
+    """The most lenient level of each oracle."""
+    return {name: max((one[name] for one in levels), key=_RANK.__getitem__) for name in ORACLES}
+
+
+def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
+    """At which level each oracle holds of a tree after some changes."""
+    found = [STRICT]
+    for change in changes:
+        free = {name: "free" if name in change.free else STRICT[name] for name in ORACLES}
+        found.append(free)
+        if not change.strict:
+            found += [_of_file(tree, family, change, name) for name in change.paths]
+    return lenient(*found)
+
+
+def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
+    before, after = tree.files.get(name), tree.now(name)
+    if after is None or before == after:
+        return STRICT
+    if before is None:
+        return FREE if family in ("checkmate", "spark") else STRICT
+    if len(change.paths) == 2 and change.kind == "file.swapped" and family in _NAMELESS:
+        return FREE
+    side = hadoop_name(name)
+    if side in tree.files and tree.now(side) == tree.files[side]:
+        return STRICT
+    if name.rpartition("/")[2].startswith(".") and name.endswith(".crc"):
+        return GONE
+    if name.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
+        return _of_lines(tree, change, name, after)
+    if name.endswith(".parquet"):
+        return _of_parquet(before, after)
+    if name.endswith(".json") or family == "spark":
+        return _of_text(after)
+    return _BY_FAMILY[family](name, before, after) if family in _BY_FAMILY else STRICT
+
+
+def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
+    """Of JSON lines: what is there now and was not in any of the files that changed."""
+    plain = unpacked(name, after)
+    if plain is None:
+        return STRICT
+    known: set[bytes] = set()
+    for path in change.paths:
+        known.update((unpacked(path, tree.files.get(path, b"")) or b"").split(b"\n"))
+    *whole, torn = plain.split(b"\n")
+    new = [line for line in whole if line.strip() and line not in known]
+    if any(_forged(line) for line in new):
+        return FREE
+    return STRICT if new or torn else GONE
+
+
+def _forged(line: bytes) -> bool:
+    """Whether a line is a record that somebody may have written."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict):
+        return False
+    if "crc32c" not in found:
+        return True
+    summed = _CHECKSUM.search(line)
+    return summed is not None and int(summed[1], 16) == crc32c.crc32c(line[: summed.start()])
+
+
+def _of_parquet(before: bytes, after: bytes) -> Levels:
+    try:
+        read = [
+            pq.read_table(pa.BufferReader(data), page_checksum_verification=True).to_pydict()
+            for data in (before, after)
+        ]
+    except Exception:  # whatever pyarrow says of it
+        return STRICT
+    return STRICT if read[0] == read[1] else FREE
+
+
+def _of_text(after: bytes) -> Levels:
+    """Of JSON, whole or by lines, with a version in front."""
+    try:
+        text = after.decode()
+    except UnicodeDecodeError:
+        return STRICT
+    lines = text.split("\n")
+    body = lines[1:] if re.fullmatch(r"v\d+", lines[0]) else lines
+    for pieces in ([text], body):
+        try:
+            for piece in pieces:
+                json.loads(piece)
+        except (ValueError, RecursionError):
+            continue
+        return FREE
+    return STRICT
+
+
+def _of_kafka(name: str, before: bytes, after: bytes) -> Levels:
+    if "/rocksdb/" in name:
+        return GONE
+    if not name.endswith(".log"):
+        return _of_numbers(after)
+    whole = batches(before)
+    if len(before) == len(after):
+        uncovered = {at for first, _ in whole for at in (*range(first, first + 8), *range(first + 12, first + 16))}
+        changed = {at for at in range(len(before)) if before[at] != after[at]}
+        return _UNSUMMED if changed <= uncovered else STRICT
+    ends = {0, *(end for _, end in whole)}
+    return GONE if before.startswith(after) and len(after) in ends else STRICT
+
+
+def _of_numbers(after: bytes) -> Levels:
+    """Of text that holds names and numbers."""
+    try:
+        text = after.decode()
+    except UnicodeDecodeError:
+        return STRICT
+    return FREE if _NUMBERS.fullmatch(text) or "=" in text else STRICT
+
+
+def _of_checkmate(name: str, before: bytes, after: bytes) -> Levels:
+    at = 0
+    try:
+        while at < len(after):
+            read = by_genops(after, at)
+            if read.how != "value":
+                return STRICT
+            at = read.at
+    except Exception:  # a second reader that gives up has not read it
+        return STRICT
+    return FREE if after else STRICT
+
+
+def _of_flink(name: str, before: bytes, after: bytes) -> Levels:
+    if name.endswith("_metadata"):
+        return _METADATA
+    return FREE if name.endswith(".log") else STRICT
+
+
+_BY_FAMILY = {"kafka": _of_kafka, "checkmate": _of_checkmate, "flink": _of_flink}

@@ -1,0 +1,96 @@
+"""What of an answer can be too new, too short, or too much: each a number by a key that damage does not change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Answer = Mapping[str, Any]
+Key = tuple[str, ...]
+Measured = dict[Key, float]
+
+_GUARANTEES = ("none", "at-most-once", "at-least-once", "exactly-once")
+
+
+def positions(answer: Answer) -> Measured:
+    """How new: the checkpoint of each subtask of a line, what a chain can be restored to, the round that is used."""
+    result = answer["result"]
+    found: Measured = {}
+    for entry in result.get("line") or ():
+        key = (str(entry["operator"]), str(entry.get("subtask")))
+        if entry.get("checkpoint") is not None:
+            found["checkpoint", *key] = entry["checkpoint"]
+        elif entry.get("state") == "eventual" and entry.get("time") is not None:
+            found["eventual", *key] = entry["time"]
+    for chain in result.get("chains") or ():
+        if isinstance(chain, Mapping) and chain.get("restorable") is not None:
+            found["chain", str(chain["operator"]), str(chain["subtask"]), chain["store"]] = chain["restorable"]
+    for row in result.get("guarantees") or ():
+        if row.get("guarantee") in _GUARANTEES:
+            found["guarantee", row["sink"], row["readers"]] = _GUARANTEES.index(row["guarantee"])
+    for name in ("round", "t_c", "to"):
+        if isinstance(result.get(name), int) and not isinstance(result.get(name), bool):
+            found[name,] = result[name]
+    return found
+
+
+def starts(answer: Answer) -> Measured:
+    """Where what is read again begins: of channels, sources, queues."""
+    result = answer["result"]
+    found: Measured = {}
+    for row in result.get("channels") or ():
+        if isinstance(row, Mapping) and row.get("replay_from") is not None:
+            found["channel", row["channel"]] = row["replay_from"]
+    for row in result.get("sources") or ():
+        if isinstance(row, Mapping) and "offset" in row:
+            reader = (str(row.get("operator")), str(row.get("subtask")))
+            for where, number in _numbers(row["offset"]):
+                found["source", row["source"], *reader, where] = number
+    for row in result.get("again") or ():
+        for where, number in _numbers(row.get("from")):
+            found["again", str(row["source"]), str(row["reader"]), where] = number
+    for name in ("T", "T_input", "from"):
+        if isinstance(result.get(name), int):
+            found[name,] = result[name]
+    return found
+
+
+def ends(answer: Answer) -> Measured:
+    """Where what is read again ends."""
+    rows = answer["result"].get("channels") or ()
+    return {
+        ("channel", row["channel"]): row["replay_to"]
+        for row in rows
+        if isinstance(row, Mapping) and row.get("replay_to") is not None
+    }
+
+
+def deletable(answer: Answer) -> Measured:
+    """What may go: rows of a plan, and how far message logs may be cut."""
+    result = answer["result"]
+    found: Measured = {("row", row["path"]): 1 for row in result.get("rows") or () if row.get("fate") == "OBSOLETE"}
+    found |= {
+        ("trim", row["channel"]): row["below"] for row in result.get("trimming") or () if row["below"] is not None
+    }
+    return found
+
+
+def stays(answer: Answer) -> set[str]:
+    """The rows of a plan that stay."""
+    return {row["path"] for row in answer["result"].get("rows") or () if row.get("fate") != "OBSOLETE"}
+
+
+def findings(answer: Answer) -> set[tuple[str, str, str]]:
+    """What was told."""
+    return {(f["id"], f["subject"], f["message"]) for f in answer["findings"]}
+
+
+def _numbers(value: Any, where: str = "") -> list[tuple[str, float]]:
+    """The integers of an offset, which may be JSON of any shape, by where they are."""
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, int):
+        return [(where, value)]
+    if isinstance(value, Mapping):
+        return [pair for key, below in value.items() for pair in _numbers(below, f"{where}.{key}")]
+    return []

@@ -1,0 +1,105 @@
+"""What no damage may do to an answer.
+
+Of every end: a documented exit code, no traceback, an answer where the code promises one and none where it does not.
+Of an answer, against the undamaged one, at the level that `excuses` gives: no position newer, no range that begins
+later, none shorter on the same line, nothing more that may be deleted, no change unsaid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tests.fuzz import measures
+from tests.fuzz.excuses import Levels
+from tests.program import Ended
+
+ANSWERED = frozenset({0, 3, 4, 5})
+REFUSED = frozenset({2, 65, 66})
+"""docs/json.md; 70 is a bug, 73 about the output, 130 an interrupt."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a question ended, and the answer if there is one in JSON."""
+
+    ended: Ended
+    json: bool
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer."""
+        return self.ended.code in ANSWERED
+
+    @cached_property
+    def answer(self) -> dict[str, Any] | None:
+        """The answer; None: there is none, or none in JSON."""
+        if not (self.json and self.answered):
+            return None
+        try:
+            found: dict[str, Any] = json.loads(self.ended.out)
+        except ValueError:
+            return None
+        return found
+
+
+def _ends(told: Told) -> Iterator[str]:
+    ended = told.ended
+    if ended.code not in ANSWERED | REFUSED:
+        yield f"exit-{ended.code}: {ended.err.strip().splitlines()[:1]}"
+    if "Traceback" in ended.err:
+        yield f"traceback: {ended.err.strip().splitlines()[-1]}"
+    if ended.code in REFUSED:
+        if ended.out:
+            yield "refused-with-output: an answer was begun"
+        if not ended.err.strip():
+            yield "refused-without-a-word: nothing on stderr"
+    if told.json and told.answered and told.answer is None:
+        yield "no-json: the answer is none"
+    if told.json and told.answer is not None:
+        errors = [f["id"] for f in told.answer["findings"] if f["severity"] == "error"]
+        if ended.code == 0 and errors:
+            yield f"exit-0-with-errors: {errors[:3]}"
+
+
+def violations(base: Told, found: Told, held: Levels) -> list[str]:
+    """What is wrong with an answer about a damaged folder; each begins with the name of its oracle."""
+    wrong = [*_ends(found)]
+    before, after = base.answer, found.answer
+    if before is None or after is None:
+        return wrong
+    told = bool(measures.findings(after) - measures.findings(before)) or found.ended.code not in (0, base.ended.code)
+    excused = {"strict": False, "told": told, "free": True}
+    same_line = measures.positions(before) == measures.positions(after)
+    checks = {
+        "newer": _above(measures.positions(before), measures.positions(after)),
+        "later": _above(measures.starts(before), measures.starts(after)),
+        "shorter": _below(measures.ends(before), measures.ends(after)) if same_line else [],
+        "deletable": _deletable(before, after),
+        "silent": ["another result, and no new finding"] if not told and before["result"] != after["result"] else [],
+    }
+    for name, cases in checks.items():
+        if cases and not excused[held[name]]:
+            wrong.append(f"{name}: {'; '.join(cases[:3])}{' (silent)' if not told else ''}")
+    return wrong
+
+
+def _deletable(before: measures.Answer, after: measures.Answer) -> list[str]:
+    kept = measures.stays(before)
+    was, now = measures.deletable(before), measures.deletable(after)
+    found = [key[1] for key in now if key[0] == "row" and key not in was and key[1] in kept]
+    trims = {key: number for key, number in was.items() if key[0] == "trim"}
+    return found + _above(trims, {key: number for key, number in now.items() if key in trims})
+
+
+def _above(before: measures.Measured, after: measures.Measured) -> list[str]:
+    pairs = [(key, before[key], after[key]) for key in before.keys() & after.keys() if after[key] > before[key]]
+    return [f"{' '.join(key)}: {was} -> {now}" for key, was, now in sorted(pairs)]
+
+
+def _below(before: measures.Measured, after: measures.Measured) -> list[str]:
+    pairs = [(key, before[key], after[key]) for key in before.keys() & after.keys() if after[key] < before[key]]
+    return [f"{' '.join(key)}: {was} -> {now}" for key, was, now in sorted(pairs)]
