@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pty
@@ -172,3 +173,9 @@ def test_an_interrupt_while_libraries_are_loaded_is_no_traceback() -> None:
     command = [sys.executable, "-c", INTERRUPTED_WHILE_LOADING]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_a_command_leaves_the_collector_of_this_process_on() -> None:
+    assert gc.isenabled()
+    assert cklog("recovery-line", JOIN).code == 0
+    assert gc.isenabled()
