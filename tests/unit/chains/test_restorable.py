@@ -99,3 +99,11 @@ def test_variables_of_a_subtask_come_and_go() -> None:
     rows = [piece(1, store="x"), piece(2, store="x"), piece(2, store="y", flaw="is torn"), piece(3, store="y")]
     assert chains(rows).common("subtask") == [3, 3]
     assert chains(rows[:3]).common("subtask") == [1, 1]
+
+
+def test_a_chain_is_found_by_its_name_and_no_other() -> None:
+    """Names before the first chain, between two, and behind the last one are of none."""
+    found = chains([{**piece(0), "operator": name, "store": store} for name in "bd" for store in ("", "x")])
+    wanted = {("b", 0, ""): 0, ("b", 0, "x"): 1, ("d", 0, ""): 2, ("d", 0, "x"): 3}
+    asked = itertools.product("abcde", (0, 1), ("", "w", "x", "y"))
+    assert {name: at for name in asked if (at := found.chain_named(name)) is not None} == wanted

@@ -291,3 +291,20 @@ def test_runs_that_no_plan_is_made_of_say_so(sample: str) -> None:
     ended = cklog("retention", SAMPLES / sample)
     assert (ended.code, ended.out) == (66, "")
     assert "hint" in ended.err
+
+
+@pytest.mark.parametrize(("window", "kept"), [("1s", {0, 1, 2}), ("999ms", {1, 2}), ("1ms", {2})])
+def test_a_checkpoint_of_time_0_was_taken_then(window: str, kept: set[int], tmp_path: Path) -> None:
+    """0 is a time like any other: it is within the window or not, and nothing is unknown about it."""
+    times = {0: 0, 1: 1, 2: 1000}
+    write(tmp_path, [{**taken(number + 1), "time": time} for number, time in times.items()])
+    found = rules(tmp_path, "--window", window, "--now", "1000")
+    assert {number for number in times if found[f"a/0={number + 1}"][0] != "OBSOLETE"} == kept
+    assert "no-time" not in {rule for _, rule, _ in found.values()}
+
+
+def test_a_checkpoint_of_no_time_may_be_within_the_window(tmp_path: Path) -> None:
+    write(tmp_path, [{**taken(1), "time": None}, taken(2), taken(3)])
+    found = rules(tmp_path, "--window", "1ms", "--now", "3000")
+    assert found["a/0=1"][:2] == ("KEEP", "no-time")
+    assert found["a/0=2"][0] == "OBSOLETE"
