@@ -9,6 +9,7 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `rows`: rows of that table in the making
 - `elements`: the layouts of single splits, enumerators and transactions
 - `contents`: where the bytes of a piece of state are, and reading them
+- `derived`: what Flink computes and writes down: operator ids, key groups, names of classes
 - `java`: numbers, strings and objects as Java writes them
 - `job_log`: what a job manager's log says of checkpoints
 """

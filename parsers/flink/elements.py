@@ -362,6 +362,8 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
     """Read the inlined state of an operator's coordinator as rows: what it says of its source."""
     at = piece.at or 0
     cursor = Cursor(data, at, at + (piece.bytes or 0))
+    if at == cursor.end:
+        return
     try:
         framing, version, start = cursor.i32(), cursor.i32(), cursor.blob("an enumerator")
         if framing not in (0, 1):
@@ -371,6 +373,8 @@ def coordinated(data: bytes, piece: ByteStretch, operator: str) -> Iterator[Row]
     except (Malformed, Unknown):
         detail = f"{piece.bytes} bytes of a coordinator that is no source's"
         yield row(at, "unread", operator=operator, kind="unknown-coordinator", detail=detail)
+        return
+    if start == cursor.at:  # an enumerator without any state, as most are that generate data
         return
     found = fitting(ENUMERATORS, version, Cursor(data, start, cursor.at))
     if found is None:

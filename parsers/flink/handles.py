@@ -50,6 +50,7 @@ class Handles:
     def __init__(self, cursor: Cursor, split: Split) -> None:
         self._cursor = cursor
         self._contents = SnapshotContents(split)
+        self._groups = (0, 0)
         self.folders: set[str] = set()
 
     def stream(self) -> ByteStretch | None:
@@ -141,8 +142,9 @@ class Handles:
                 found.append(StateList(name, at, count))
         return found
 
-    def keyed_state(self, operator: str, subtask: int, part: str) -> Iterator[Row]:
-        """Read a KEYED and what is nested in it."""
+    def keyed_state(self, operator: str, subtask: int, part: str, groups: tuple[int, int]) -> Iterator[Row]:
+        """Read a KEYED and what is nested in it; `groups` are the subtask's first key group and how many it has."""
+        self._groups = groups
         return self._read_keyed(Owner(operator, subtask, part), 0)
 
     def _read_keyed(self, owner: Owner, depth: int) -> Iterator[Row]:
@@ -152,40 +154,55 @@ class Handles:
             raise Malformed(at, f"handles nested more than {_DEEPEST} deep")
         kind = cursor.u8("a handle of keyed state")
         if kind in (3, 7, 12):
-            self._skip_key_groups()
+            self._check_key_groups(at + 1, *self._skip_key_groups(), depth)
             piece = self.stream()
             if kind == 12:
                 cursor.utf("the id of a handle")
             if piece is not None:
                 yield handle_row(at, owner, piece)
         elif kind in (5, 11):
-            yield from self._read_incremental(owner, kind == 11)
+            yield from self._read_incremental(owner, depth, kind == 11)
         elif kind in (8, 14):
             yield from self._read_changelog(owner, depth, kind == 14)
         elif kind == 9:
-            yield self._read_inlined_changes(at, owner)
+            yield self._read_inlined_changes(at, owner, depth)
         elif kind in (10, 13):
-            yield from self._read_changes(owner, kind == 13)
+            yield from self._read_changes(owner, depth, kind == 13)
         elif kind:
             raise Malformed(at, f"a handle of keyed state of unknown type {kind}")
 
-    def _skip_key_groups(self) -> None:
-        """Pass over the first key group, and an offset for each."""
-        self._cursor.i32("a key group")
-        self._cursor.skip(8 * self._cursor.count(8, "key groups"), "the offsets of key groups")
-
-    def _check_key_range(self) -> None:
+    def _skip_key_groups(self) -> tuple[int, int]:
+        """Pass over an offset for each key group; return the first, and how many there are."""
         cursor = self._cursor
-        first, groups = cursor.i32("a key group"), cursor.i32("the number of key groups")
-        if first < 0 or groups < 0:
-            raise Malformed(cursor.at - 8, f"{groups} key groups from {first} on")
+        first, count = cursor.i32("a key group"), cursor.count(8, "key groups")
+        cursor.skip(8 * count, "the offsets of key groups")
+        return first, count
 
-    def _read_incremental(self, owner: Owner, second: bool) -> Iterator[Row]:
+    def _read_key_range(self, depth: int) -> None:
+        at = self._cursor.at
+        first, count = self._cursor.i32("a key group"), self._cursor.i32("the number of key groups")
+        self._check_key_groups(at, first, count, depth)
+
+    def _check_key_groups(self, at: int, first: int, count: int, depth: int) -> None:
+        """Refuse key groups that the subtask cannot have.
+
+        They follow from its index and the parallelism. What is nested may be of a job with another parallelism, which
+        this one was restored from: some of its key groups are the subtask's.
+        """
+        start, most = self._groups
+        its = first == start and count == most
+        if depth and first >= 0 and count > 0:
+            its = first < start + most and start < first + count
+        if not its:
+            why = f"{count} key groups from {first} on, where the subtask has {most} from {start} on"
+            raise Malformed(at, why)
+
+    def _read_incremental(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
         """Read the files of an LSM tree (RocksDB, ForSt): its own description, then shared ones, then private ones."""
         cursor = self._cursor
         cursor.i64("the checkpoint of a handle")
         uid = cursor.utf("the id of a backend")
-        self._check_key_range()
+        self._read_key_range(depth)
         if second:
             cursor.i64("a size")
         at = cursor.at
@@ -241,7 +258,7 @@ class Handles:
     def _read_changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
         """Read the state as of some time (materialized), and the changes since."""
         cursor = self._cursor
-        self._check_key_range()
+        self._read_key_range(depth)
         cursor.i64("a size")
         for part in ("materialized", "changing"):
             for _ in range(cursor.count(1, f"{part} handles")):
@@ -249,10 +266,10 @@ class Handles:
         cursor.skip(16 if second else 8, "the ids of a changelog")
         cursor.utf("the id of a handle")
 
-    def _read_inlined_changes(self, at: int, owner: Owner) -> Row:
+    def _read_inlined_changes(self, at: int, owner: Owner, depth: int) -> Row:
         """Read changes that stand in the metadata itself, as one piece; their handle begins at byte `at`."""
         cursor, size = self._cursor, 0
-        self._check_key_range()
+        self._read_key_range(depth)
         cursor.skip(16, "a range of changes")
         for _ in range(cursor.count(8, "changes")):
             cursor.i32("a key group")
@@ -261,10 +278,10 @@ class Handles:
         cursor.utf("the id of a handle")
         return handle_row(at, owner, ByteStretch("inline", None, None, size), "changelog")
 
-    def _read_changes(self, owner: Owner, second: bool) -> Iterator[Row]:
+    def _read_changes(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
         """Read changes that are in files; `second`: the newer of the two handles, which names the storage."""
         cursor = self._cursor
-        self._check_key_range()
+        self._read_key_range(depth)
         for _ in range(cursor.count(9, "increments")):
             at = cursor.at
             cursor.i64("the offset of an increment")
@@ -287,7 +304,9 @@ class Handles:
             kind = cursor.u8("a handle of channels") if typed else min(_CHANNELS[side])
             if kind not in _CHANNELS[side]:
                 raise Malformed(at, f"a handle of {side} channels of unknown type {kind}")
-            cursor.i32("a subtask")
+            of = cursor.i32("a subtask")
+            if of != subtask:
+                raise Malformed(cursor.at - 4, f"{side} channels of subtask {of} beside the state of subtask {subtask}")
             merged = _CHANNELS[side][kind]
             gate, channel = (0, 0) if merged else self._read_channel()
             size = cursor.size("the size of channel state")
@@ -295,6 +314,8 @@ class Handles:
             piece = self.stream()
             if piece is not None and (piece.file is None or piece.file not in files):
                 files.add(piece.file)
+                if piece.file is None:  # several channels may share what is inlined, too: each counts its own bytes
+                    piece = piece._replace(bytes=size)
                 yield handle_row(place, Owner(operator, subtask, f"{side}-channel"), piece)
             if merged:
                 yield from self._read_merged_channels(operator, subtask, side)

@@ -15,7 +15,10 @@ itself. What is cut short or impossible raises `Malformed`, with its place; what
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
+
+from cklog.parsers.flink.derived import is_class_name, is_descriptor
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"
@@ -241,9 +244,9 @@ class _Objects:
             raise Malformed(self._cursor.at, "a constant of no enumeration")
         place = len(self._handles)
         self._handles.append(None)
-        name = self.content(depth + 1)
-        if not isinstance(name, str):
-            raise Malformed(self._cursor.at, "a constant whose name is no string")
+        at, name = self._cursor.at, self.content(depth + 1)
+        if not isinstance(name, str) or not is_class_name(name):
+            raise Malformed(at, f"a constant whose name is {name!r:.99}")
         made = Constant(described.name, name)
         self._handles[place] = made
         return made
@@ -263,7 +266,7 @@ class _Objects:
             raise _of_nothing(cursor, number)
         if kind != 0x72:
             raise Unknown(f"a class of type {kind:#04x} at byte {cursor.at - 1}")
-        name = cursor.utf("a class name")
+        name = _checked(cursor, "a class name", is_class_name)
         cursor.skip(8, "a class's serial number")
         place = len(self._handles)
         self._handles.append(None)
@@ -280,15 +283,25 @@ class _Objects:
         type_ = chr(self._cursor.u8("the type of a field"))
         if type_ not in _PRIMITIVES and type_ not in "L[":
             raise Malformed(self._cursor.at - 1, f"a field of type {ord(type_):#04x}")
-        name = self._cursor.utf("a field's name")
-        if type_ in "L[" and not isinstance(self.content(depth + 1), str):
-            raise Malformed(self._cursor.at, "a field whose class is no string")
+        name = _checked(self._cursor, "a field's name", str.isidentifier)
+        if type_ in "L[":
+            at, described = self._cursor.at, self.content(depth + 1)
+            if not isinstance(described, str) or not is_descriptor(described):
+                raise Malformed(at, f"a field whose class is {described!r:.99}")
         return name, type_
 
     def _read_handle(self) -> tuple[int, JavaValue | _Class]:
         """Read a handle: its number, and what was written before that it names; None if there is no such thing."""
         number = self._cursor.i32("a handle") - _FIRST_HANDLE
         return number, self._handles[number] if 0 <= number < len(self._handles) else None
+
+
+def _checked(cursor: Cursor, what: str, fits: Callable[[str], bool]) -> str:
+    """Read a string that must be of a form; Java refuses others."""
+    at, found = cursor.at, cursor.utf(what)
+    if not fits(found):
+        raise Malformed(at, f"{what} that no compiler takes: {found!r:.99}")
+    return found
 
 
 def _of_nothing(cursor: Cursor, number: int) -> Malformed:

@@ -18,7 +18,7 @@ byte only its damage is returned: where decoding stopped, and why.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ import pyarrow as pa
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.parsers.flink.contents import ByteStretch
+from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
 from cklog.parsers.flink.elements import coordinated
 from cklog.parsers.flink.handles import Handles
 from cklog.parsers.flink.java import Constant, Cursor, Instance, Malformed, Unknown, serialized
@@ -44,6 +45,9 @@ _FILE_LIMIT = 1 << 30
 _ROWS_AT_ONCE = 1 << 13
 _BYTES_OF_ROW = 32
 """A row of a real file takes more. If rows are smaller, the file is decoded twice, so that they need not be held."""
+
+_PROPERTIES = "org.apache.flink.runtime.checkpoint.CheckpointProperties"
+_KINDS = ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", "Terminate Savepoint")
 
 _PROPERTIES_LIMIT = 16 << 10
 """Bytes of properties that are decoded; real ones take less than one thousand."""
@@ -157,8 +161,12 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
     start = cursor.skip(16, "an operator's id")
     operator = cursor.data[start : cursor.at].hex()
     parallelism, most = cursor.i32("a parallelism"), cursor.i32("a highest parallelism")
+    if uid and operator_id(uid) != operator:
+        raise Malformed(start, f"the operator {operator} where its uid {uid} makes it {operator_id(uid)}")
     if not 0 < parallelism <= most:
         raise Malformed(cursor.at - 8, f"a parallelism of {parallelism}, {most} at the most")
+    if most > MOST_KEY_GROUPS:
+        raise Malformed(cursor.at - 4, f"{most} key groups; there are {MOST_KEY_GROUPS} at the most")
     if version == 2:
         cursor.i32("the length of a chain")
     place = cursor.at
@@ -180,13 +188,23 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
     if piece is not None:
         yield handle_row(place, Owner(operator, None, "coordinator"), piece)
         yield from coordinated(cursor.data, piece, operator)
+    told: set[int] = set()
     for _ in range(count):
-        yield from _read_subtask(cursor, handles, version, operator, parallelism)
+        at = cursor.at
+        subtask = yield from _read_subtask(cursor, handles, version, operator, (parallelism, most))
+        if subtask in told:
+            raise Malformed(at, f"subtask {subtask} a second time")
+        told.add(subtask)
 
 
-def _read_subtask(cursor: Cursor, handles: Handles, version: int, operator: str, parallelism: int) -> Iterator[Row]:
-    """Read the index of a subtask, and its SUBTASK unless it had finished."""
-    at = cursor.at
+def _read_subtask(
+    cursor: Cursor, handles: Handles, version: int, operator: str, of: tuple[int, int]
+) -> Generator[Row, None, int]:
+    """Read the index of a subtask, which is returned, and its SUBTASK unless it had finished.
+
+    `of` are the operator's parallelism and the highest that it can have.
+    """
+    at, (parallelism, most) = cursor.at, of
     index = cursor.i32("a subtask")
     finished = index < 0 and version >= 3
     subtask = -index - 1 if finished else index
@@ -194,21 +212,23 @@ def _read_subtask(cursor: Cursor, handles: Handles, version: int, operator: str,
         raise Malformed(at, f"subtask {subtask} where the parallelism is {parallelism}")
     if finished:
         yield row(at, "finished", operator=operator, subtask=subtask)
-        return
+        return subtask
     if version == 2:
         cursor.i64("a duration")
         if cursor.i32("the number of legacy states"):
             raise Malformed(cursor.at - 4, "state of Flink 1.2 or before")
     yield from handles.operator_state(operator, subtask, "managed-operator")
     yield from handles.operator_state(operator, subtask, "raw-operator")
-    yield from handles.keyed_state(operator, subtask, "managed-keyed")
-    yield from handles.keyed_state(operator, subtask, "raw-keyed")
+    groups = key_groups(subtask, parallelism, most)
+    yield from handles.keyed_state(operator, subtask, "managed-keyed", groups)
+    yield from handles.keyed_state(operator, subtask, "raw-keyed", groups)
     if version >= 3:
         yield from handles.channels(operator, subtask, "input", version >= 6)
         yield from handles.channels(operator, subtask, "output", version >= 6)
     if version == UNRELEASED and cursor.flag("whether the state is an older checkpoint's"):
         place, older = cursor.at, cursor.i64("a checkpoint")
         yield row(place, "reference", operator=operator, subtask=subtask, checkpoint=older)
+    return subtask
 
 
 def _read_properties(cursor: Cursor) -> dict[str, str | None]:
@@ -220,11 +240,13 @@ def _read_properties(cursor: Cursor) -> dict[str, str | None]:
     if found is None:
         return {}
     kind = found.fields.get("checkpointType") if isinstance(found, Instance) else None
-    if not isinstance(found, Instance) or not isinstance(kind, Instance):
+    if not isinstance(found, Instance) or not isinstance(kind, Instance) or found.name != _PROPERTIES:
         raise Unknown("properties of an unknown class")
     name, written = kind.fields.get("name"), kind.fields.get("formatType", kind.fields.get("sharingFilesStrategy"))
+    if name not in _KINDS:
+        raise Unknown(f"a snapshot of the unknown kind {name!r:.99}")
     return {
-        "name": name if isinstance(name, str) else None,
+        "name": name,
         "kind": written.name if isinstance(written, Constant) else None,
         "detail": ",".join(sorted(name for name, value in found.fields.items() if value is True)),
     }

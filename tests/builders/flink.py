@@ -10,10 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cklog.parsers.flink.derived import operator_id
+
 Cells = dict[str, Any]
 MAGIC, MASTER_MAGIC = bytes.fromhex("4960672d"), bytes.fromhex("c96b1696")
 COLLECTOR = bytes.fromhex("b91f252c")
 NULL_PROPERTIES = bytes.fromhex("aced000570")
+
+ITS_INDEX, ITS_GROUPS, ITS_OFFSETS = b"\xf0its index", b"\xf0its key groups", b"\xf0each of its key groups"
+"""Stand for a subtask's index, its key groups, and these with an offset each, until an operator has the subtask."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +125,14 @@ def states(stream: Built, lists: Mapping[str, tuple[int, Sequence[int]]] | None 
     return Built(head + (utf("") + utf("") + b"\0" if merged else b"")) + stream
 
 
-def key_groups(kind: int, stream: Built, at: Sequence[int] = (0, 7)) -> Built:
-    return Built(bytes([kind]) + i32(0) + offsets(at)) + stream + (utf("id") if kind == 12 else b"")
+def key_groups(kind: int, stream: Built) -> Built:
+    return Built(bytes([kind]) + ITS_OFFSETS) + stream + (utf("id") if kind == 12 else b"")
 
 
 def incremental(
     meta: Built, shared: Sequence[Built] = (), private: Sequence[Built] = (), uid: str = "u-1", second: bool = True
 ) -> Built:
-    head = bytes([11 if second else 5]) + i64(8) + utf(uid) + i32(0, 8) + (i64(-1) if second else b"")
+    head = bytes([11 if second else 5]) + i64(8) + utf(uid) + ITS_GROUPS + (i64(-1) if second else b"")
     lists = [
         counted([Built(utf(f"{i:06}.sst")) + _labelled(file, detail) for i, file in enumerate(files)])
         for detail, files in (("shared", shared), ("private", private))
@@ -136,12 +141,12 @@ def incremental(
 
 
 def changelog(materialized: Sequence[Built], changing: Sequence[Built], second: bool = True) -> Built:
-    head = Built(bytes([14 if second else 8]) + i32(0, 8) + i64(77))
+    head = Built(bytes([14 if second else 8]) + ITS_GROUPS + i64(77))
     return head + counted(materialized) + counted(changing) + i64(*[3] * (1 + second)) + utf("id")
 
 
 def changes_inlined(changes: Sequence[bytes]) -> Built:
-    body = i32(0, 8) + i64(1, 5) + i32(len(changes)) + b"".join(i32(-1) + blob(change) for change in changes)
+    body = ITS_GROUPS + i64(1, 5) + i32(len(changes)) + b"".join(i32(-1) + blob(change) for change in changes)
     says = {"name": "inline", "bytes": sum(map(len, changes)), "detail": "changelog"}
     return Built(b"\x09" + body + utf("id"), (says,))
 
@@ -151,7 +156,7 @@ def changes(increments: Sequence[Built], second: bool = True) -> Built:
     parts = [
         replace(one, says=tuple(s | ({"at_least": True} if "file" in s else {}) for s in one.says)) for one in parts
     ]
-    body = Built(bytes([13 if second else 10]) + i32(0, 8)) + counted(parts) + i64(1, 1) + utf("id")
+    body = Built(bytes([13 if second else 10]) + ITS_GROUPS) + counted(parts) + i64(1, 1) + utf("id")
     return body + (utf("filesystem") if second else b"")
 
 
@@ -160,16 +165,23 @@ def changes(increments: Sequence[Built], second: bool = True) -> Built:
 
 def channel(kind: int | None, gate: int, number: int, size: int, stream: Built) -> Built:
     """Unmerged: `kind` 1 input, 2 output, None before version 6."""
-    head = (b"" if kind is None else bytes([kind])) + i32(0, gate, number) + offsets([4]) + i64(size)
-    return Built(head) + stream + Built(says=({"gate": gate, "channel": number, "bytes": size},))
+    head = (b"" if kind is None else bytes([kind])) + ITS_INDEX + i32(gate, number) + offsets([4]) + i64(size)
+    return Built(head) + _of_channel(stream, size) + Built(says=({"gate": gate, "channel": number, "bytes": size},))
 
 
 def merged_channels(kind: int, channels: Sequence[tuple[int, int, int]], stream: Built) -> Built:
     """Merged: `kind` 3 input, 4 output; channels are (gate, number, size)."""
     inner = i32(len(channels)) + b"".join(i32(g, c) + i64(size) + offsets([4, 9]) for g, c, size in channels)
-    head = bytes([kind]) + i32(0) + i64(sum(size for *_, size in channels))
+    total = sum(size for *_, size in channels)
+    head = bytes([kind]) + ITS_INDEX + i64(total)
     says = tuple({"gate": g, "channel": c, "bytes": size} for g, c, size in channels)
-    return Built(head) + stream + Built(blob(inner), says)
+    return Built(head) + _of_channel(stream, total) + Built(blob(inner), says)
+
+
+def _of_channel(stream: Built, size: int) -> Built:
+    """The rows of a stream; what is inlined counts as many bytes as are the channel's own."""
+    own = {"bytes": size}
+    return replace(stream, says=tuple(s | own if s["name"] in ("inline", "empty") else s for s in stream.says))
 
 
 # SUBTASK, OPERATOR and the file
@@ -217,14 +229,19 @@ def finished(index: int) -> Built:
 def operator(
     version: int,
     subtasks: Sequence[Built] | None = (),
-    id: bytes = bytes(range(16)),
+    id: bytes | None = None,
     name: str = "an operator",
     uid: str = "",
     parallelism: int = 4,
     coordinator: bytes | None = None,
     told: Sequence[Cells] = (),
 ) -> Built:
-    """`subtasks` None: all of it had finished. `told`: rows of what the coordinator's state says."""
+    """`subtasks` None: all of it had finished. `told`: rows of what the coordinator's state says.
+
+    `id` None: what follows from the uid, or any.
+    """
+    if id is None:
+        id = bytes.fromhex(operator_id(uid)) if uid else bytes(range(16))
     says: Cells = {"entry": "operator", "parallelism": parallelism, "max_parallelism": 128}
     says |= {"kind": "finished"} if subtasks is None else {}
     says |= {"detail": str(len(coordinator))} if coordinator is not None else {}
@@ -236,8 +253,16 @@ def operator(
         made += null()
     else:
         made += inline(coordinator).having(entry="handle", kind="coordinator") + Built(says=tuple(told))
-    made += Built(i32(-1)) if subtasks is None else counted(subtasks)
+    made += Built(i32(-1)) if subtasks is None else counted([_settled(one, parallelism) for one in subtasks])
     return made.having(operator=id.hex())
+
+
+def _settled(subtask: Built, parallelism: int, most: int = 128) -> Built:
+    """A subtask whose key groups are those that belong to it: group g is of subtask g * parallelism // most."""
+    index = struct.unpack(">i", subtask.data[:4])[0]
+    its = [group for group in range(most) if group * parallelism // most == index] or [0]
+    data = subtask.data.replace(ITS_INDEX, i32(index)).replace(ITS_GROUPS, i32(its[0], len(its)))
+    return replace(subtask, data=data.replace(ITS_OFFSETS, i32(its[0]) + offsets([0] * len(its))))
 
 
 def master(name: str, state: bytes) -> Built:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cklog.parsers.flink.parser import operator_id
+from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cklog.parsers.flink.parser import operator_id
+from cklog.parsers.flink.derived import operator_id
 from tests.builders import flink as fb
 from tests.builders.kafka_broker import job_logs
 from tests.program import cklog

@@ -13,6 +13,9 @@ from cklog.parsers.flink import (
     contents as flink_contents,
 )
 from cklog.parsers.flink import (
+    derived as flink_derived,
+)
+from cklog.parsers.flink import (
     elements as flink_elements,
 )
 from cklog.parsers.flink import (
@@ -21,7 +24,6 @@ from cklog.parsers.flink import (
 from cklog.parsers.flink import (
     metadata as flink_metadata,
 )
-from cklog.parsers.flink import parser as flink_uid
 from cklog.parsers.flink import (
     rows as flink_rows,
 )
@@ -91,7 +93,7 @@ def test_object_streams_cannot_bite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [flink_contents, flink_elements, flink_java, flink_metadata, flink_rows, flink_uid],
+    [flink_contents, flink_elements, flink_java, flink_metadata, flink_rows, flink_derived],
 )
 def test_examples_are_right(module: Any) -> None:
     assert doctest.testmod(module).failed == 0

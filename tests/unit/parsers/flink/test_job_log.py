@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.inputs.snapshots import LoggedCheckpoint
+from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.job_log import job_log
-from cklog.parsers.flink.parser import operator_id
 from tests.builders.flink_folders import HEIR, OLD, Snapshot, checkpoint, job, torn
 from tests.reading.flink_folders import asked, ids
 

@@ -14,9 +14,9 @@ from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Damage, Scan, Split
 from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS
 from cklog.parsers.flink import metadata as flink_metadata
+from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.java import Malformed
 from cklog.parsers.flink.metadata import READER, read
-from cklog.parsers.flink.parser import operator_id
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 from tests.reading.flink import of, said, scanned, split_of

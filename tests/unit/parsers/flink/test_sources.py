@@ -307,13 +307,26 @@ def test_splits_that_no_reader_has() -> None:
     [
         (2, fb.i32(1) + known("q", 0, 2) + b"\1", 1, "unknown-enumerator"),
         (2, fb.i32(1) + known("q", 0, 0), 1, "unknown-enumerator"),
-        (9, b"", 1, "unknown-enumerator"),
+        (9, b"?", 1, "unknown-enumerator"),
         (1, fb.i32(0), 2, "unknown-coordinator"),
     ],
 )
 def test_other_coordinators_are_unread(version: int, data: bytes, framing: int, kind: str) -> None:
     (found,) = enumerated(version, data, framing)
     assert (found["entry"], found["kind"]) == ("unread", kind)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 9])
+def test_an_enumerator_of_no_bytes_holds_nothing(version: int) -> None:
+    assert enumerated(version, b"") == []
+    assert enumerated(version, b"", framing=0) == []
+    for state in (b"", fb.i32(1, version, 0)):
+        built = fb.metadata(6, [fb.operator(6, coordinator=state)])
+        assert [row[0] for row in rows(Split("", "", READER, 0, 0, 0), built.data)] == [
+            "operator",
+            "handle",
+            "snapshot",
+        ]
 
 
 # Transactions
