@@ -107,7 +107,7 @@ def inspection(
     """
     whole = sum(j.verdict == "restorable" for j in survey.judged)
     jobs = sorted({j.folder.job for j in survey.judged if j.folder.number is not None})
-    savepoints = sum(j.folder.number is None for j in survey.judged)
+    savepoints = sum("Savepoint" in j.kind for j in survey.judged)
     picked = [j for j in chosen.values() if j is not None]
     result: SnapshotsInspection = {
         "summary": (
@@ -146,6 +146,9 @@ def operators(judged: JudgedSnapshot, table: pa.Table) -> list[OperatorRow]:
     handles = table.filter(pc.equal(table["entry"], "handle")).select(["operator", "kind", "subtask", "bytes"])
     sums = handles.group_by(["operator", "kind"], use_threads=False).aggregate([("bytes", "sum")]).to_pylist()
     bytes_of = {(row["operator"], row["kind"]): row["bytes_sum"] for row in sums}
+    channels = table.filter(pc.equal(table["entry"], "channel")).group_by(["operator", "kind"], use_threads=False)
+    for row in channels.aggregate([("bytes", "sum")]).to_pylist():  # of a file that several share, each its own bytes
+        bytes_of[row["operator"], f"{row['kind']}-channel"] = row["bytes_sum"]
     finished: dict[str, int] = {}
     for row in rows_of(table, "finished"):
         finished[row["operator"]] = finished.get(row["operator"], 0) + 1

@@ -136,7 +136,7 @@ class SnapshotLine:
         flying = sum(r["bytes"] for _, j in restored for r in in_flight(plan.survey.tables[j.folder.path]))
         if flying:
             notes.append(
-                f"{flying} bytes in flight are in the checkpoints and are restored with them: nothing to replay."
+                f"{flying} bytes in flight are in the snapshots and are restored with them: nothing to replay."
             )
         notes.append(
             "Flink's metadata holds neither times nor checksums: whole means that every file is there with its size."

@@ -31,7 +31,7 @@ RULES: Mapping[str, str] = {
     "window": "a snapshot taken within the time that --window asks for needs it",
     "no-time": "a snapshot needs it of which nothing tells when it was taken: it may be within --window",
     "pin": "a snapshot that --pin names needs it",
-    "savepoint": "a savepoint needs it, and those are deleted by their owners only",
+    "savepoint": "a savepoint, or a snapshot in no job's folder, needs it, and those are deleted by their owners only",
     "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
     "older": "only snapshots name it that could be restored but that nothing asks to keep",

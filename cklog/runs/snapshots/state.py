@@ -69,6 +69,7 @@ def _numbered(name: str) -> tuple[str, int, str]:
 def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
     """Return markers where offsets should be, splits that no reader or two readers have, and what was not decoded."""
     place = (Where(f"{snapshot}/_metadata" if snapshot else "_metadata"),)
+    snapshot = snapshot or "."
     found = []
     readers: dict[tuple[str, str, str], list[int]] = {}
     for row in rows_of(table, "source"):
@@ -76,7 +77,7 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
             readers.setdefault((row["operator"], row["name"], row["detail"] or ""), []).append(row["subtask"])
         if row["offset"] in _MARKERS and row["kind"] != "number-sequence":
             severity, id, means = _MARKERS[row["offset"]]
-            message = f"{row['name']} has no offset in {snapshot or 'the checkpoint'}: {means}"
+            message = f"{row['name']} has no offset in {snapshot}: {means}"
             found.append(Finding(id=id, severity=severity, subject=row["name"], message=message, where=place))  # type: ignore[arg-type]
     found += _assignments(snapshot, table, readers, place)
     for row in rows_of(table, "unread"):

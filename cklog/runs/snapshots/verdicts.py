@@ -40,9 +40,12 @@ VERDICTS: Mapping[str, str] = {
     "missing-state-file": "files that it names are gone: a restore is accepted and then fails when tasks start",
     "size-mismatch": "files that it names have another size than was stored",
     "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
-    "corrupt": "its metadata cannot be read to the end",
+    "corrupt": "its metadata cannot be read to the end, or contradicts itself",
     "unknown-version": "its metadata has a version that cklog does not know",
 }
+
+UNKNOWN_KIND = "Snapshot"
+"""What is called neither checkpoint nor savepoint: metadata before version 4 does not say."""
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
 _DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version"}
@@ -67,10 +70,10 @@ class SnapshotFlaw:
 class JudgedSnapshot:
     """A snapshot and whether it can be restored.
 
-    `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …; `uri`
-    where it lay when it was written; `files` how many it names, `bytes` of state in it, inlined or in files; `uses` the
-    files below PATH that it names; `moved` how many were found by the job's id only; `backends` the uuids of keyed
-    state; `damage` what is wrong with its metadata.
+    `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …, or
+    Snapshot where nothing says; `uri` where it lay when it was written; `files` how many it names, `bytes` of state in
+    it, inlined or in files; `uses` the files below PATH that it names; `moved` how many were found by the job's id
+    only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.
     """
 
     folder: SnapshotFolder
@@ -157,12 +160,11 @@ def _judge(
         verdict: SnapshotVerdict = "no-metadata" if folder.metadata is None else "corrupt"
         if damage is not None:
             verdict = _DAMAGED.get(damage.id, "corrupt")
-        kind = "Savepoint" if folder.savepoint else "Checkpoint"
         return JudgedSnapshot(
             folder=folder,
             verdict=verdict,
             id=folder.number,
-            kind=kind,
+            kind=_kind_by_name(folder),
             version=None,
             uri=None,
             files=0,
@@ -180,7 +182,7 @@ def _judge(
         folder=folder,
         verdict=_verdict(flaws),
         id=head["checkpoint"],
-        kind=head["name"] or ("Savepoint" if folder.savepoint else "Checkpoint"),
+        kind=head["name"] or UNKNOWN_KIND,
         version=head["version"],
         uri=head["file"],
         files=len(named.file),
@@ -190,6 +192,13 @@ def _judge(
         moved=sum(place.moved for place in places),
         backends=frozenset(pc.unique(handles["uid"].drop_null()).to_pylist()),
     )
+
+
+def _kind_by_name(folder: SnapshotFolder) -> str:
+    """What a folder without readable metadata is, as far as Flink names folders."""
+    if folder.savepoint:
+        return "Savepoint"
+    return UNKNOWN_KIND if folder.number is None else "Checkpoint"
 
 
 def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:

@@ -1,0 +1,70 @@
+"""Folders of Flink's own making, and what Flink 2.3 did with them; and metadata of every version that there is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.program import cklog
+
+
+@pytest.fixture
+def verified(shared_data: Path) -> Path:
+    return shared_data / "engine-verified"
+
+
+def answer(command: str, path: Path, *more: str) -> dict[str, Any]:
+    """The JSON of an answer, its exit code as `exit`."""
+    ended = cklog(command, path, *more, "--json")
+    found: dict[str, Any] = json.loads(ended.out)
+    return found | {"exit": ended.code}
+
+
+def snapshot_folders(shared_data: Path) -> list[Path]:
+    paths = [*shared_data.glob("flink-checkpoints/*"), *shared_data.glob("flink-metadata/*")]
+    found = [path for path in sorted(paths) if any(path.rglob("_metadata"))]
+    assert len(found) >= 15
+    return found
+
+
+def test_no_real_metadata_contradicts_itself(shared_data: Path) -> None:
+    for path in [*snapshot_folders(shared_data), shared_data / "flink-checkpoints"]:
+        found = answer("inspect", path)
+        assert not [row for row in found["result"]["snapshots"] if row["verdict"] == "corrupt"]
+        assert not [finding for finding in found["findings"] if finding["id"] == "corrupt-metadata"]
+
+
+def test_metadata_that_does_not_say_what_it_is_is_called_neither(shared_data: Path) -> None:
+    """Versions 2 and 3; the names of the folders that they were copied to are no evidence."""
+    seen = set[int]()
+    for path in shared_data.glob("flink-metadata/*"):
+        found = answer("inspect", path)["result"]
+        (row,) = found["snapshots"]
+        seen.add(row["version"])
+        if row["version"] < 4:
+            assert row["kind"] == "Snapshot"
+            assert "(0 savepoints)" in found["summary"]
+    assert {2, 3} <= seen
+
+
+def test_every_finding_says_what_it_is_about(shared_data: Path) -> None:
+    for path in snapshot_folders(shared_data):
+        single = next(iter(sorted(path.rglob("_metadata")))).parent
+        for one in (path, single):
+            for command in ("inspect", "recovery-line", "replay"):
+                findings = answer(command, one)["findings"]
+                assert all(finding["subject"] and not finding["message"].startswith(":") for finding in findings)
+                assert not [f for f in findings if f["id"] == "unread-state" and " 0 bytes" in f["message"]]
+
+
+def test_state_in_flight_is_counted_once(shared_data: Path) -> None:
+    """Six subtasks share one file of 428,243 bytes: each has its own part of it."""
+    rows = answer("inspect", shared_data / "flink-checkpoints" / "unaligned")["result"]["operators"]
+    told = [(kind, size) for row in rows for kind, size in row["state_bytes"].items() if kind.endswith("-channel")]
+    assert {side: sum(size for kind, size in told if kind == side) for side, _ in told} == {
+        "input-channel": 6_859,
+        "output-channel": 421_380,
+    }
