@@ -127,6 +127,12 @@ class Root:
         """Whether the root lies on this machine."""
         return is_local(self.path)
 
+    def maps_anywhere(self) -> tuple[tuple[str, str], ...]:
+        """Return the maps such that they lead to the same places from whatever folder a process runs in."""
+        return tuple(
+            (old, new if _SCHEME.match(new) else os.path.abspath(_without_file_scheme(new))) for old, new in self.maps
+        )
+
     def original(self, path: str) -> str | None:
         """Return the stored path that `resolve` makes this path of, or None if no map leads there."""
         for old, new in self.maps:

@@ -39,6 +39,7 @@ class Split:
     """A part of one file: bytes [start, end) of it, or row groups [start, end) of a Parquet file.
 
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
+    `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them.
     """
 
     uri: str
@@ -47,6 +48,7 @@ class Split:
     start: int
     end: int
     size: int
+    maps: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

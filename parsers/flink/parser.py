@@ -171,10 +171,12 @@ class Flink(Format):
 
     def splits(self, table: str, split_bytes: int) -> Iterator[Split]:
         """Yield one split per metadata file: they are small, and none can be read from its middle."""
+        maps = self._root.maps_anywhere()
         for snapshot in self.snapshots:
             if snapshot.metadata is not None:
                 path, size = snapshot.metadata, self._sizes[snapshot.metadata]
-                yield Split(uri=self._root.uri(path), path=path, reader=READER, start=0, end=size, size=size)
+                uri = self._root.uri(path)
+                yield Split(uri=uri, path=path, reader=READER, start=0, end=size, size=size, maps=maps)
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as one row of the answer's inputs; `rows` is what they held together."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ def answer(command: str, path: Path, *more: str) -> dict[str, Any]:
     ended = cklog(command, path, *more, "--json")
     found: dict[str, Any] = json.loads(ended.out)
     return found | {"exit": ended.code}
+
+
+def mapped(verified: Path, name: str, run: str) -> tuple[Path, tuple[str, str]]:
+    """A folder, and the option that says where it was when it was written."""
+    return verified / name, ("--map", f"file:///srv/stream/fk/{run}={verified / name}")
+
+
+def resumed(found: dict[str, Any]) -> dict[str, int]:
+    return {source["source"]: source["offset"] for source in found["result"]["sources"]}
 
 
 def snapshot_folders(shared_data: Path) -> list[Path]:
@@ -68,3 +78,25 @@ def test_state_in_flight_is_counted_once(shared_data: Path) -> None:
         "input-channel": 6_859,
         "output-channel": 421_380,
     }
+
+
+def test_one_checkpoint_s_source_state_is_read_through_the_map(verified: Path, tmp_path: Path) -> None:
+    """File merging puts it into `taskowned/`: what the job's root shows is what each checkpoint alone shows."""
+    folder, maps = mapped(verified, "flink-filemerge", "merge")
+    whole = answer("replay", folder, *maps)
+    newest = resumed(whole)
+    assert (whole["exit"], len(newest)) == (0, 2)
+    job = next((folder / "ck").iterdir())
+    for path in (folder, job, job / "chk-4"):
+        for options in (maps, ()):
+            found = answer("replay", path, *options)
+            assert resumed(found) == newest
+            assert "unread-state" not in {finding["id"] for finding in found["findings"]}
+    copy = tmp_path / job.name / "chk-4"
+    shutil.copytree(job / "chk-4", copy)
+    assert resumed(answer("replay", copy, *maps)) == newest
+    shutil.copytree(job / "chk-4", tmp_path / "alone")
+    found = answer("replay", tmp_path / "alone", "--no-check-files")
+    told = {f["message"] for f in found["findings"] if f["id"] == "unread-state"}
+    assert told
+    assert all("lies outside PATH" in message and "--map OLD=NEW" in message for message in told)

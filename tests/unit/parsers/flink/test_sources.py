@@ -185,6 +185,34 @@ def test_state_of_a_missing_file_is_told_with_its_name(tmp_path: Path) -> None:
     assert found["kind"] == "source-state-elsewhere"
 
 
+def test_why_state_is_not_read_is_true(tmp_path: Path) -> None:
+    """Missing, not looked at and not readable are told apart, with the places that were looked at."""
+
+    def told(stream: Built) -> str:
+        (found,) = kept(tmp_path, {READERS: [fb.versioned(0, ORDERS)]}, lambda *_: stream)
+        return str(found["detail"])
+
+    assert told(fb.relative("77", 99)) == "77 is missing: there is no 77"
+    assert told(fb.relative("../77", 99)) == "../77 leads out of the snapshot's folder, and was not looked at"
+    outside = "s3://b/c lies outside PATH, and there is no c: say where it is with --map OLD=NEW"
+    assert told(fb.absolute("s3://b/c", 99)) == outside
+    (tmp_path / "folder").mkdir()
+    assert told(fb.relative("folder", 99)).startswith("folder cannot be read: ")
+    assert told(fb.absolute(f"file:{tmp_path}/c", 99)) == f"file:{tmp_path}/c is missing: there is no c"
+
+
+def test_a_map_says_where_state_is(tmp_path: Path) -> None:
+    """Where a map says that a file is, no other place is looked at: not the metadata's folder, nor the job's."""
+    maps = (("file:///mnt/a", "/now"), ("s3://b", "s3://c"))
+    split = Split(f"/r/{JOB}/chk-1/_metadata", f"{JOB}/chk-1/_metadata", READER, 0, 9, 9, maps)
+    assert candidates(split, f"file:/mnt/a/{JOB}/taskowned/7").uris == [f"/now/{JOB}/taskowned/7"]
+    assert candidates(split, f"s3://b/{JOB}/7").uris == [f"s3://c/{JOB}/7"]
+    assert candidates(split, f"s3://b/{JOB}/7?endpoint_override=http://elsewhere").uris == []
+    assert candidates(split, "file:/mnt/a/../7").uris == [f"/r/{JOB}/chk-1/7"]
+    assert candidates(split, "file:/mnt/b/7").uris == [f"/r/{JOB}/chk-1/7"]
+    assert candidates(split, "77").uris == [f"/r/{JOB}/chk-1/77"]
+
+
 def test_state_files_are_read_up_to_a_limit_for_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two subtasks finds nothing left; a handle's size alone costs nothing."""
     data, places = fb.operator_state({READERS: [fb.versioned(0, ORDERS)]})
@@ -214,15 +242,15 @@ JOB = "0123456789abcdef" * 2
     ],
 )
 def test_a_stored_name_never_leads_out_of_the_job_s_folder(path: str, stored: str, expected: list[str]) -> None:
-    assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored) == expected
+    assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored).uris == expected
 
 
 @pytest.mark.parametrize("stored", ["77?endpoint_override=http://elsewhere", "s3://b/7?7", "7#7", f"s3://b/{JOB}/7?7"])
 def test_a_stored_name_never_says_with_whom_to_speak(stored: str) -> None:
     path = f"{JOB}/chk-1/_metadata"
-    for uri in candidates(Split(f"s3://b/r/{path}?region=x", path, READER, 0, 9, 9), stored):
+    for uri in candidates(Split(f"s3://b/r/{path}?region=x", path, READER, 0, 9, 9), stored).uris:
         assert uri == f"s3://b/r/{JOB}/chk-1/elsewhere?region=x"
-    assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored) != []
+    assert candidates(Split(f"/r/{path}", path, READER, 0, 9, 9), stored).uris != []
 
 
 def test_compressed_state_is_unread(tmp_path: Path) -> None:
