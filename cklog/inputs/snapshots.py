@@ -42,6 +42,8 @@ snapshot     checkpoint, version (of the format), name (Checkpoint / Savepoint /
 operator     operator, name, uid (null where the format has none), parallelism, max_parallelism, kind ("finished" if the
              whole operator is), detail (coordinator state: its size in bytes, null if none)
 finished     operator, subtask: that instance had finished
+claim        the state backend (kind: changelog) takes no checkpoint that shares nothing with older ones, so a restore
+             has to claim this one; operator and subtask of whom it is first seen
 reference    operator, subtask: the state of that instance is the one of the older `checkpoint` (version 7)
 handle       operator, subtask (null: the operator's coordinator, or a master hook), name (inline / absolute /
              relative / segment / empty), kind (coordinator / master / managed-operator / raw-operator /

@@ -40,6 +40,9 @@ _MODES = 3  # split, union, broadcast
 _CHANNELS = {"input": {1: False, 3: True}, "output": {2: False, 4: True}}
 """Whether several subtasks share the file, by the type of the handle."""
 
+_CHANGELOG = (8, 9, 10, 13, 14)
+"""Handles of a state backend that writes a changelog."""
+
 _AT_ONCE, _ONE_BY_ONE = 1024, 16
 """Entries that are tried as alike, and after them one by one, so that a vain try costs little."""
 
@@ -51,6 +54,7 @@ class Handles:
         self._cursor = cursor
         self._contents = SnapshotContents(split)
         self._groups = (0, 0)
+        self._claimed = False
         self.folders: set[str] = set()
 
     def stream(self) -> ByteStretch | None:
@@ -153,6 +157,9 @@ class Handles:
         if depth > _DEEPEST:
             raise Malformed(at, f"handles nested more than {_DEEPEST} deep")
         kind = cursor.u8("a handle of keyed state")
+        if kind in _CHANGELOG and not self._claimed:
+            self._claimed = True
+            yield row(at, "claim", operator=owner.operator, subtask=owner.subtask, kind="changelog")
         if kind in (3, 7, 12):
             self._check_key_groups(at + 1, *self._skip_key_groups(), depth)
             piece = self.stream()

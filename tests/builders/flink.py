@@ -17,6 +17,9 @@ MAGIC, MASTER_MAGIC = bytes.fromhex("4960672d"), bytes.fromhex("c96b1696")
 COLLECTOR = bytes.fromhex("b91f252c")
 NULL_PROPERTIES = bytes.fromhex("aced000570")
 
+CLAIM: tuple[Cells, ...] = ({"entry": "claim", "kind": "changelog"},)
+"""The row of a changelog; of several in a file only the first is told."""
+
 ITS_INDEX, ITS_GROUPS, ITS_OFFSETS = b"\xf0its index", b"\xf0its key groups", b"\xf0each of its key groups"
 """Stand for a subtask's index, its key groups, and these with an offset each, until an operator has the subtask."""
 
@@ -141,14 +144,14 @@ def incremental(
 
 
 def changelog(materialized: Sequence[Built], changing: Sequence[Built], second: bool = True) -> Built:
-    head = Built(bytes([14 if second else 8]) + ITS_GROUPS + i64(77))
+    head = Built(bytes([14 if second else 8]) + ITS_GROUPS + i64(77), CLAIM)
     return head + counted(materialized) + counted(changing) + i64(*[3] * (1 + second)) + utf("id")
 
 
 def changes_inlined(changes: Sequence[bytes]) -> Built:
     body = ITS_GROUPS + i64(1, 5) + i32(len(changes)) + b"".join(i32(-1) + blob(change) for change in changes)
     says = {"name": "inline", "bytes": sum(map(len, changes)), "detail": "changelog"}
-    return Built(b"\x09" + body + utf("id"), (says,))
+    return Built(b"\x09" + body + utf("id"), (*CLAIM, says))
 
 
 def changes(increments: Sequence[Built], second: bool = True) -> Built:
@@ -156,7 +159,7 @@ def changes(increments: Sequence[Built], second: bool = True) -> Built:
     parts = [
         replace(one, says=tuple(s | ({"at_least": True} if "file" in s else {}) for s in one.says)) for one in parts
     ]
-    body = Built(bytes([13 if second else 10]) + ITS_GROUPS) + counted(parts) + i64(1, 1) + utf("id")
+    body = Built(bytes([13 if second else 10]) + ITS_GROUPS, CLAIM) + counted(parts) + i64(1, 1) + utf("id")
     return body + (utf("filesystem") if second else b"")
 
 
@@ -280,6 +283,8 @@ def metadata(
     file: str | None = None,
 ) -> Built:
     made = Built(MAGIC + i32(version) + i64(checkpoint)) + counted(masters) + counted(operators)
+    claims = [said for said in made.says if said["entry"] == "claim"]
+    made = replace(made, says=tuple(s for s in made.says if s["entry"] != "claim" or s is claims[0]))
     made += Built(says=({"entry": "unread", "kind": "unreleased-version"},) if version == 7 else ())
     told = properties or Built(NULL_PROPERTIES, ({},))
     made += told if version >= 4 else Built(says=({},))

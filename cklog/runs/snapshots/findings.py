@@ -8,9 +8,9 @@ from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.wording import many
+from cklog.model.wording import first_few, many
 from cklog.runs.snapshots.lineage import Candidates
-from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey, rows_of
 
 
 def name_of(judged: JudgedSnapshot) -> str:
@@ -42,12 +42,22 @@ def snapshot_findings(
             found.append(_torn(j))
         elif j.verdict == "unchecked":
             found.append(_unchecked(j, severity))
-        if j.id is not None and j.folder.number is not None and j.id != j.folder.number:
-            message = f"{name_of(j)} holds the metadata of checkpoint {j.id}: it was renamed, or mixed up"
-            found.append(
-                Finding(id="renamed-snapshot", severity="warning", subject=name_of(j), message=message, where=_place(j))
-            )
+        if j.disputed:
+            found.append(_misnumbered(j, [chosen[group.job] for group in groups if j in group.snapshots]))
     return found
+
+
+def _misnumbered(j: JudgedSnapshot, chosen: Sequence[JudgedSnapshot | None]) -> Finding:
+    """A folder's name and the number inside that disagree; an error if it is, or may be, the newest that is whole."""
+    newest = any(one is None or one is j or max(j.numbers) > (one.id or 0) for one in chosen)
+    message = (
+        f"{name_of(j)} holds the metadata of checkpoint {j.numbers[1]}: the folder was renamed, or a bit of the number "
+        f"is wrong, and neither is believed: it counts as checkpoint {j.id}"
+    )
+    if newest and all(one is not j for one in chosen):
+        message += f". If it is checkpoint {max(j.numbers)}, it is newer than what is restored"
+    severity: Severity = "error" if newest else "warning"
+    return Finding("renamed-snapshot", severity, name_of(j), message, (Where(j.folder.metadata or name_of(j), 8),))
 
 
 def _is_newer(one: JudgedSnapshot, other: JudgedSnapshot | None) -> bool:
@@ -142,6 +152,30 @@ def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Fin
     return [
         Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))
     ]
+
+
+def claim_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:
+    """Return what it means to claim a snapshot, for each that can be restored in no other way (`must_be_claimed`)."""
+    found = []
+    for j in chosen:
+        if must_be_claimed(survey, j):
+            others = [o for o in survey.judged if o is not j and o.wanted and o.uses & j.uses]
+            named = first_few([name_of(o) for o in others], 3)
+            lost = f"; {named} {'names' if len(others) == 1 else 'name'} some of them too" if others else ""
+            message = (
+                f"{name_of(j)} was written with a changelog, and such a job cannot be restored without claiming: with "
+                "NO_CLAIM, the default, it starts and fails at its first checkpoint. With -claimMode CLAIM (before "
+                "Flink 1.20: -restoreMode CLAIM) the new job owns this snapshot, and deletes it and what it names, in "
+                f"the old job's folder too, once its own checkpoints need it no more{lost}. Copy first what is to "
+                "stay, and start it once only"
+            )
+            found.append(Finding("claim-needed", "warning", name_of(j), message, _place(j)))
+    return found
+
+
+def must_be_claimed(survey: Survey, judged: JudgedSnapshot) -> bool:
+    """Return whether a restore works only if the new job claims the snapshot: its state backend can do no other."""
+    return bool(rows_of(survey.tables[judged.folder.path], "claim"))
 
 
 class NeededFolder(TypedDict):

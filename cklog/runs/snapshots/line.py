@@ -20,14 +20,13 @@ from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.snapshots.findings import (
-    name_of,
-)
+from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
     is_unsure,
     job_named,
+    may_be_older,
     newer_than,
     newest_with_metadata,
     plan_snapshots,
@@ -58,7 +57,7 @@ class SnapshotLine:
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
         sources: list[SourceOffset] = []
-        findings = list(plan.findings)
+        findings = [*plan.findings, *claim_findings(plan.survey, [j for _, j in restored])]
         for group, judged in restored:
             table = plan.survey.tables[judged.folder.path]
             lead = f"{self._parser.job_id(group.job)[:8]}:" if several else ""
@@ -97,6 +96,11 @@ class SnapshotLine:
         known = f"/{self._parser.job_id(folder.job)}/chk-{folder.number}"
         written_there = judged.uri is not None and judged.uri.endswith(known)
         return judged.uri if written_there and judged.uri else self._parser.original(folder.path)
+
+    def _command(self, plan: SnapshotPlan, judged: JudgedSnapshot) -> str:
+        """What to type; the job's own jar and options follow it."""
+        claim = " -claimMode CLAIM" if must_be_claimed(plan.survey, judged) else ""
+        return f"flink run -s {shlex.quote(self._where(judged))}{claim}"
 
     def _called(self, judged: JudgedSnapshot) -> str:
         """A snapshot's folder below PATH, by its own name where it is PATH."""
@@ -153,9 +157,7 @@ class SnapshotLine:
         flying = [{"snapshot": name_of(j), **row} for _, j in restored for row in in_flight(tables[j.folder.path])]
         details = {
             "headline": self._headline(plan, restored),
-            "restore": [
-                {"job": self._label(g), "command": f"flink run -s {shlex.quote(self._where(j))}"} for g, j in restored
-            ],
+            "restore": [{"job": self._label(g), "command": self._command(plan, j)} for g, j in restored],
             "snapshots": [_row(j) for j in plan.survey.judged],
             "needs": plan.rows,
             "in_flight": in_flight_sums(flying),
@@ -264,5 +266,6 @@ def _checks(
     if maximal:
         told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
         newest = best is judged or best is None
-        checks.append(Check("maximal", None if newest and is_unsure(group, judged) else newest, told))
+        unsure = is_unsure(group, judged) or (judged is not None and may_be_older(group, judged))
+        checks.append(Check("maximal", None if newest and unsure else newest, told))
     return checks

@@ -103,7 +103,7 @@ def _ends(judged: Sequence[JudgedSnapshot], own: Mapping[str, set[str]]) -> tupl
 
 
 def _in_order(job: str, above: set[str], chosen: list[JudgedSnapshot], own: set[str]) -> Candidates:
-    chosen.sort(key=lambda j: (_number(j), j.folder.job in own, j.folder.path), reverse=True)
+    chosen.sort(key=lambda j: (_number(j), not j.disputed, j.folder.job in own, j.folder.path), reverse=True)
     return Candidates(job, tuple(sorted(above)), tuple(chosen), frozenset(own))
 
 

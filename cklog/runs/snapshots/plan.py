@@ -123,6 +123,11 @@ def is_unsure(group: Candidates, judged: JudgedSnapshot | None) -> bool:
     return any(j.verdict == "unchecked" for j in newer_than(group, judged))
 
 
+def may_be_older(group: Candidates, judged: JudgedSnapshot) -> bool:
+    """Return whether another snapshot of a job is the newer one if the larger of its two numbers is the right one."""
+    return any(j.disputed and j is not judged and max(j.numbers) > min(judged.numbers) for j in group.snapshots)
+
+
 def newer_than(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:
     """Return what is newer than one of the snapshots of a job; all of them, if that is None."""
     return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]
@@ -132,7 +137,7 @@ def _asked_for(
     group: Candidates, name: str, number: int, trusted: tuple[str, ...]
 ) -> tuple[JudgedSnapshot | None, list[Finding]]:
     """The snapshot of that number; None and why, if it cannot be restored."""
-    found = [j for j in group.snapshots if number in (j.id, j.folder.number)]
+    found = [j for j in group.snapshots if number in j.numbers]
     if not found:
         known = ", ".join(str(j.id) for j in group.snapshots if j.id is not None)
         raise NotFound(f"--at {name}={number}: no such checkpoint", f"there are {known}" if known else "")

@@ -34,6 +34,7 @@ RULES: Mapping[str, str] = {
     "savepoint": "a savepoint, or a snapshot in no job's folder, needs it, and those are deleted by their owners only",
     "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
+    "disputed": "a snapshot needs it whose folder's name and metadata give different numbers: it may be the newest",
     "older": "only snapshots name it that could be restored but that nothing asks to keep",
     "broken": "only snapshots that cannot be restored name it",
     "last": "only snapshots that cannot be restored name it, and nothing else of the job or savepoint can be",
@@ -98,7 +99,7 @@ def plan_retention(
 
 
 _LET_GO = ("older", "broken", "orphan")
-_ASKED = ("keep", "window", "no-time", "pin", "savepoint")
+_ASKED = ("keep", "window", "no-time", "pin", "savepoint", "disputed")
 _STRENGTH = ("restorable", "unchecked", *_ASKED, "repairable", "last", "older", "broken")
 
 
@@ -137,7 +138,7 @@ def _unfinished(judged: Sequence[JudgedSnapshot]) -> set[str]:
     newest: dict[str, int] = {}
     for j in judged:
         if j.folder.metadata is not None and j.folder.number is not None:
-            newest[j.folder.job] = max(j.folder.number, newest.get(j.folder.job, -1))
+            newest[j.folder.job] = max(j.id or 0, newest.get(j.folder.job, -1))
     return {
         j.folder.path
         for j in judged
@@ -224,18 +225,20 @@ def chosen_snapshots(
     kept.
 
     What each job restarts from is "restorable" as ever. Of the others "keep", "window" (or "no-time") and "pin" say
-    why one stays, "savepoint" that only its owner deletes it, and "older" that nothing asks for it.
+    why one stays, "savepoint" that only its owner deletes it, "disputed" that it may be newer than it counts for, and
+    "older" that nothing asks for it.
     """
     found = {j.folder.path: "pin" for j in pinned if j.verdict != "restorable" or policy.limits}
     if not policy.limits:
         return found
     for j in judged:
         if j.verdict == "restorable" and j.folder.path not in found:
-            found[j.folder.path] = "savepoint" if j.folder.number is None else "older"
+            kept = "savepoint" if j.folder.number is None else "disputed" if j.disputed else None
+            found[j.folder.path] = kept or "older"
     for snapshots in _by_job(judged, groups):
         whole = [j for j in snapshots if j.verdict == "restorable"]
         found.update({j.folder.path: "restorable" for j in whole[:1]})
-        numbered = [j for j in whole if j.folder.number is not None]
+        numbered = [j for j in whole if j.folder.number is not None and not j.disputed]
         for rank, j in enumerate(numbered):
             rule = _asked(policy, rank, times.get((j.folder.job, j.folder.number or 0)))
             if rule is not None and found[j.folder.path] == "older":
@@ -325,7 +328,7 @@ def _pinned(
     """The snapshot that `--pin` names: by its folder, the end of it, or as JOB/0=CKPT."""
     name, equals, number = text.rpartition("=")
     if equals and number.isdecimal() and len(number) < 19:
-        found = [j for j in job_named(parser, groups, name).snapshots if int(number) in (j.id, j.folder.number)]
+        found = [j for j in job_named(parser, groups, name).snapshots if int(number) in j.numbers]
     else:
         wanted = text.rstrip("/")
         found = [j for j in judged if j.folder.path == wanted or j.folder.path.endswith("/" + wanted)]

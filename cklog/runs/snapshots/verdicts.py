@@ -70,7 +70,8 @@ class SnapshotFlaw:
 class JudgedSnapshot:
     """A snapshot and whether it can be restored.
 
-    `id` is the checkpoint's number (by its metadata, else its folder's name), `kind` Checkpoint, Savepoint, …, or
+    `numbers` are the checkpoint's by its folder's name and by its metadata, as far as these say, `id` the smaller one:
+    a flipped bit or a renamed folder makes no old checkpoint the newest. `kind` Checkpoint, Savepoint, …, or
     Snapshot where nothing says; `uri` where it lay when it was written; `files` how many it names, `bytes` of state in
     it, inlined or in files; `uses` the files below PATH that it names; `moved` how many were found by the job's id
     only; `backends` the uuids of keyed state; `damage` what is wrong with its metadata.
@@ -89,6 +90,12 @@ class JudgedSnapshot:
     moved: int = 0
     backends: frozenset[str] = frozenset()
     damage: Damage | None = None
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def disputed(self) -> bool:
+        """Whether the folder's name and the metadata give different numbers: one of them is wrong."""
+        return len(set(self.numbers)) > 1
 
     @property
     def repairable(self) -> bool:
@@ -164,6 +171,7 @@ def _judge(
             folder=folder,
             verdict=verdict,
             id=folder.number,
+            numbers=() if folder.number is None else (folder.number,),
             kind=_kind_by_name(folder),
             version=None,
             uri=None,
@@ -173,6 +181,7 @@ def _judge(
             damage=damage,
         )
     head = rows_of(table, "snapshot")[0]
+    numbers = tuple(n for n in (folder.number, head["checkpoint"]) if n is not None)
     handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
     places = parser.places(folder.path, named.file)
     flaws: list[SnapshotFlaw] = []
@@ -181,7 +190,8 @@ def _judge(
     return JudgedSnapshot(
         folder=folder,
         verdict=_verdict(flaws),
-        id=head["checkpoint"],
+        id=min(numbers),
+        numbers=numbers,
         kind=head["name"] or UNKNOWN_KIND,
         version=head["version"],
         uri=head["file"],

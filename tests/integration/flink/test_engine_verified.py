@@ -100,3 +100,24 @@ def test_one_checkpoint_s_source_state_is_read_through_the_map(verified: Path, t
     told = {f["message"] for f in found["findings"] if f["id"] == "unread-state"}
     assert told
     assert all("lies outside PATH" in message and "--map OLD=NEW" in message for message in told)
+
+
+def test_a_changelog_has_to_be_claimed(verified: Path) -> None:
+    """Flink: with NO_CLAIM 10 of 10 restores died at their first checkpoint, with CLAIM 10 of 10 went on."""
+    folder, maps = mapped(verified, "flink-changelog-noclaim", "rockscl")
+    found = answer("recovery-line", folder, *maps)
+    (restore,) = found["result"]["details"]["restore"]
+    assert restore["command"].endswith("/chk-4 -claimMode CLAIM")
+    (told,) = [finding for finding in found["findings"] if finding["id"] == "claim-needed"]
+    assert "NO_CLAIM" in told["message"]
+    assert "chk-2" in told["message"]
+    assert "chk-3" in told["message"]
+
+
+def test_what_needs_no_claim_is_restored_without(shared_data: Path) -> None:
+    """All other backends: a changelog alone asks for it."""
+    claimed = set()
+    for path in snapshot_folders(shared_data):
+        for row in answer("recovery-line", path, "--no-check-files")["result"]["details"].get("restore", []):
+            claimed |= {path.name} if "CLAIM" in row["command"] else set()
+    assert claimed == {"changelog"}

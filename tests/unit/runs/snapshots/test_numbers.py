@@ -1,0 +1,106 @@
+"""A checkpoint's number stands in its folder's name and in its metadata: where they disagree, neither is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.flink_folders import OLD, job, torn, uri
+from tests.reading.flink_folders import asked, fates, restored, verdicts
+
+ID = range(8, 16)
+"""The bytes of the number in a metadata file."""
+
+
+def flip(root: Path, number: int, bit: int) -> int:
+    """Flip a bit of the number that a checkpoint's metadata holds; return what it holds then."""
+    path = root / OLD / f"chk-{number}" / "_metadata"
+    data = bytearray(path.read_bytes())
+    data[ID.start + bit // 8] ^= 128 >> bit % 8
+    path.write_bytes(data)
+    return int.from_bytes(data[ID.start : ID.stop], "big", signed=True)
+
+
+def severities(answer: dict[str, Any]) -> list[str]:
+    return [finding["severity"] for finding in answer["findings"] if finding["id"] == "renamed-snapshot"]
+
+
+@pytest.mark.parametrize("number", [5, 6, 7])
+def test_no_flipped_bit_of_a_number_makes_an_old_checkpoint_the_newest(tmp_path: Path, number: int) -> None:
+    """The newest whole one is restored, or an older one where it is the newest itself that now seems older."""
+    job(tmp_path)
+    for bit in range(64):
+        held = flip(tmp_path, number, bit)
+        answer = asked("recovery-line", tmp_path, root=tmp_path)
+        newest = 7 if number < 7 or held > 7 else 6
+        assert restored(answer) == {OLD: uri(OLD, f"chk-{newest}")}, bit
+        assert answer["result"]["line"][0]["checkpoint"] == newest
+        if bit == 0:
+            assert verdicts(answer)[f"{OLD}/chk-{number}"] == "corrupt"
+        else:
+            serious = number == 7 or held > 7
+            assert severities(answer) == ["error" if serious else "warning"], bit
+            assert answer["exit"] == (3 if serious else 0)
+        flip(tmp_path, number, bit)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "newest", "severity"),
+    [(5, 50, 7, "error"), (5, 4, 7, "warning"), (7, 70, 70, "error"), (7, 2, 6, "error")],
+)
+def test_no_renamed_folder_makes_an_old_checkpoint_the_newest(
+    tmp_path: Path, old: int, new: int, newest: int, severity: str
+) -> None:
+    job(tmp_path)
+    (tmp_path / OLD / f"chk-{old}").rename(tmp_path / OLD / f"chk-{new}")
+    answer = asked("recovery-line", tmp_path, root=tmp_path)
+    (place,) = restored(answer).values()
+    assert str(place).endswith(f"/chk-{newest}")
+    assert severities(answer) == [severity]
+
+
+def test_a_checkpoint_of_two_numbers_is_found_by_either(tmp_path: Path) -> None:
+    job(tmp_path)
+    (tmp_path / OLD / "chk-5").rename(tmp_path / OLD / "chk-50")
+    for number in (5, 50):
+        (place,) = restored(asked("recovery-line", tmp_path, "--at", f"{OLD}={number}", root=tmp_path)).values()
+        assert str(place).endswith("/chk-50")
+
+
+def test_no_line_is_called_maximal_while_another_may_be_newer(tmp_path: Path) -> None:
+    job(tmp_path)
+    line = tmp_path / "line.json"
+    line.write_text(f'{{"{OLD}/0": 7}}', encoding="utf-8")
+    for bit, code in ((None, 0), (63, 0), (59, 5)):  # 5, then 4, then 20
+        if bit is not None:
+            flip(tmp_path, 5, bit)
+        assert asked("verify", tmp_path, "--line", str(line), "--maximal", root=tmp_path)["exit"] == code
+
+
+@pytest.mark.parametrize("options", [("--keep", "1"), ("--keep", "2")])
+@pytest.mark.parametrize("number", [5, 6, 7])
+def test_no_flipped_bit_of_a_number_makes_more_deletable(tmp_path: Path, number: int, options: tuple[str, ...]) -> None:
+    job(tmp_path)
+
+    def plan() -> dict[str, tuple[str, str]]:
+        return fates(asked("retention", tmp_path, *options, "--jobs-stopped", root=tmp_path))
+
+    kept = {path for path, (fate, _) in plan().items() if fate != "OBSOLETE"}
+    assert f"{OLD}/chk-5/p5" not in kept
+    for bit in (1, 20, 60, 61, 62, 63):
+        flip(tmp_path, number, bit)
+        told = plan()
+        assert not {path for path in kept if told[path][0] == "OBSOLETE"}, bit
+        assert told[f"{OLD}/chk-{number}/p{number}"][1] in ("disputed", "restorable")
+        flip(tmp_path, number, bit)
+
+
+def test_a_renamed_checkpoint_finishes_no_torn_one(tmp_path: Path) -> None:
+    """A folder without metadata stays while it may be completed: a larger number by name alone says nothing."""
+    job(tmp_path)
+    torn(tmp_path, OLD, 8, {"x": 3})
+    assert fates(asked("retention", tmp_path, root=tmp_path))[f"{OLD}/chk-8/x"][1] == "unfinished"
+    (tmp_path / OLD / "chk-5").rename(tmp_path / OLD / "chk-50")
+    assert fates(asked("retention", tmp_path, root=tmp_path))[f"{OLD}/chk-8/x"][1] == "unfinished"
