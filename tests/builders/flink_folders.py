@@ -21,7 +21,8 @@ OLD, HEIR, THIRD = (digit * 32 for digit in "0ab")
 class Snapshot:
     """What a checkpoint names. Sizes in bytes; `shared` by path from ORIGIN on, `own` relative to its folder.
 
-    `other` are further handles as they are; `sources` are splits of each reader: (topic, partition, offset).
+    `other` are further handles as they are; `sources` are splits of each reader: (topic, partition, offset); `program`
+    is the uid of the stateful operator, `backend` the uuid of its state.
     """
 
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -31,6 +32,8 @@ class Snapshot:
     coordinator: bytes | None = None
     version: int = 6
     savepoint: bool = False
+    program: str = "count"
+    backend: str = "u-1"
 
 
 def metadata(snapshot: Snapshot, number: int, origin: str = ORIGIN) -> bytes:
@@ -38,9 +41,10 @@ def metadata(snapshot: Snapshot, number: int, origin: str = ORIGIN) -> bytes:
     version = snapshot.version
     shared = [fb.absolute(f"{origin}/{path}", size) for path, size in snapshot.shared.items()]
     private = [fb.relative(path, size) for path, size in snapshot.own.items()]
-    keyed = fb.incremental(fb.inline(b"meta"), [*shared, *snapshot.other], private)
+    keyed = fb.incremental(fb.inline(b"meta"), [*shared, *snapshot.other], private, snapshot.backend)
     counts = [fb.subtask(version, keyed=keyed)]
-    operators = [fb.operator(version, counts, bytes.fromhex(operator_id("count")), "Count", "count")]
+    id = bytes.fromhex(operator_id(snapshot.program))
+    operators = [fb.operator(version, counts, id, "Count", snapshot.program)]
     if snapshot.sources:
         readers = [_reader(version, index, splits) for index, splits in enumerate(snapshot.sources)]
         id = bytes.fromhex(operator_id("orders"))

@@ -2,6 +2,7 @@
 
 * `verdicts`: which snapshots can be restored, and what keeps the others from it
 * `lineage`: which job goes on from which
+* `generations`: which job is a restart of which by what it holds
 * `plan`: what each job restarts from
 * `line`: the same as a line, and a given line proved
 * `state`: what snapshots hold: offsets, transactions, data in flight

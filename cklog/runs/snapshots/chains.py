@@ -38,7 +38,7 @@ def snapshot_source(parser: OffersSnapshots, reading: Reading) -> ChainSource:
             for piece, handles in _pieces(parser, judged, found.tables.get(judged.folder.path)):
                 rows.append(piece)
                 of.append((judged, handles, not piece["store"]))
-    groups = candidates(parser, found.judged, owners_of(parser))
+    groups = candidates(parser, found, owners_of(parser))
     newest = {g.job: next((j for j in g.snapshots if j.verdict == "restorable"), None) for g in groups}
     findings = snapshot_findings(found, newest, groups)
 

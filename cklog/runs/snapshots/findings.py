@@ -9,6 +9,7 @@ from typing import TypedDict
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import first_few, many
+from cklog.runs.snapshots.generations import programs
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey, rows_of
 
@@ -152,6 +153,28 @@ def moved_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Fin
     return [
         Finding(id="stored-elsewhere", severity="warning", subject=name_of(first), message=message, where=_place(first))
     ]
+
+
+def lineage_findings(
+    survey: Survey, groups: Sequence[Candidates], chosen: Mapping[str, JudgedSnapshot | None]
+) -> list[Finding]:
+    """Say which jobs are taken for restarts of others, and which run one program without anything that shows it."""
+    found = []
+    for group in (group for group in groups if group.restarts):
+        message = (
+            f"{group.job or '.'} is taken for a restart of {first_few(group.restarts, 3)}: in one folder of jobs they "
+            "have the same operators, checkpoints that count on and sources that go on, and one is to be started. "
+            "If they are jobs of their own, ask each one's folder alone"
+        )
+        found.append(Finding("inferred-lineage", "info", group.job or ".", message, (Where(group.job or "."),)))
+    for jobs in programs(survey, [j for j in chosen.values() if j is not None]):
+        names = sorted(name_of(j) for j in jobs)
+        message = (
+            f"{first_few(names, 3)} have the same operators, and nothing shows that one job goes on from another: "
+            "start all of them only if they are pipelines of their own, and not restarts of one"
+        )
+        found.append(Finding("same-program", "warning", names[0], message, tuple(Where(name) for name in names)))
+    return found
 
 
 def claim_findings(survey: Survey, chosen: Iterable[JudgedSnapshot]) -> list[Finding]:

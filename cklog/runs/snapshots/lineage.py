@@ -1,31 +1,34 @@
 """Which jobs go on from which: by the files of others that their snapshots name, and by the names of savepoints.
 
 A restored job gets a new id and a new folder and counts its checkpoints on. What it still needs of the old folder is
-written in its snapshots; when it needs nothing any more, nothing tells whose heir it was, and it stands for itself.
+written in its snapshots; when it needs nothing any more, what both hold may show it (`generations`), or it stands for
+itself.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cklog.inputs.offers import OffersSnapshots
-from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.runs.snapshots.generations import restarts_of
+from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """The snapshots that a job may restart from, newest first: its own, its forebears', and savepoints of them.
 
-    `job` is its folder; `forebears` the folders that it goes on from. `own` of the candidates are its own or savepoints
-    taken of it.
+    `job` is its folder; `forebears` the folders that it goes on from, `restarts` those of them that no file tells of,
+    but what they hold. `own` of the candidates are its own or savepoints taken of it.
     """
 
     job: str
     forebears: tuple[str, ...]
     snapshots: tuple[JudgedSnapshot, ...]
     own: frozenset[str]
+    restarts: tuple[str, ...] = ()
 
 
 def owners_of(parser: OffersSnapshots) -> dict[str, str]:
@@ -68,28 +71,42 @@ def _without_cycles(parents: dict[str, set[str]], judged: Sequence[JudgedSnapsho
 
 
 def candidates(
-    parser: OffersSnapshots, judged: Sequence[JudgedSnapshot], owners: Mapping[str, str]
+    parser: OffersSnapshots, survey: Survey, owners: Mapping[str, str], inferred: bool = True
 ) -> list[Candidates]:
     """Say what each job that no other goes on from may restart from; sorted by folder.
 
     A job that went on by itself after another had gone on from it stands for itself too. A savepoint stands for itself
-    only if it belongs to no job here.
+    only if it belongs to no job here. `inferred`: jobs that are restarts by all that they hold count as such, too, and
+    not only those that files or names tell of.
     """
+    judged = survey.judged
     parents = forebears_of(parser, judged, owners)
     savepoints = {j.folder.job for j in judged if j.folder.number is None}
-    above = {job: _closure(job, parents) for job in parents if job not in savepoints}
-    own = {job: {job} | {s for s in savepoints if job in parents[s]} for job in above}
+    own = {job: {job} | {s for s in savepoints if job in parents[s]} for job in parents if job not in savepoints}
+    restarts = _added(restarts_of(survey, own), parents) if inferred else {}
+    above = {job: _closure(job, parents) for job in own}
     fork, newest = _ends(judged, own)
     superseded = {old for job in above for old in above[job] if old in own and newest[old] <= fork[job]}
+    superseded |= set(restarts.values())  # what it began after its last complete checkpoint was never completed
     found = []
     for job in sorted(set(above) - superseded):
         older = above[job] | {s for s in savepoints if parents[s] & above[job]}
         chosen = [j for j in judged if j.folder.job in own[job] or (j.folder.job in older and _number(j) <= fork[job])]
-        found.append(_in_order(job, above[job], chosen, own[job]))
-    told = {j.folder.path for group in found for j in group.snapshots}
-    for job in savepoints - told:
+        told = tuple(sorted({restarts[one] for one in {job, *above[job]} if one in restarts}))
+        found.append(replace(_in_order(job, above[job], chosen, own[job]), restarts=told))
+    for job in savepoints - {j.folder.path for group in found for j in group.snapshots}:
         found.append(_in_order(job, _closure(job, parents), [j for j in judged if j.folder.job == job], {job}))
     return sorted(found, key=lambda group: group.job)
+
+
+def _added(restarts: Mapping[str, str], parents: dict[str, set[str]]) -> dict[str, str]:
+    """Add to the forebears of jobs what they are restarts of; return those that files do not tell of."""
+    found: dict[str, str] = {}
+    for job, old in restarts.items():
+        if old not in _closure(job, parents) and job not in _closure(old, parents):
+            parents[job].add(old)
+            found[job] = old
+    return found
 
 
 def _ends(judged: Sequence[JudgedSnapshot], own: Mapping[str, set[str]]) -> tuple[dict[str, int], dict[str, int]]:

@@ -15,6 +15,7 @@ from cklog.runs.snapshots.findings import (
     NeededFolder,
     dependencies,
     dependency_findings,
+    lineage_findings,
     moved_findings,
     name_of,
     not_checked,
@@ -52,7 +53,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     _refuse(question)
     found = survey(parser, reading, question.check_files)
     owners = owners_of(parser)
-    groups = candidates(parser, found.judged, owners)
+    groups = candidates(parser, found, owners)
     trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")
     chosen = {group.job: newest_of(group, trusted) for group in groups}
     findings = snapshot_findings(found, chosen, groups)
@@ -62,6 +63,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
         chosen[group.job], more = _asked_for(group, name, number, trusted)
         findings += more
         refused += [finding.message.partition(":")[0] for finding in more]
+    findings += lineage_findings(found, groups, chosen)
     rows = dependencies(found.judged, owners, parser.job_id)
     findings += moved_findings(found, [j for j in chosen.values() if j is not None])
     findings += dependency_findings(rows)

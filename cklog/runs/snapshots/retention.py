@@ -310,7 +310,7 @@ def snapshot_retention(parser: OffersSnapshots, reading: Reading, policy: Retent
     found = survey(parser, reading)
     files = parser.state_files()
     owners = {file.path: file.owner for file in files}
-    groups = candidates(parser, found.judged, owners)
+    groups = candidates(parser, found, owners, inferred=False)  # nothing is let go of by inference
     copied = copied_jobs(found.judged, files, parser.job_id)
     doubt = FileDoubt(lost(parser, found.judged, owners), copied, policy.jobs_stopped)
     pinned = [_pinned(parser, found.judged, groups, text) for text in policy.pins]

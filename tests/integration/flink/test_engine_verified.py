@@ -121,3 +121,24 @@ def test_what_needs_no_claim_is_restored_without(shared_data: Path) -> None:
         for row in answer("recovery-line", path, "--no-check-files")["result"]["details"].get("restore", []):
             claimed |= {path.name} if "CLAIM" in row["command"] else set()
     assert claimed == {"changelog"}
+
+
+def test_restarts_of_one_pipeline_are_one_lineage(verified: Path) -> None:
+    """Killed and restarted three times: the newest of all is the line, and no job is started twice."""
+    folder, maps = mapped(verified, "flink-generations/genA", "genA")
+    found = answer("recovery-line", folder, *maps)
+    assert found["exit"] == 0
+    ((entry,), (restore,)) = found["result"]["line"], found["result"]["details"]["restore"]
+    assert (entry["operator"], entry["checkpoint"]) == ("ck/1c44fae92dbc9c5754269621c971573a", 6)
+    assert restore["command"].endswith("/1c44fae92dbc9c5754269621c971573a/chk-6")
+    assert resumed(found) == {"1": 864, "2": 549755814751}
+    assert len(found["result"]["sources"]) == 2
+
+
+def test_jobs_that_were_started_anew_are_no_restarts(shared_data: Path) -> None:
+    """Two jobs of one program in one folder, whose numbers and offsets happen to go on, from 4 to 5."""
+    found = answer("recovery-line", shared_data / "flink-checkpoints" / "rocksdb-incr")
+    line = {entry["operator"][:4]: entry["checkpoint"] for entry in found["result"]["line"]}
+    assert line["552d"] == 4
+    assert "a50b" in line
+    assert "inferred-lineage" not in {finding["id"] for finding in found["findings"]}
