@@ -15,6 +15,7 @@ Files:
 - `segment`: where the batches of a segment begin, and what lies between them
 - `log`: a partition's segments together: splits, logs against indexes, where a time begins
 - `side_files`: checkpoints of offsets, snapshots of producers, indexes of aborted transactions
+- `compaction`: what a starting broker makes of a compaction that was interrupted
 - `folder`: which partitions a data folder holds, and what its small files say of them
 
 Tables:

@@ -9,14 +9,15 @@
 
 `.kafka_cleanshutdown` is there only after a clean stop: without it the broker was killed, and will check its logs. A
 segment renamed to `.log.deleted` waits for its deletion and still holds its data. Names of `.cleaned` and `.swap` are
-compaction's own. PATH may also be one partition's folder, of which no broker's files can tell anything then.
+compaction's own: the folder is read as a starting broker makes it (`cklog.parsers.kafka.compaction`). PATH may also be
+one partition's folder, of which no broker's files can tell anything then.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,9 @@ import pyarrow as pa
 from cklog.errors import first_line
 from cklog.inputs.partitions import AbortedSpan, BrokerLayout, Folder, ProducerSnapshot, SegmentFile
 from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.model.wording import many
 from cklog.parsers.kafka import side_files
+from cklog.parsers.kafka.compaction import end_of_segment, started
 from cklog.parsers.kafka.groups import TOPIC
 from cklog.storage import FileEntry, Root
 
@@ -97,9 +100,35 @@ class _FolderReading:
 
     def __init__(self, root: Root, files: Mapping[str, Mapping[str, FileEntry]]) -> None:
         self._root = root
-        self._files = files
-        self._brokers: dict[str, dict[str, dict[tuple[str, int], int] | None]] = {}
         self.findings: list[Finding] = []
+        self._files = {path: self._started(path, held) for path, held in files.items()}
+        self._brokers: dict[str, dict[str, dict[tuple[str, int], int] | None]] = {}
+
+    def _started(self, path: str, held: Mapping[str, FileEntry]) -> Mapping[str, FileEntry]:
+        """Return the files of a folder by the names that a starting broker gives them, and say what it changes."""
+        found = started(held, self._end_of)
+        if found.swapped and not _PARTED.fullmatch(posixpath.basename(path)):
+            old = f", in place of {_names(found.replaced)}" if found.replaced else ""
+            message = (
+                f"{path}: a compaction was interrupted, and a starting broker completes it: {_names(found.swapped)} "
+                f"{'becomes a segment' if len(found.swapped) == 1 else 'become segments'} of the log{old}. The log is "
+                "read as it will be then; a copy of it needs these files"
+            )
+            self._report("interrupted-compaction", "info", path, message, [e.path for e in found.swapped])
+        if found.dropped and not _PARTED.fullmatch(posixpath.basename(path)):
+            message = (
+                f"{path}: a compaction was interrupted before it was done, and a starting broker drops what it had "
+                f"made: {_names(found.dropped)}; the segments that it was made of stay"
+            )
+            self._report("interrupted-compaction", "info", path, message, [e.path for e in found.dropped])
+        return found.files
+
+    def _end_of(self, segment: FileEntry) -> int:
+        """Return the offset behind a segment's last batch; that of its name if it cannot be read, as is found later."""
+        try:
+            return end_of_segment(self._root.uri(segment.path), segment)
+        except (OSError, pa.ArrowException):
+            return int(posixpath.basename(segment.path)[:20])
 
     def is_partition(self, path: str) -> bool:
         """Return whether a folder is a partition's; one that is not, though it looks like it, is reported."""
@@ -188,7 +217,7 @@ class _FolderReading:
             are = "segment is" if len(found) == 1 else "segments are"
             message = (
                 f"{found[0].path}: {len(found)} deleted {are} still here ({sum(s.size for s in found)} bytes): copy "
-                "them now if their records are needed, a broker removes them within a minute"
+                "them now if their records are needed, a broker removes them within a minute, or when it starts"
             )
             self._report("deleted-segment", "info", path, message, [segment.path for segment in found])
         return found
@@ -217,6 +246,12 @@ def _topic_and_partition(name: str) -> tuple[str, int]:
     """
     match = _PARTITION.fullmatch(name)
     return (match[1], int(match[2])) if match and int(match[2]) < _PARTITIONS else (name or "log", 0)
+
+
+def _names(files: Sequence[FileEntry]) -> str:
+    """Return the names of some files, the first few of many."""
+    names = ", ".join(posixpath.basename(entry.path) for entry in files[:3])
+    return names if len(files) <= 3 else f"{names} and {many(len(files) - 3, 'other')}"
 
 
 def _segments(held: Mapping[str, FileEntry], form: re.Pattern[str]) -> tuple[SegmentFile, ...]:

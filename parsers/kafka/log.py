@@ -18,7 +18,9 @@ import pyarrow as pa
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.queues import Since
 from cklog.model.findings import Finding, Where
+from cklog.model.wording import many
 from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
+from cklog.parsers.kafka.compaction import SWAP, started
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.parsers.kafka.side_files import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.table import READER
@@ -32,13 +34,22 @@ def splits(root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], step
     """Cut the whole partition, in log order, into splits of about `step` bytes; only larger segments are opened."""
     entries, made = list(entries), []
     for entry in segments(entries):
-        ends = _cut_segment(root_uri_of, entries, entry, step) if entry.size > step else []
-        bounds = [0, *ends, entry.size] if entry.size else []
-        made += [_split(root_uri_of(entry.path), entry, start, end) for start, end in pairwise(bounds)]
+        made += segment_splits(root_uri_of, entry, entries, step)
     return made
 
 
-def _split(uri: str, entry: FileEntry, start: int, end: int) -> Split:
+def segment_splits(
+    root_uri_of: Callable[[str], str], entry: FileEntry, entries: list[FileEntry], step: int
+) -> list[Split]:
+    """Cut one segment into splits of about `step` bytes; its index, if it is among `entries`, says where."""
+    ends = _cut_segment(root_uri_of, entries, entry, step) if entry.size > step else []
+    bounds = [0, *ends, entry.size] if entry.size else []
+    return [split(root_uri_of, entry, start, end) for start, end in pairwise(bounds)]
+
+
+def split(uri_of: Callable[[str], str], entry: FileEntry, start: int, end: int) -> Split:
+    """Return the part [start, end) of a segment as a split; a batch begins at `start`."""
+    uri = uri_of(entry.path)
     return Split(uri=uri, path=entry.path, reader=READER, start=start, end=end, size=entry.size)
 
 
@@ -73,7 +84,7 @@ def tail_splits(
             end = entry.size
             while end > 0:
                 start = cuts.below(end - want) if end > want else 0
-                yield _split(segment.uri, entry, start, end)
+                yield split(root_uri_of, entry, start, end)
                 end, want = start, min(2 * want, biggest)
 
 
@@ -82,8 +93,13 @@ def _open(uri_of: Callable[[str], str], entry: FileEntry) -> Segment:
 
 
 def beside(segment: FileEntry, suffix: str) -> str:
-    """Return the path of a segment's index, which ends in `suffix`."""
-    return segment.path.removesuffix(".log") + suffix
+    """Return the path of a segment's index, which ends in `suffix`, and `.swap` where the segment does.
+
+    >>> beside(FileEntry("t-0/07.log", 9), ".index"), beside(FileEntry("t-0/07.log.swap", 9), ".index")
+    ('t-0/07.index', 't-0/07.index.swap')
+    """
+    bare = segment.path.removesuffix(SWAP)
+    return bare.removesuffix(".log") + suffix + segment.path[len(bare) :]
 
 
 def _hints(uri_of: Callable[[str], str], entries: list[FileEntry], segment: FileEntry) -> list[IndexHint]:
@@ -103,22 +119,37 @@ def reconcile(
     """Report whether the indexes of the newest segment and its log end together: step 1 of the paper's recovery.
 
     The index is flushed behind the log, never before it: entries beyond the log are of output that was there
-    and is gone. A log that goes on behind its index is normal after a crash; what is there counts.
+    and is gone. A log that goes on behind its index is normal after a crash; what is there counts. Also report
+    segments of a compaction that was interrupted: a table of a run folder is read without them.
     """
     entries = list(entries)
+    waiting = _find_waiting_segments(entries)
     logs = segments(entries)
     if not logs:
-        return ()
+        return waiting
     index = index_entries(_read_beside(read, entries, logs[-1], ".index"))
     times = time_entries(_read_beside(read, entries, logs[-1], ".timeindex"))
     try:
         with _open(uri_of, logs[-1]) as segment:
             if segment.legacy(0):
-                return ()  # no batch of it can be read: there is nothing to compare
+                return waiting  # no batch of it can be read: there is nothing to compare
             found = (_find_index_beyond_log(segment, index, times), _find_log_beyond_index(segment, index))
     except (OSError, pa.ArrowException):
-        return ()  # the reader says what is wrong
-    return tuple(finding for finding in found if finding)
+        return waiting  # the reader says what is wrong
+    return (*waiting, *(finding for finding in found if finding))
+
+
+def _find_waiting_segments(entries: list[FileEntry]) -> tuple[Finding, ...]:
+    """Report the segments that a starting broker would take and this reader does not."""
+    found = started({posixpath.basename(entry.path): entry for entry in entries}, lambda entry: 0).swapped
+    if not found:
+        return ()
+    message = (
+        f"{found[0].path}: a compaction was interrupted, and {many(len(found), 'segment')} of it wait to be renamed: "
+        "their records are not read here. Let a broker start on a copy, and read that"
+    )
+    where = tuple(Where(entry.path) for entry in found)
+    return (Finding("interrupted-compaction", "error", found[0].path, message, where),)
 
 
 def unjoined(uri_of: Callable[[str], str], entries: Iterable[FileEntry]) -> list[tuple[Where, str]]:

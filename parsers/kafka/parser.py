@@ -99,11 +99,9 @@ class Kafka(Format):
         """Return splits: a segment that is small enough is one, unread; of a larger one the index says where to cut."""
         made = []
         for segment in segments:
+            entry = FileEntry(segment.path, segment.size)
             if segment.size > step:
-                beside = segment.path.removesuffix(".log")
-                entries = [entry for entry in self._entries if entry.path.startswith(beside)]
-                made += log.splits(self._root.uri, entries, step)
+                made += log.segment_splits(self._root.uri, entry, self._entries, step)
             elif segment.size:
-                uri, size = self._root.uri(segment.path), segment.size
-                made.append(Split(uri=uri, path=segment.path, reader=reader, start=0, end=size, size=size))
+                made.append(log.split(self._root.uri, entry, 0, segment.size))
         return [replace(split, reader=reader) for split in made]
