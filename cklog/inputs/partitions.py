@@ -77,7 +77,7 @@ class Folder:
 
     `clean`: the broker was stopped cleanly, so that it will not check its logs. `compacted`: the broker has compacted
     it; None if there is no list of what it compacts. `snapshot` is the newest one. `deleted` segments wait for their
-    deletion and still hold data.
+    deletion and still hold data. `unpaired` are indexes whose segments are not here.
     """
 
     topic: str
@@ -93,6 +93,7 @@ class Folder:
     snapshot: ProducerSnapshot | None = None
     aborted: tuple[AbortedSpan, ...] = ()
     deleted: tuple[SegmentFile, ...] = ()
+    unpaired: tuple[SegmentFile, ...] = ()
 
     @property
     def name(self) -> str:

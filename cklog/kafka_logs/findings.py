@@ -70,14 +70,46 @@ def _early_end(p: Partition) -> Iterator[Finding]:
 
 
 def _late_begin(p: Partition) -> Iterator[Finding]:
-    """Segments are missing at the log's start."""
-    first, start = p.folder.segments[0], p.folder.log_start
-    if start is not None and first.base > start:
+    """Segments are missing at the log's start, by what the broker had noted of it."""
+    first = p.folder.segments[0]
+    known = _noted_begin(p)
+    if known is not None and first.base > known[0]:
+        start, noted = known
         message = (
-            f"{p.name}: the log should begin at offset {start}, its first segment begins at {first.base}: retention "
-            "deleted the rest within a minute before the crash, or segments are missing"
+            f"{p.name}: the log should begin at offset {start} by {noted}, its first segment begins at {first.base}: "
+            "retention deleted the rest within a minute before the crash, it lies in tiered storage, or segments are "
+            "missing: look for them"
         )
         yield Finding("missing-segment", "warning", p.name, message, where=(Where(first.path),))
+
+
+def _noted_begin(p: Partition) -> tuple[int, str] | None:
+    """Return an offset that the log had, and which of the broker's files says so; the surest one alone.
+
+    A log start is noted only where it lies inside a segment. Leader epochs are cut whenever the log's start moves. A
+    recovery point lies in a segment that was there, but a copy that began anew at its leader's start keeps an old one,
+    and its epochs then begin at that start.
+    """
+    if p.folder.log_start is not None:
+        return p.folder.log_start, "its log-start-offset-checkpoint"
+    if p.folder.epochs:
+        return min(start for _, start in p.folder.epochs), "its leader-epoch-checkpoint"
+    if p.folder.recovery_point is not None:
+        return p.folder.recovery_point, "its recovery-point-offset-checkpoint"
+    return None
+
+
+def _indexes_without_segments(p: Partition) -> Iterator[Finding]:
+    """Indexes whose segments are not here: a broker makes and deletes an index after its segment."""
+    if p.folder.unpaired:
+        first = p.folder.unpaired[0]
+        message = (
+            f"{p.name}: the index of the segment that begins at offset {first.base} is here and the segment is not"
+            f"{f', and {len(p.folder.unpaired) - 1} more' if len(p.folder.unpaired) > 1 else ''}: look for it. The "
+            f"log is read without it, from {p.log_start} to {p.restart_end}"
+        )
+        places = tuple(Where(index.path) for index in p.folder.unpaired)
+        yield Finding("missing-segment", "warning", p.name, message, where=places)
 
 
 def _gaps_between_segments(p: Partition) -> Iterator[Finding]:
@@ -164,6 +196,7 @@ _PARTITION_CHECKS: tuple[Callable[[Partition], Iterable[Finding]], ...] = (
     _unchecked_damage,
     _early_end,
     _late_begin,
+    _indexes_without_segments,
     _gaps_between_segments,
     _holes_inside_segments,
     _open_transactions,

@@ -33,6 +33,7 @@ from cklog.storage import FileEntry, Root
 
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _DELETED = re.compile(r"[0-9]{20}\.log\.deleted")
+_INDEX = re.compile(r"[0-9]{20}\.index")
 _SNAPSHOT = re.compile(r"[0-9]{20}\.snapshot")
 _ABORTED = re.compile(r"[0-9]{20}\.txnindex")
 _PARTITION = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
@@ -167,6 +168,7 @@ class _FolderReading:
             snapshot=self._snapshot(held),
             aborted=self._aborted(held),
             deleted=self._deleted(path, held),
+            unpaired=_unpaired_indexes(held),
         )
 
     def distinct(self, folders: Iterable[Folder]) -> list[Folder]:
@@ -246,6 +248,12 @@ def _topic_and_partition(name: str) -> tuple[str, int]:
     """
     match = _PARTITION.fullmatch(name)
     return (match[1], int(match[2])) if match and int(match[2]) < _PARTITIONS else (name or "log", 0)
+
+
+def _unpaired_indexes(held: Mapping[str, FileEntry]) -> tuple[SegmentFile, ...]:
+    """Return the indexes whose segments are not in a folder, not even deleted: a broker renames those first."""
+    segments = {segment.base for form in (_SEGMENT, _DELETED) for segment in _segments(held, form)}
+    return tuple(index for index in _segments(held, _INDEX) if index.base not in segments)
 
 
 def _names(files: Sequence[FileEntry]) -> str:

@@ -221,3 +221,20 @@ def test_both_engines_read_the_broker_alike(broker: Path, logs: PartitionLogs, s
     there = logs_of(broker, 10_000, spark)
     assert there.partitions() == logs.partitions()
     assert there.commits == logs.commits
+
+
+@pytest.mark.parametrize("name", ["ck-none-0", "ck-none-1", "ck-compact-0"])
+def test_a_first_segment_that_is_gone_is_missed(broker: Path, tmp_path: Path, name: str) -> None:
+    """By the leader epochs of a real partition, or the log start that its broker had noted."""
+    folder = tmp_path / "data"
+    shutil.copytree(broker / name, folder / name)
+    for path in broker.glob("*-offset-checkpoint"):
+        shutil.copy(path, folder)
+    shutil.copy(broker / "meta.properties", folder)
+    assert not [f for f in log_of(folder).recovery_line(Question()).findings if f.id == "missing-segment"]
+    first = min(path.name[:20] for path in (folder / name).glob("*.log"))
+    for path in (folder / name).glob(f"{first}.*"):
+        path.unlink()
+    (found,) = [f for f in log_of(folder).recovery_line(Question()).findings if f.id == "missing-segment"]
+    noted = "log-start-offset" if name == "ck-none-0" else "leader-epoch"
+    assert f"begin at offset {50 if name == 'ck-none-0' else 0} by its {noted}-checkpoint" in found.message

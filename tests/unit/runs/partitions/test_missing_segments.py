@@ -1,0 +1,99 @@
+"""A first segment that is gone, by each of the broker's own files that shows that it was there; and no false alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from cklog.model.question import Question
+from tests.builders.kafka_broker import TopicLog, broker_files
+from tests.reading.kafka_broker import log_of
+
+
+def four_segments(folder: Path, without: int | None = None, epochs: str | None = None) -> Path:
+    """Segments of ten offsets each from 0 on, each with its index, but the one that begins at `without`."""
+    log = TopicLog()
+    for _ in range(3):
+        log.data(10)
+        log.roll()
+    log.data(5)
+    log.write(folder / "t-0")
+    for base in log.segments:
+        (folder / "t-0" / f"{base:020}.index").write_bytes(b"")
+    if without is not None:
+        for path in [*(folder / "t-0").glob(f"{without:020}.*")]:
+            path.unlink()
+    if epochs is not None:
+        (folder / "t-0" / "leader-epoch-checkpoint").write_text(epochs)
+    return folder
+
+
+def missing(folder: Path) -> list[str]:
+    found = log_of(folder).recovery_line(Question()).findings
+    return [finding.message for finding in found if finding.id == "missing-segment"]
+
+
+KNOWN: dict[str, tuple[str | None, Mapping[str, Mapping[str, int]]]] = {
+    "leader-epoch-checkpoint": ("0\n2\n0 0\n3 25\n", {}),
+    "log-start-offset-checkpoint": (None, {"log_start": {"t-0": 4}}),
+    "recovery-point-offset-checkpoint": (None, {"recovery_point": {"t-0": 9}}),
+}
+
+
+@pytest.mark.parametrize("file", KNOWN)
+def test_each_file_shows_that_the_first_segment_was_there(tmp_path: Path, file: str) -> None:
+    epochs, files = KNOWN[file]
+    broker_files(tmp_path, **files)
+    assert not missing(four_segments(tmp_path, epochs=epochs))
+    four_segments(tmp_path, without=0, epochs=epochs)
+    (told,) = missing(tmp_path)
+    assert f"by its {file}" in told
+    assert "its first segment begins at 10" in told
+
+
+def test_epochs_alone_in_a_folder_that_was_copied_without_its_broker(tmp_path: Path) -> None:
+    folder = four_segments(tmp_path, without=0, epochs="0\n1\n0 0\n") / "t-0"
+    (told,) = missing(folder)
+    assert "should begin at offset 0" in told
+
+
+@pytest.mark.parametrize(
+    ("epochs", "files"),
+    [
+        # retention took the first segment and noted it everywhere; no start is noted where it is a segment's own
+        ("0\n1\n3 10\n", {"log_start": {}, "recovery_point": {"t-0": 30}}),
+        # records were deleted up to inside the second segment
+        ("0\n1\n3 12\n", {"log_start": {"t-0": 12}, "recovery_point": {"t-0": 30}}),
+        # a copy that began anew at its leader's start: its recovery point is older than its log
+        ("0\n1\n3 10\n", {"recovery_point": {"t-0": 0}}),
+        # the epochs were not cut yet when the broker died; the log's start had been noted
+        ("0\n1\n0 0\n", {"log_start": {"t-0": 10}}),
+        # nobody knows anything of this log
+        (None, {"recovery_point": {"u-7": 0}}),
+    ],
+)
+def test_a_log_that_begins_where_it_should_is_not_called_short(
+    tmp_path: Path, epochs: str | None, files: Mapping[str, Mapping[str, int]]
+) -> None:
+    broker_files(tmp_path, **files)
+    assert not missing(four_segments(tmp_path, without=0, epochs=epochs))
+
+
+@pytest.mark.parametrize("base", [0, 10, 20, 30])
+def test_an_index_without_its_segment(tmp_path: Path, base: int) -> None:
+    """The last one is the worst: without it the log just ends earlier."""
+    broker_files(four_segments(tmp_path))
+    assert not missing(tmp_path)
+    (tmp_path / "t-0" / f"{base:020}.log").unlink()
+    told = [message for message in missing(tmp_path) if "index" in message]
+    assert len(told) == 1
+    assert f"begins at offset {base} " in told[0]
+
+
+def test_a_segment_that_is_being_deleted_still_has_its_index(tmp_path: Path) -> None:
+    broker_files(four_segments(tmp_path))
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.rename(path.with_suffix(".log.deleted"))
+    assert not missing(tmp_path)
