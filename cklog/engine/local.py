@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -16,6 +17,12 @@ from cklog.local_files import is_local, os_name, why_unreadable
 _FOLD_ROWS = 1 << 21
 """Partial rows that may pile up before they are merged: what keeps memory flat."""
 
+_TASK_BYTES, _TASK_SPLITS = 1 << 20, 512
+"""Small splits go to one task up to this size and number: handing over a task costs as much as reading a small file."""
+
+_FEW_ROWS = 1 << 10
+"""Batches of fewer rows are put together before the kernel sees them: it costs as much for one row as for 1,000."""
+
 
 class LocalEngine:
     """Threads over splits; numpy and pyarrow release the interpreter lock where the time goes."""
@@ -27,7 +34,7 @@ class LocalEngine:
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            for parts, found in threads.map(lambda split: run_split(scan, split), scan.splits):
+            for parts, found in threads.map(lambda splits: run_splits(scan, splits), tasks_of(scan.splits)):
                 fold.add(parts)
                 tally.update(found)
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
@@ -36,15 +43,41 @@ class LocalEngine:
         """Do nothing: nothing is held."""
 
 
-def run_split(scan: Scan, split: Split) -> tuple[list[pa.RecordBatch], DamageTally]:
-    """Return the partial rows of one split, merged, with its damage and counts; both engines run this."""
-    fold = _Fold(scan)
+def tasks_of(splits: Sequence[Split]) -> Iterator[tuple[Split, ...]]:
+    """Put neighbouring small splits together, in their order; a large one stays alone.
+
+    >>> small, large = Split("f", "f", "", 0, 1, 1), Split("g", "g", "", 0, 1, 1 << 30)
+    >>> [len(task) for task in tasks_of([small, small, large, small])]
+    [2, 1, 1]
+    """
+    task: list[Split] = []
+    size = 0
+    for split in splits:
+        if task and (size + split.size > _TASK_BYTES or len(task) == _TASK_SPLITS):
+            yield tuple(task)
+            task, size = [], 0
+        task.append(split)
+        size += split.size
+    if task:
+        yield tuple(task)
+
+
+def run_splits(scan: Scan, splits: Sequence[Split]) -> tuple[list[pa.RecordBatch], DamageTally]:
+    """Return the partial rows of some splits, merged, with their damage and counts; both engines run this."""
     tally = DamageTally(DAMAGE_LISTED)
-    for part in _partial_rows(scan, split, tally):
+    if scan.trim is not None:  # it is told of one split at a time
+        return [
+            part for split in splits for part in scan.trim(_fold_of(scan, [split], tally).table()).to_batches()
+        ], tally
+    return _fold_of(scan, splits, tally).batches(), tally
+
+
+def _fold_of(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> _Fold:
+    """Fold the partial rows of some splits; damage and counts go to `tally`."""
+    fold = _Fold(scan)
+    for part in _partial_rows(scan, splits, tally):
         fold.add([part])
-    if scan.trim is not None:
-        return scan.trim(fold.table()).to_batches(), tally
-    return fold.batches(), tally
+    return fold
 
 
 def _without_unwanted(table: pa.Table, scan: Scan) -> pa.Table:
@@ -55,16 +88,40 @@ def _without_unwanted(table: pa.Table, scan: Scan) -> pa.Table:
     return table.filter(pa.array(table[name].to_numpy() % modulus != rest))
 
 
-def _partial_rows(scan: Scan, split: Split, tally: DamageTally) -> Iterator[pa.RecordBatch]:
+def _partial_rows(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch]:
     """Yield the partial rows of each batch; damage and counts go to `tally`."""
-    for item in reader_of(split)(split, scan.table, scan.columns):
-        if isinstance(item, Damage):
-            tally.add(_as_refused(item, split))
-            continue
-        tally.count(split.path, item.num_rows)
-        part = scan.kernel(item)
+    for batch in _batches(scan, splits, tally):
+        part = scan.kernel(batch)
         if part.num_rows:
             yield part
+
+
+def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterator[pa.RecordBatch]:
+    """Yield what is read, small batches put together; a kernel that asks for places gets rows of one file at a time."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for split in splits:
+        for item in reader_of(split)(split, scan.table, scan.columns):
+            if isinstance(item, Damage):
+                tally.add(_as_refused(item, split))
+                continue
+            tally.count(split.path, item.num_rows)
+            if item.num_rows >= _FEW_ROWS or "_path" in scan.columns or scan.reduce is None:
+                yield item
+                continue
+            waiting.append(item)
+            rows += item.num_rows
+            if rows >= _FEW_ROWS:
+                yield from _put_together(waiting)
+                waiting, rows = [], 0
+    yield from _put_together(waiting)
+
+
+def _put_together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches as one batch of each run of equal schemas."""
+    for _, alike in itertools.groupby(batches, key=lambda batch: batch.schema):
+        table = pa.Table.from_batches(list(alike)).unify_dictionaries().combine_chunks()
+        yield from table.to_batches()
 
 
 def _as_refused(damage: Damage, split: Split) -> Damage:

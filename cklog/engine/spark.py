@@ -110,11 +110,11 @@ def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.Record
     """Return the function by which a Spark task reads the splits whose numbers it gets; the scan travels with it."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from cklog.engine.local import run_split
+        from cklog.engine.local import run_splits, tasks_of
 
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                parts, tally = run_split(scan, scan.splits[number])
+            for splits in tasks_of([scan.splits[number] for number in batch.column(0).to_pylist()]):
+                parts, tally = run_splits(scan, splits)
                 for part in parts:
                     yield _with_empty_meta(part, scan.partial, schema)
                 yield from _meta_rows(tally, schema)

@@ -9,6 +9,7 @@ a newline: a torn tail, skipped even if it parses. Offsets are those of the deco
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,6 +44,9 @@ _LINE_BYTES = 64 << 20
 _BISECT_BYTES = 16 << 10
 """A block that does not decode as a whole is halved down to this size, then read line by line."""
 
+_FEW_BYTES = 2 << 10
+"""A block up to this size is read line by line at once: decoding it as a whole costs as much as twenty lines."""
+
 _BEYOND_BYTES = 16 << 10
 """Read at a time behind a split's end, where only the rest of its last line is wanted."""
 
@@ -54,6 +58,8 @@ UNTRUSTED = "cklog.parsers.jsonl.reader:read_untrusted"
 
 COMPRESSION = {".jsonl": None, ".jsonl.gz": "gzip", ".jsonl.zst": "zstd"}
 """The codec of a file, by the end of its name."""
+
+_BY_LENGTH = sorted(COMPRESSION.items(), key=lambda item: -len(item[0]))
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -68,11 +74,10 @@ def read_untrusted(split: Split, table: str, columns: tuple[str, ...]) -> Iterat
 
 def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the rows of a split's lines and what is wrong; `trusted`: nothing says that the file's bytes are wrong."""
-    full = TABLES[table]
-    schema = pa.schema([f for f in full if f.name in columns or not f.nullable])
+    schema, fields = _read_fields(table, columns)
     try:
         with ByteStream(split, trusted) as file:
-            flat = flat_fields(schema, columns) if file.trusted else None
+            flat = fields if file.trusted else None
             for start, block in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
@@ -83,6 +88,13 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
                 yield file.fault
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+
+
+@functools.cache
+def _read_fields(table: str, columns: tuple[str, ...]) -> tuple[pa.Schema, Fields | None]:
+    """Return the fields of a table that are read for `columns`, and those for the vectorised decoder."""
+    schema = pa.schema([f for f in TABLES[table] if f.name in columns or not f.nullable])
+    return schema, flat_fields(schema, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,7 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
 
     `start` is the offset of the block in the file; yields batches of the shape's columns, and damage.
     """
-    if shape.flat is not None:
+    if shape.flat is not None and len(block) > _FEW_BYTES:
         found = decode(block, shape.flat)
         found = decode_mixed(block, shape.flat) if found is None else found
         batch = _batch_of_columns(shape, start, found) if found is not None else None
@@ -225,8 +237,7 @@ class ByteStream:
 
     def __init__(self, split: Split, trusted: bool = True) -> None:
         self._split = split
-        suffixes = sorted(COMPRESSION, key=len, reverse=True)
-        self._codec = next(COMPRESSION[s] for s in suffixes if split.path.endswith(s))
+        self._codec = next(codec for suffix, codec in _BY_LENGTH if split.path.endswith(suffix))
         self.fault: Damage | None = None
         self.trusted = trusted
         self._left: int | None = None

@@ -75,6 +75,7 @@ class Native(Format):
         self._root = root
         self._entries = root.list()
         self._sizes = {entry.path: entry.size for entry in self._entries}
+        self._data: dict[str, list[FileEntry]] = {}
         self._whole: dict[str, tuple[Finding, ...]] = {}
         self._partitions: dict[str, tuple[Finding, ...]] = {}
         self.manifest, self._manifest_findings = self._read_manifest()
@@ -174,7 +175,9 @@ class Native(Format):
                 yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
 
     def _files(self, table: str) -> list[FileEntry]:
-        return [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
+        if table not in self._data:
+            self._data[table] = [e for e in self._entries if e.path.startswith(f"{table}/") and _is_data(e.path)]
+        return self._data[table]
 
     def _beside(self, segment: FileEntry) -> list[FileEntry]:
         """Return a segment of a Kafka log with its index."""

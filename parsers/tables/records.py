@@ -333,5 +333,10 @@ def batch_of_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, columns:
     """Return rows as columns of a schema, `_path` and `_offset` among them; what a row does not have is null."""
     rows = list(rows)
     fields = [pa.field(name, PSEUDO[name]) if name in PSEUDO else schema.field(name) for name in columns]
-    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in fields]
+    arrays = [_array_of([row.get(field.name) for row in rows], field.type) for field in fields]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column; of one that no row has the nulls are made at once, for most columns of a few rows are such."""
+    return pa.nulls(len(values), kind) if all(value is None for value in values) else pa.array(values, kind)

@@ -1,0 +1,1 @@
+"""How scans are run: small splits together, and what a reading may cost."""

@@ -1,0 +1,58 @@
+"""Many small files: read in few tasks, their rows shown to the kernel together; counted file by file all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from cklog.engine.local import LocalEngine
+from cklog.engine.scan import Reduce, Scan, Split
+from cklog.parsers.jsonl.reader import READER
+
+_PARTIAL = pa.schema([("channel", pa.string()), ("rows", pa.int64())])
+_FILES = 3000
+
+
+def _splits(folder: Path) -> tuple[Split, ...]:
+    """Write one record a file, every tenth without its newline's end: a torn tail; return the files as splits."""
+    splits = []
+    for number in range(_FILES):
+        path = folder / f"{number:04}.jsonl"
+        line = json.dumps({"channel": f"a/{number % 3}->b/0", "seq": number})
+        path.write_text(line if number % 10 == 9 else line + "\n")
+        size = path.stat().st_size
+        splits.append(Split(uri=str(path), path=path.name, reader=READER, start=0, end=size, size=size))
+    return tuple(splits)
+
+
+def _scan(splits: tuple[Split, ...], columns: tuple[str, ...], seen: list[pa.RecordBatch]) -> Scan:
+    def kernel(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch)
+        names = batch["channel"].cast(pa.string())
+        return pa.RecordBatch.from_arrays([names, pa.array([1] * len(names))], schema=_PARTIAL)
+
+    reduce = Reduce(("channel",), {"rows": "sum"})
+    return Scan(splits=splits, table="channels", columns=columns, kernel=kernel, partial=_PARTIAL, reduce=reduce)
+
+
+def test_the_kernel_sees_the_rows_of_many_small_files_at_once(tmp_path: Path) -> None:
+    """Three thousand files are a handful of batches; each file has its own count and its own damage."""
+    seen: list[pa.RecordBatch] = []
+    found = LocalEngine().run(_scan(_splits(tmp_path), ("channel", "seq"), seen))
+    assert len(seen) <= 12
+    counted = {row["channel"]: row["rows"] for row in found.table.to_pylist()}
+    whole = [number for number in range(_FILES) if number % 10 != 9]
+    assert counted == {f"a/{k}->b/0": sum(number % 3 == k for number in whole) for k in range(3)}
+    assert found.records == {f"{number:04}.jsonl": 1 for number in whole}
+    assert [damage.path for damage in found.damage] == [f"{n:04}.jsonl" for n in range(9, _FILES, 10)]
+
+
+def test_a_kernel_that_asks_for_places_sees_one_file_at_a_time(tmp_path: Path) -> None:
+    """Kernels over events take the file of a batch's first row for that of all."""
+    seen: list[pa.RecordBatch] = []
+    LocalEngine().run(_scan(_splits(tmp_path)[:40], ("channel", "seq", "_path"), seen))
+    assert sorted(sorted(set(batch["_path"].to_pylist())) for batch in seen) == [
+        [f"{number:04}.jsonl"] for number in range(40) if number % 10 != 9
+    ]
