@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
+from cklog.commands.options import CheckContents
 from cklog.model.question import InspectQuestion
 
 MetricsOption = Annotated[
@@ -22,6 +23,12 @@ JobLogOption = Annotated[
 
 
 @command
-def inspect(common: Common, metrics: MetricsOption = False, uid: Uid = "", job_log: JobLogOption = "") -> None:
+def inspect(
+    common: Common,
+    metrics: MetricsOption = False,
+    uid: Uid = "",
+    job_log: JobLogOption = "",
+    check_contents: CheckContents = False,
+) -> None:
     """What is here: formats, operators, channels, checkpoints, damage, and what is missing."""
-    common.answer(lambda run: run.inspect(InspectQuestion(metrics, uid, job_log)))
+    common.answer(lambda run: run.inspect(InspectQuestion(metrics, uid, job_log, check_contents)))

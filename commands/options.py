@@ -75,6 +75,10 @@ GroupOption = Annotated[
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]
+CheckContents = Annotated[
+    bool,
+    typer.Option("--check-contents", help="Of Flink, Spark: check every block of state files, not only their ends."),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
 
@@ -145,11 +149,14 @@ def question(
     algorithm: Algorithm = Algorithm.fixpoint,
     against: str = "",
     check_files: bool = True,
+    check_contents: bool = False,
 ) -> Question:
     """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
     if len({name for name, _ in chosen}) < len(chosen):
         raise UsageError(f"--at {','.join(at or [])}: two checkpoints of one subtask are on no line")
+    if check_contents and not check_files:
+        raise UsageError("--check-contents with --no-check-files", "leave one of them out")
     names = tuple(part.strip() for given in failed or [] for part in given.split(",") if part.strip())
     return Question(
         failed=names,
@@ -160,6 +167,7 @@ def question(
         algorithm=algorithm.value,
         against=against,
         check_files=check_files,
+        check_contents=check_contents,
     )
 
 

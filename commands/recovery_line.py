@@ -9,6 +9,7 @@ from cklog.commands.options import (
     AsOf,
     At,
     ChannelOption,
+    CheckContents,
     Earliest,
     Explain,
     Failed,
@@ -34,13 +35,23 @@ def recovery_line(
     algorithm: AlgorithmName = Algorithm.fixpoint,
     failed_at: FailedAt = "",
     no_check_files: NoCheckFiles = False,
+    check_contents: CheckContents = False,
     kafka: KafkaOption = "",
     channel: ChannelOption = None,
     group: GroupOption = "",
 ) -> None:
     """The latest consistent recovery line: where every subtask can restart, and what to replay."""
     if not failed_at:
-        asked = question(failed, as_of, at, explain, earliest, algorithm, check_files=not no_check_files)
+        asked = question(
+            failed,
+            as_of,
+            at,
+            explain,
+            earliest,
+            algorithm,
+            check_files=not no_check_files,
+            check_contents=check_contents,
+        )
         logs = kafka_logs(kafka, channel, group)
         common.answer(lambda run: run.recovery_line(asked, logs))
     if failed or at or earliest or explain:

@@ -11,6 +11,7 @@ from cklog.commands.options import (
     AsOf,
     At,
     ChannelOption,
+    CheckContents,
     Earliest,
     Failed,
     GroupOption,
@@ -34,6 +35,7 @@ def replay(
         typer.Option("--against", metavar="SNAPSHOT", help="Of Flink: records read again up to another checkpoint."),
     ] = "",
     no_check_files: NoCheckFiles = False,
+    check_contents: CheckContents = False,
     operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
     kafka: KafkaOption = "",
@@ -48,6 +50,14 @@ def replay(
     --format also takes what tools accept: kafka-csv, kafka-to-offset, kafka-get-offsets, kafka-delete-records,
     streams-csv, kcat, spark-offsets, spark-ending-offsets, flink-offsets, flink-sql.
     """
-    asked = question(failed, as_of, at, earliest=earliest, against=against, check_files=not no_check_files)
+    asked = question(
+        failed,
+        as_of,
+        at,
+        earliest=earliest,
+        against=against,
+        check_files=not no_check_files,
+        check_contents=check_contents,
+    )
     logs = kafka_logs(kafka, channel, group)
     common.answer(lambda run: run.replay(asked, logs), replay_formats(operator, topic, rollback), export_steps)

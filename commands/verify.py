@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, Failed, question
+from cklog.commands.options import AsOf, CheckContents, Failed, question
 from cklog.lines.verify import read_line
 
 
@@ -20,8 +20,9 @@ def verify(
     maximal: Annotated[bool, typer.Option("--maximal", help="Prove too that no newer line exists.")] = False,
     failed: Failed = None,
     as_of: AsOf = "",
+    check_contents: CheckContents = False,
 ) -> None:
     """Prove or refute from the input that a line is consistent and can be restored."""
-    asked = question(failed, as_of)
+    asked = question(failed, as_of, check_contents=check_contents)
     given = read_line(line)
     common.answer(lambda run: run.verify(given, maximal, asked))

@@ -197,6 +197,17 @@ class StateOperator(NamedTuple):
     needs_metadata: bool
 
 
+class TablesSeen(NamedTuple):
+    """Tables of an LSM tree that no checksum file proves: how many were looked into and are sound, as far as that went.
+
+    `thorough`: every block was checked, except of those that are counted in `unproved`, with the reason.
+    """
+
+    sound: int
+    thorough: bool
+    unproved: tuple[tuple[str, int], ...]
+
+
 class StateStoreRow(TypedDict):
     """The stores of one operator: how many partitions, the version that a restart loads, its files and their bytes."""
 
@@ -251,6 +262,9 @@ class StoredState(Protocol):
 
     def unproved(self) -> list[str]:
         """Return the files read so far whose bytes nothing proves."""
+
+    def tables_seen(self) -> TablesSeen:
+        """Return how far tables were looked into that nothing else proves."""
 
     def missing(self, chain: ChainName, version: int) -> str:
         """Return the path at which a version that is missing should be."""

@@ -30,7 +30,14 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
     from cklog.inputs.pieces import PiecesRead, Together
     from cklog.inputs.queues import Queue
     from cklog.inputs.sink_files import SinkFiles
-    from cklog.inputs.snapshots import FilePlace, LoggedCheckpoint, SnapshotFolder, StateFile
+    from cklog.inputs.snapshots import (
+        ContentCheck,
+        FilePlace,
+        LoggedCheckpoint,
+        SnapshotFolder,
+        StateFile,
+        StateStretch,
+    )
     from cklog.inputs.stores import StoreLayout
     from cklog.model.names import Subtask
 
@@ -153,8 +160,11 @@ class OffersBatches(Parser, Protocol):
     def logs(self) -> MetadataLogs:
         """Read the query's metadata, and every plan and commit."""
 
-    def state(self, logs: MetadataLogs) -> StoredState:
-        """Return the state stores as of the batches in `logs`, which may be fewer than there are."""
+    def state(self, logs: MetadataLogs, thorough: bool = False) -> StoredState:
+        """Return the state stores as of the batches in `logs`, which may be fewer than there are.
+
+        `thorough`: of tables that no checksum file proves every block is checked, not only what leads to them.
+        """
 
     def source_listing(self, source: str) -> LogListing:
         """List the log of a source, which may have none."""
@@ -225,6 +235,9 @@ class OffersSnapshots(Parser, Protocol):
 
     def named(self, name: str) -> list[FilePlace]:
         """Return the files of a name, wherever below PATH."""
+
+    def contents(self, stretches: Sequence[StateStretch], thorough: bool) -> list[ContentCheck]:
+        """Return what looking into stretches of files shows: what they begin and end with, or all (`thorough`)."""
 
     def state_files(self) -> list[StateFile]:
         """Return every file that may hold state, with the job or snapshot that it belongs to."""

@@ -7,7 +7,7 @@ whether it is complete, what else it needs, where its sources resume and what wa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import pyarrow as pa
 
@@ -32,6 +32,8 @@ SNAPSHOTS = pa.schema(
         pa.field("channel", pa.int64()),
         pa.field("version", pa.int64()),
         pa.field("detail", pa.string()),
+        pa.field("form", pa.string()),
+        pa.field("offsets", pa.list_(pa.int64())),
     ]
 )
 """Columns by `entry`; null where a row has nothing to say. `operator` is the hex id, `_path` the snapshot's metadata.
@@ -51,7 +53,9 @@ handle       operator, subtask (null: the operator's coordinator, or a master ho
              relative to the metadata; null if inline), start (first byte used), bytes (used; null: the writer did not
              know), at_least (the file may be longer than start + bytes; null if inline), uid (the keyed backend's
              uuid), detail (exclusive / shared / private / task-owned / changelog, or null; of a master hook: its
-             name). A file of in-flight data is told once per subtask and side, though others may share it
+             name), form (a `StateForm`: what lies in the bytes; null if nothing tells), offsets (of keyed-state: the
+             first key group, then where each begins; of changes: where the increment does). A file of in-flight data is
+             told once per subtask and side, though others may share it
 channel      in-flight data: operator, subtask, kind (input / output), gate (or partition), channel (or
              subpartition), bytes
 source       a split: operator, subtask (null: the coordinator has it), name ("topic-0", or the split's id), kind
@@ -67,6 +71,12 @@ unread       something that is there and was not decoded: operator, subtask, kin
 COLUMNS = tuple(SNAPSHOTS.names)
 
 Area = Literal["exclusive", "shared", "task-owned", "changelog"]
+
+StateForm = Literal[
+    "operator-state", "keyed-state", "keyed-meta", "changes", "channels", "sst", "manifest", "current", "options"
+]
+"""What the bytes of a handle are: state of an operator; keyed state by key group, or what describes that of an LSM
+tree; increments of a changelog; data in flight; the files of RocksDB or ForSt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,32 @@ class FilePlace:
     size: int | None
     outside: bool = False
     moved: bool = False
+
+
+class StateStretch(NamedTuple):
+    """Bytes that a handle names: of the file `path` (as of `FilePlace`) from `start` on, `bytes` of them or all.
+
+    `form` and `offsets` are those of the handle's row.
+    """
+
+    path: str
+    start: int
+    bytes: int | None
+    form: str
+    offsets: tuple[int, ...] = ()
+
+
+class ContentCheck(NamedTuple):
+    """What looking into a stretch showed: `flaw`, with the byte `at` of the file; "" if it may be what was written.
+
+    `unread`: why it cannot be read, so that nothing is known of it; `unproved`: why its bytes were not looked at as far
+    as was asked for; both "" if that is not so.
+    """
+
+    flaw: str = ""
+    at: int | None = None
+    unread: str = ""
+    unproved: str = ""
 
 
 class LoggedCheckpoint(TypedDict):

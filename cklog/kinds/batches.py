@@ -38,7 +38,7 @@ class BatchesKind(Kind):
 
     def inspect(self, asked: InspectQuestion) -> Draft[BatchesInspection]:
         self._refuse_snapshot_names(asked)
-        return self._log.inspect()
+        return self._log.inspect(asked.check_contents)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         return self._beside_logs(self._log.recovery_line(question), kafka)

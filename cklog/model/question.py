@@ -22,6 +22,7 @@ class Question:
     `failed` as OP or OP/SUB, empty: the manifest's, or all; `as_of` in ms; `at` as ("op/sub", checkpoint);
     `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
     Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
+    `check_contents` checks every block of state files, where as a rule what costs little is looked at.
     """
 
     failed: tuple[str, ...] = ()
@@ -33,13 +34,16 @@ class Question:
     everything: bool = False
     against: str = ""
     check_files: bool = True
+    check_contents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class InspectQuestion:
     """What `inspect` is asked beside what is here; of Flink's snapshots which operator has the uid `uid`, and what a
-    job manager's log (the file `job_log`) says of checkpoints. `metrics`: those of the checkpointing protocol, too."""
+    job manager's log (the file `job_log`) says of checkpoints. `metrics`: those of the checkpointing protocol, too.
+    `check_contents`: every block of state files is checked."""
 
     metrics: bool = False
     uid: str = ""
     job_log: str = ""
+    check_contents: bool = False

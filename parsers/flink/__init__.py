@@ -10,6 +10,7 @@ Nothing here decides whether a snapshot can be restored: that is `cklog.runs.sna
 - `elements`: the layouts of single splits, enumerators and transactions
 - `contents`: where the bytes of a piece of state are, and reading them
 - `derived`: what Flink computes and writes down: operator ids, key groups, names of classes
+- `state_bytes`: whether the bytes of a state file can be what was written
 - `java`: numbers, strings and objects as Java writes them
 - `job_log`: what a job manager's log says of checkpoints
 """

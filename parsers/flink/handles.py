@@ -22,6 +22,7 @@ its handle says. Input channels are 01 and 03, output channels 02 and 04; before
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,7 +31,7 @@ from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.elements import STATES, StateList, listed_state
 from cklog.parsers.flink.java import Cursor, Malformed
-from cklog.parsers.flink.rows import Owner, Row, handle_row, row
+from cklog.parsers.flink.rows import Owner, Row, form_of_file, form_of_part, handle_row, row
 
 _DEEPEST = 8
 """Changelog handles hold keyed handles, which in practice hold none."""
@@ -62,7 +63,7 @@ class Handles:
         cursor = self._cursor
         kind = cursor.u8("a handle")
         while kind == 3:
-            self._skip_key_groups()
+            self._read_key_groups()
             kind = cursor.u8("a handle")
         if kind == 2:
             size = self._read_file_size()
@@ -127,7 +128,8 @@ class Handles:
         piece = self.stream()
         if piece is None:
             return
-        yield handle_row(at, Owner(operator, subtask, part), piece)
+        form = form_of_part(part)
+        yield handle_row(at, Owner(operator, subtask, part), piece, form=form)
         if lists and part == "managed-operator":
             whose = {"operator": operator, "subtask": subtask}
             yield from listed_state(self._contents, cursor.data, at, whose, piece, lists)
@@ -161,12 +163,13 @@ class Handles:
             self._claimed = True
             yield row(at, "claim", operator=owner.operator, subtask=owner.subtask, kind="changelog")
         if kind in (3, 7, 12):
-            self._check_key_groups(at + 1, *self._skip_key_groups(), depth)
+            groups = self._read_key_groups()
+            self._check_key_groups(at + 1, groups[0], len(groups) - 1, depth)
             piece = self.stream()
             if kind == 12:
                 cursor.utf("the id of a handle")
             if piece is not None:
-                yield handle_row(at, owner, piece)
+                yield handle_row(at, owner, piece, form=form_of_part(owner.kind), offsets=groups)
         elif kind in (5, 11):
             yield from self._read_incremental(owner, depth, kind == 11)
         elif kind in (8, 14):
@@ -178,12 +181,12 @@ class Handles:
         elif kind:
             raise Malformed(at, f"a handle of keyed state of unknown type {kind}")
 
-    def _skip_key_groups(self) -> tuple[int, int]:
-        """Pass over an offset for each key group; return the first, and how many there are."""
+    def _read_key_groups(self) -> tuple[int, ...]:
+        """Read the first key group, and where each begins."""
         cursor = self._cursor
         first, count = cursor.i32("a key group"), cursor.count(8, "key groups")
-        cursor.skip(8 * count, "the offsets of key groups")
-        return first, count
+        at = cursor.skip(8 * count, "the offsets of key groups")
+        return first, *struct.unpack_from(f">{count}q", cursor.data, at)
 
     def _read_key_range(self, depth: int) -> None:
         at = self._cursor.at
@@ -215,25 +218,25 @@ class Handles:
         at = cursor.at
         piece = self.stream()
         if piece is not None:
-            yield handle_row(at, owner, piece, uid=uid)
+            yield handle_row(at, owner, piece, uid=uid, form="keyed-meta")
         for detail in ("shared", "private"):
             left = cursor.count(3, f"{detail} files")
             while left:
-                for at, piece in self._read_alike_files(min(left, _AT_ONCE)):
-                    yield handle_row(at, owner, piece, detail, uid)
+                for at, name, piece in self._read_alike_files(min(left, _AT_ONCE)):
+                    yield handle_row(at, owner, piece, detail, uid, form=form_of_file(name))
                     left -= 1
                 for _ in range(min(left, _ONE_BY_ONE)):
                     at = cursor.at
-                    cursor.utf("the local name of a file")
+                    name = cursor.utf("the local name of a file")
                     some = self.stream()
                     if some is not None:
-                        yield handle_row(at, owner, some, detail, uid)
+                        yield handle_row(at, owner, some, detail, uid, form=form_of_file(name))
                     left -= 1
         if second:
             cursor.utf("the id of a handle")
 
-    def _read_alike_files(self, most: int) -> list[tuple[int, ByteStretch]]:
-        """Read at once the files at the cursor whose entries are like the first; return each with its place.
+    def _read_alike_files(self, most: int) -> list[tuple[int, str, ByteStretch]]:
+        """Read at once the files at the cursor whose entries are like the first; return each with place and local name.
 
         Most handles of a large job are such files, alike in the lengths of both names: of three entries whose third
         has a longer URI, two are read. Whatever else stands there, `stream` will read or refuse.
@@ -248,10 +251,10 @@ class Handles:
             return []
         entries = np.frombuffer(cursor.data, np.uint8, count * length, at).reshape(count, length)  # one a row
         lengths, kinds = [0, 1, local + 11, local + 12], entries[:, local + 2]  # columns of both lengths; (count,)
-        names = np.r_[2 : local + 2, local + 13 : length]  # columns of both names
+        texts = np.r_[2 : local + 2, local + 13 : length]  # columns of both names
         sizes = entries[:, local + 3 : local + 11].copy().view(">i8")[:, 0]  # (count,)
         good = (entries[:, lengths] == entries[0, lengths]).all(axis=1) & (kinds == 2) & (sizes >= 0)
-        good &= ((entries[:, names] - 1) < 127).all(axis=1)  # what modified UTF-8 has in common with ASCII
+        good &= ((entries[:, texts] - 1) < 127).all(axis=1)  # what modified UTF-8 has in common with ASCII
         count = len(good) if good.all() else int(good.argmin())  # how many before the first that is not alike
         text = entries[:count, local + 13 :].tobytes().decode("ascii")
         files = [text[i : i + uri] for i in range(0, len(text), uri)]
@@ -260,7 +263,9 @@ class Handles:
         pieces = (
             ByteStretch("absolute", file, 0, size) for file, size in zip(files, sizes[:count].tolist(), strict=True)
         )
-        return list(zip(range(at, cursor.at, length), pieces, strict=True))
+        text = entries[:count, 2 : local + 2].tobytes().decode("ascii")
+        names = [text[i : i + local] for i in range(0, len(text), local)] if local else [""] * count
+        return list(zip(range(at, cursor.at, length), names, pieces, strict=True))
 
     def _read_changelog(self, owner: Owner, depth: int, second: bool) -> Iterator[Row]:
         """Read the state as of some time (materialized), and the changes since."""
@@ -291,10 +296,10 @@ class Handles:
         self._read_key_range(depth)
         for _ in range(cursor.count(9, "increments")):
             at = cursor.at
-            cursor.i64("the offset of an increment")
+            offset = cursor.i64("the offset of an increment")
             piece = self.stream()
             if piece is not None:
-                yield handle_row(at, owner, piece, "changelog", at_least=True)
+                yield handle_row(at, owner, piece, "changelog", at_least=True, form="changes", offsets=(offset,))
         cursor.skip(16, "the sizes of a changelog")
         cursor.utf("the id of a handle")
         if second:
@@ -323,7 +328,7 @@ class Handles:
                 files.add(piece.file)
                 if piece.file is None:  # several channels may share what is inlined, too: each counts its own bytes
                     piece = piece._replace(bytes=size)
-                yield handle_row(place, Owner(operator, subtask, f"{side}-channel"), piece)
+                yield handle_row(place, Owner(operator, subtask, f"{side}-channel"), piece, form="channels")
             if merged:
                 yield from self._read_merged_channels(operator, subtask, side)
             else:

@@ -16,12 +16,22 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from cklog.engine.scan import Split
 from cklog.inputs.offers import Format, KindName
-from cklog.inputs.snapshots import SNAPSHOTS, Area, FilePlace, LoggedCheckpoint, SnapshotFolder, StateFile
+from cklog.inputs.snapshots import (
+    SNAPSHOTS,
+    Area,
+    ContentCheck,
+    FilePlace,
+    LoggedCheckpoint,
+    SnapshotFolder,
+    StateFile,
+    StateStretch,
+)
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.job_log import job_log
@@ -37,6 +47,9 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
 _IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_READERS = 8
+"""Files that are looked into at once: what takes time is to open them."""
+
 _MOST_OF_A_NAME = 100
 """Files of one name that are looked at: the names are random, and two of one name are copies."""
 
@@ -257,6 +270,18 @@ class Flink(Format):
             if _JOB.fullmatch(name):
                 found.setdefault(name, []).append(folder)
         return found
+
+    def contents(self, stretches: Sequence[StateStretch], thorough: bool) -> list[ContentCheck]:
+        """Look into stretches of files, several at once, in their order; `thorough`: at all that can be checked."""
+        from cklog.parsers.flink.state_bytes import check_state  # of those who look at no file nothing need be loaded
+
+        outside = {path for files in self._mapped.values() for path in files}
+        with ThreadPoolExecutor(_READERS) as readers:
+            return [*readers.map(lambda s: check_state(self._uri(s.path, outside), s, thorough), stretches)]
+
+    def _uri(self, path: str, outside: set[str]) -> str:
+        """Return the path or URI by which a file opens; `outside` are the paths that maps lead to."""
+        return path if path in outside else self._root.uri(path)
 
     def named(self, name: str) -> list[FilePlace]:
         """List the files below PATH with this name, sorted by path; the first hundred."""

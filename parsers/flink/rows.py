@@ -6,18 +6,34 @@ most of them, spells the order out because that takes a tenth of the time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS
+from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS, StateForm
 from cklog.parsers.flink.contents import ByteStretch
 
 Row = tuple[Any, ...]
 FIELDS = (*COLUMNS, "_offset")
 _EMPTY = dict.fromkeys(FIELDS)
+_FILES: Mapping[str, StateForm] = {"CURRENT": "current", "MANIFEST": "manifest", "OPTIONS": "options"}
+_PARTS: Mapping[str, StateForm] = {"managed-operator": "operator-state", "managed-keyed": "keyed-state"}
+
+
+def form_of_file(name: str) -> StateForm | None:
+    """Say what a file of an LSM tree is, by the name that the tree has for it.
+
+    >>> form_of_file("000012.sst"), form_of_file("MANIFEST-000005"), form_of_file("000007.blob")
+    ('sst', 'manifest', None)
+    """
+    return "sst" if name.endswith(".sst") else _FILES.get(name.partition("-")[0])
+
+
+def form_of_part(part: str) -> StateForm | None:
+    """Say what a part of a subtask's state is; what an operator writes by itself (raw) has a layout of its own."""
+    return _PARTS.get(part)
 
 
 class Owner(NamedTuple):
@@ -44,6 +60,8 @@ def handle_row(
     detail: str | None = None,
     uid: str | None = None,
     at_least: bool = False,
+    form: StateForm | None = None,
+    offsets: Sequence[int] | None = None,
 ) -> Row:
     """Build the row of a piece of state, whose handle is at byte `at` of the metadata.
 
@@ -63,8 +81,8 @@ def handle_row(
     none = None
     # entry, checkpoint, operator, subtask, name, uid, kind, file, start, bytes, at_least,
     cells = ("handle", none, operator, subtask, name, uid, kind, file, start, size, held)
-    # offset, stop, parallelism, max_parallelism, gate, channel, version, detail, _offset
-    return (*cells, none, none, none, none, none, none, none, detail, at)
+    # offset, stop, parallelism, max_parallelism, gate, channel, version, detail, form, offsets, _offset
+    return (*cells, none, none, none, none, none, none, none, detail, form, offsets, at)
 
 
 def batch(rows: Sequence[Row], columns: tuple[str, ...], path: str) -> pa.RecordBatch:

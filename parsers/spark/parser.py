@@ -123,9 +123,9 @@ class SparkCheckpoint(Format):
             if n not in log.compacts  # neither offsets nor commits are ever compacted
         }
 
-    def state(self, logs: MetadataLogs) -> StateVersions:
+    def state(self, logs: MetadataLogs, thorough: bool = False) -> StateVersions:
         """Return the state stores as of the batches in `logs`."""
-        return StateVersions(self._root, self._state_files, logs, self.name)
+        return StateVersions(self._root, self._state_files, logs, self.name, thorough)
 
     def source_listing(self, source: str) -> LogListing:
         """List `sources/I` of a source."""

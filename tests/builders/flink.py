@@ -137,7 +137,7 @@ def incremental(
 ) -> Built:
     head = bytes([11 if second else 5]) + i64(8) + utf(uid) + ITS_GROUPS + (i64(-1) if second else b"")
     lists = [
-        counted([Built(utf(f"{i:06}.sst")) + _labelled(file, detail) for i, file in enumerate(files)])
+        counted([Built(utf(f"{i:06}.blob")) + _labelled(file, detail) for i, file in enumerate(files)])
         for detail, files in (("shared", shared), ("private", private))
     ]
     return (Built(head) + meta + joined(lists) + (utf("id") if second else b"")).having(uid=uid)

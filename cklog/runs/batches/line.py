@@ -74,15 +74,15 @@ class BatchLog:
         """Prove or refute that the query can restart after a given batch."""
         batch = _batch_of(line)
         newest = self.plan(question)
-        target = plan_of(self._parser, question.as_of, None if batch < 0 else batch)
+        target = plan_of(self._parser, question.as_of, None if batch < 0 else batch, question.check_contents)
         checks = _checks(batch, newest, target, maximal)
         findings = [*target.findings, *_refutations(batch, checks)]
         result = verification(checks)
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 
-    def inspect(self) -> Draft[BatchesInspection]:
+    def inspect(self, check_contents: bool = False) -> Draft[BatchesInspection]:
         """Return batches, sources, sink."""
-        plan = plan_of(self._parser)
+        plan = plan_of(self._parser, check_contents=check_contents)
         unjudged = bool(plan.unjudged)
         return Draft("inspect", _inspection(plan), plan.findings, plan.inputs, indeterminate=unjudged)
 
@@ -93,7 +93,8 @@ class BatchLog:
         batches = {_batch_of({name: number}) for name, number in question.at}
         if len(batches) > 1:
             raise UsageError("--at: a query restarts after one batch", f"as in --at {QUERY}/0=14")
-        return plan_of(self._parser, question.as_of, batches.pop() if batches else None)
+        at = batches.pop() if batches else None
+        return plan_of(self._parser, question.as_of, at, question.check_contents)
 
     def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         plan = self.plan(question)

@@ -64,13 +64,16 @@ class _Asked:
     facts: list[Fact]
 
 
-def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = None) -> BatchPlan:
+def plan_of(
+    parser: OffersBatches, as_of: int | None = None, at: int | None = None, check_contents: bool = False
+) -> BatchPlan:
     """Find out what a restart does.
 
     Parameters
     ----------
     as_of : leave out batches planned after this time (ms since the epoch)
     at : plan to go back to this batch instead of the newest commit
+    check_contents : check every block of state files that nothing else proves
 
     Raises
     ------
@@ -78,7 +81,7 @@ def plan_of(parser: OffersBatches, as_of: int | None = None, at: int | None = No
     """
     everything = parser.logs()
     asked = _batches_asked(everything, parser.has_state, as_of, at)
-    state = parser.state(asked.logs)
+    state = parser.state(asked.logs, check_contents)
     judged = judge_state(state, asked.logs, lambda batch: sources_reach(parser, asked.logs, batch))
     facts = [*asked.facts, *judge(asked.logs), *broken_facts(state, judged)]
     lasting = other_state_facts(state, asked.logs, judged)  # they hold of whatever batch the query goes back to

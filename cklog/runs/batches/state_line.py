@@ -20,7 +20,7 @@ from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
-from cklog.model.wording import first_few
+from cklog.model.wording import first_few, many
 from cklog.runs.batches.judge import Fact, file_finding, way_back
 
 UNSURE = ("unknown-version", UNREAD, "oversized-file")
@@ -151,7 +151,7 @@ def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
     findings = [*_missing_folder(state, logs), *_flaw_findings(state, judged), *_unjudged(state, judged)]
-    facts = [*map(Fact, findings)]
+    facts = [*map(Fact, [*findings, *_tables_not_checked(state)])]
     for operator in state.operators:
         facts += _metadata_facts(operator)
     return facts
@@ -182,6 +182,20 @@ def _unjudged(state: StoredState, judged: JudgedState) -> Iterator[Finding]:
         )
         places = tuple(map(Where, unproved[:_PLACES]))
         yield Finding("unjudged-state", "warning", unproved[0], message, where=places)
+
+
+def _tables_not_checked(state: StoredState) -> Iterator[Finding]:
+    """Say how far tables were looked into that no checksum file proves."""
+    count, thorough, unproved = state.tables_seen()
+    said = [f"{many(number, 'table')} of RocksDB could not be checked further: {why}." for why, number in unproved]
+    if count and not thorough:
+        said.insert(
+            0,
+            f"Of {many(count, 'table')} of RocksDB, which no checksum file proves, footers, indexes and properties "
+            "were read, not every block: --check-contents checks them.",
+        )
+    if said:
+        yield Finding("contents-not-checked", "info", state.folder, " ".join(said))
 
 
 def _way_back(judged: JudgedState) -> str:

@@ -135,6 +135,12 @@ def _flaw(lost: Sequence[SnapshotFlaw]) -> str | None:
     if not seen:
         return UNSEEN if lost else None
     first = seen[0]
-    why = "is not there" if first.size is None else f"has {first.size} bytes, not {first.needed}"
+    why = (
+        f"is damaged: {first.why}"
+        if first.why
+        else "is not there"
+        if first.size is None
+        else f"has {first.size} bytes, not {first.needed}"
+    )
     more = f"; {len(seen) - 1} more files too" if len(seen) > 1 else ""
     return f"needs {first.path}, which {why}{more}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
@@ -29,6 +29,7 @@ def snapshot_findings(
     chosen : by the job's folder what it restarts from, None: nothing
     """
     found = list(damage_findings(survey.damage))
+    found += survey.contents.findings() if survey.contents is not None else []
     newer = {
         j.folder.path
         for group in groups
@@ -39,10 +40,12 @@ def snapshot_findings(
         severity: Severity = "error" if j.folder.path in newer else "warning"
         if j.verdict in ("missing-state-file", "size-mismatch"):
             found.append(_broken(j, severity))
+        elif j.verdict == "corrupt-state-file":
+            found.append(_damaged(j, severity))
         elif j.verdict == "no-metadata":
             found.append(_torn(j))
         elif j.verdict == "unchecked":
-            found.append(_unchecked(j, severity))
+            found += _unchecked(j, severity)
         if j.disputed:
             found.append(_misnumbered(j, [chosen[group.job] for group in groups if j in group.snapshots]))
     return found
@@ -102,6 +105,20 @@ def _broken(j: JudgedSnapshot, severity: Severity) -> Finding:
     )
 
 
+def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
+    """Files of the right size whose bytes are not what was written."""
+    bad = [f for f in j.flaws if f.why]
+    first = bad[0]
+    lead = f"{many(len(bad), 'file')} of the {j.files}" if len(bad) > 1 else f"one of the {many(j.files, 'file')}"
+    verb = "are" if len(bad) > 1 else "is"
+    message = (
+        f"{name_of(j)}: {lead} that it names {verb} damaged at the right size: {first.path}, from byte {first.at} on: "
+        f"{first.why}. A restore from it is accepted and fails when tasks start, or when they come to the damaged bytes"
+    )
+    where = tuple(Where(f.path, f.at) for f in bad)
+    return Finding(id="corrupt-file", severity=severity, subject=name_of(j), message=message, where=where)
+
+
 def _found_again(gone: Sequence[SnapshotFlaw]) -> str:
     """Where missing files lie, if all or some are below PATH with their size."""
     found = [flaw for flaw in gone if flaw.found]
@@ -122,13 +139,24 @@ def _torn(j: JudgedSnapshot) -> Finding:
     return Finding(id="no-metadata", severity="info", subject=name_of(j), message=message, where=(Where(name_of(j)),))
 
 
-def _unchecked(j: JudgedSnapshot, severity: Severity) -> Finding:
-    outside = [f for f in j.flaws if f.outside]
+def _unchecked(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
+    """Files that nobody looked at, and files that are there and cannot be read."""
+    unread = [f for f in j.flaws if f.unread]
+    if unread:
+        first = unread[0]
+        message = (
+            f"{name_of(j)}: {len(unread)} of the {many(j.files, 'file')} that it names cannot be read (first "
+            f"{first.path}: {first.unread}): whether it can be restored is not known"
+        )
+        yield Finding("unreadable-file", severity, name_of(j), message, where=tuple(Where(f.path) for f in unread))
+    outside = [f for f in j.flaws if f.outside and not f.unread]
+    if not outside:
+        return
     message = (
         f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
         f"(first {outside[0].file}): they lie outside PATH; say where they are with --map OLD=NEW"
     )
-    return Finding(id="files-outside", severity=severity, subject=name_of(j), message=message, where=_place(j))
+    yield Finding(id="files-outside", severity=severity, subject=name_of(j), message=message, where=_place(j))
 
 
 def not_checked(judged: Iterable[JudgedSnapshot]) -> Finding:

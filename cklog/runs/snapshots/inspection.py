@@ -86,7 +86,7 @@ class SnapshotsInspection(Inspection):
 
 def inspect_snapshots(parser: OffersSnapshots, reading: Reading, asked: InspectQuestion) -> Draft[SnapshotsInspection]:
     """Say which snapshots are here, with their operators and state, as `asked`."""
-    plan = plan_snapshots(parser, reading, Question())
+    plan = plan_snapshots(parser, reading, Question(check_contents=asked.check_contents))
     result, findings = inspection(parser, plan.survey, plan.chosen, plan.rows, asked)
     return Draft("inspect", result, [*plan.findings, *findings], plan.survey.inputs)
 

@@ -226,7 +226,13 @@ def _row(j: JudgedSnapshot) -> dict[str, Any]:
 
 def _reason(flaw: Any) -> dict[str, Any]:
     found = {"found": list(flaw.found)} if flaw.found else {}
+    if flaw.why or flaw.unread:
+        found |= {"why": flaw.why or flaw.unread, "offset": flaw.at}
     return {"file": flaw.path, "needed_bytes": flaw.needed, "bytes": flaw.size, **found}
+
+
+_OF_CONTENTS = ("corrupt-file", "unreadable-file", "contents-not-checked")
+"""Findings of looking into state files, which an answer about one snapshot rests on too."""
 
 
 def verify_snapshots(
@@ -240,7 +246,9 @@ def verify_snapshots(
         judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
         checks += _checks(name, number, judged, group, plan.chosen[group.job], maximal)
     refuted = [c for c in checks if c.holds is False]
-    findings = [
+    about = {name_of(j) for group in plan.groups for j in group.snapshots if j.id in line.values()}
+    seen = [f for f in plan.findings if f.id in _OF_CONTENTS and (f.subject in about or f.severity == "info")]
+    findings = seen + [
         Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
         for c in refuted
     ]

@@ -51,7 +51,7 @@ def plan_snapshots(parser: OffersSnapshots, reading: Reading, question: Question
     UsageError : options that snapshots know no answer to
     """
     _refuse(question)
-    found = survey(parser, reading, question.check_files)
+    found = survey(parser, reading, question.check_files, question.check_contents)
     owners = owners_of(parser)
     groups = candidates(parser, found, owners)
     trusted = ("restorable",) if question.check_files else ("restorable", "unchecked")

@@ -35,6 +35,7 @@ RULES: Mapping[str, str] = {
     "unchecked": "a snapshot of which not every file was looked at names it, or a file of its name and size",
     "repairable": "a snapshot that lacks files, all of which are found elsewhere, names it",
     "disputed": "a snapshot needs it whose folder's name and metadata give different numbers: it may be the newest",
+    "damaged": "a snapshot with damaged state files, of which another copy would mend it, names it",
     "older": "only snapshots name it that could be restored but that nothing asks to keep",
     "broken": "only snapshots that cannot be restored name it",
     "last": "only snapshots that cannot be restored name it, and nothing else of the job or savepoint can be",
@@ -100,7 +101,7 @@ def plan_retention(
 
 _LET_GO = ("older", "broken", "orphan")
 _ASKED = ("keep", "window", "no-time", "pin", "savepoint", "disputed")
-_STRENGTH = ("restorable", "unchecked", *_ASKED, "repairable", "last", "older", "broken")
+_STRENGTH = ("restorable", "unchecked", *_ASKED, "repairable", "damaged", "last", "older", "broken")
 
 
 def _named_by(
@@ -128,6 +129,8 @@ def _standing(j: JudgedSnapshot, lost: Set[str], chosen: Mapping[str, str]) -> s
         return j.verdict
     if j.repairable:
         return "repairable"
+    if j.verdict == "corrupt-state-file":
+        return "damaged"
     if j.verdict not in ("missing-state-file", "size-mismatch"):
         return None
     return "last" if j.folder.job in lost else "broken"

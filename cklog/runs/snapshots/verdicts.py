@@ -21,24 +21,27 @@ from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
-from cklog.inputs.snapshots import SNAPSHOTS, FilePlace, SnapshotFolder
+from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
+from cklog.runs.snapshots.contents import StateContents
 
 SnapshotVerdict = Literal[
     "restorable",
     "unchecked",
     "missing-state-file",
     "size-mismatch",
+    "corrupt-state-file",
     "no-metadata",
     "corrupt",
     "unknown-version",
 ]
 
 VERDICTS: Mapping[str, str] = {
-    "restorable": "the metadata is whole, and every file that it names is there with its size",
+    "restorable": "the metadata is whole, and every file that it names is there, of its size, sound where looked at",
     "unchecked": "the metadata is whole, but files that it names were not looked at",
     "missing-state-file": "files that it names are gone: a restore is accepted and then fails when tasks start",
     "size-mismatch": "files that it names have another size than was stored",
+    "corrupt-state-file": "files that it names are damaged, at their right size: a restore, or the job after it, fails",
     "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
     "corrupt": "its metadata cannot be read to the end, or contradicts itself",
     "unknown-version": "its metadata has a version that cklog does not know",
@@ -55,7 +58,8 @@ _DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version"}
 class SnapshotFlaw:
     """A file that keeps a snapshot from being restored, or (`outside`) that nobody looked at.
 
-    `found`: files of that name and size elsewhere below PATH.
+    `found`: files of that name and size elsewhere below PATH. Of one with the right size `why` it is damaged, from byte
+    `at` on; or `unread`, why nothing is known of what it holds.
     """
 
     file: str
@@ -64,6 +68,9 @@ class SnapshotFlaw:
     size: int | None
     outside: bool
     found: tuple[str, ...] = ()
+    why: str = ""
+    at: int | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +117,16 @@ class JudgedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage."""
+    """Every snapshot, judged, sorted by folder; `tables` their rows by folder, and all damage.
+
+    `contents` says how far state files were looked into; None: not at all.
+    """
 
     judged: tuple[JudgedSnapshot, ...]
     tables: Mapping[str, pa.Table]
     damage: tuple[Damage, ...]
     inputs: tuple[InputUsed, ...]
+    contents: StateContents | None = None
 
 
 def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -123,8 +134,8 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True) -> Survey:
-    """Read and judge every snapshot."""
+def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, check_contents: bool = False) -> Survey:
+    """Read and judge every snapshot, looking into state files where it costs little, or all over (`check_contents`)."""
     splits = tuple(parser.splits("snapshots", reading.split_bytes))
     columns = tuple(WITH_PATH.names)
     scan = Scan(splits=splits, table="snapshots", columns=columns, kernel=whole, partial=WITH_PATH, reduce=None)
@@ -133,11 +144,12 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True) 
     tables = {name: table.slice(a, b - a) for name, a, b in folders}
     named = _named_files(table, folders)
     damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
+    contents = StateContents(parser, check_contents) if check_files else None
     judged = tuple(
-        _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), check_files)
+        _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), contents)
         for folder in parser.snapshots
     )
-    return Survey(judged, tables, scanned.damage, parser.inputs(table.num_rows))
+    return Survey(judged, tables, scanned.damage, parser.inputs(table.num_rows), contents)
 
 
 def _in_order(table: pa.Table) -> tuple[pa.Table, list[tuple[str, int, int]]]:
@@ -161,7 +173,7 @@ def _judge(
     table: pa.Table | None,
     named: _NamedFiles | None,
     damage: Damage | None,
-    check: bool,
+    contents: StateContents | None,
 ) -> JudgedSnapshot:
     if folder.metadata is None or damage is not None or table is None or named is None:
         verdict: SnapshotVerdict = "no-metadata" if folder.metadata is None else "corrupt"
@@ -184,9 +196,12 @@ def _judge(
     numbers = tuple(n for n in (folder.number, head["checkpoint"]) if n is not None)
     handles = table.select(_OF_HANDLES).filter(pc.equal(table["entry"], "handle"))
     places = parser.places(folder.path, named.file)
+    check = contents is not None
     flaws: list[SnapshotFlaw] = []
     for i in named.doubtful([place.size for place in places] if check else None):
         flaws += _flaws(parser, named.row(i), places[i], check)
+    if contents is not None and _verdict(flaws) in ("restorable", "unchecked"):
+        flaws += [_damaged(named.row(i), places[i], seen) for i, seen in contents.damaged(table, named.file, places)]
     return JudgedSnapshot(
         folder=folder,
         verdict=_verdict(flaws),
@@ -308,6 +323,20 @@ def _flaws(parser: OffersSnapshots, one: _Named, place: FilePlace, check: bool) 
     )
 
 
+def _damaged(one: _Named, place: FilePlace, seen: ContentCheck) -> SnapshotFlaw:
+    """Return the flaw of a file that is there, and is damaged or cannot be read."""
+    return SnapshotFlaw(
+        file=one.file,
+        path=place.path,
+        needed=one.end,
+        size=None if seen.unread else place.size,
+        outside=bool(seen.unread),
+        why=seen.flaw,
+        at=seen.at,
+        unread=seen.unread,
+    )
+
+
 def _fits(size: int | None, one: _Named) -> bool:
     """Whether a file of a size is what a snapshot names."""
     if size is None or one.loose:
@@ -319,6 +348,8 @@ def _verdict(flaws: Iterable[SnapshotFlaw]) -> SnapshotVerdict:
     flaws = list(flaws)
     if any(not f.outside and f.size is None for f in flaws):
         return "missing-state-file"
-    if any(f.size is not None for f in flaws):
+    if any(f.size is not None and not f.why for f in flaws):
         return "size-mismatch"
+    if any(f.why for f in flaws):
+        return "corrupt-state-file"
     return "unchecked" if flaws else "restorable"

@@ -7,5 +7,6 @@ stores can go back is judged in `cklog.runs.batches.state_line`.
 - `listing`: which file is what, and which stores must be there
 - `files`: whether a file can be read, from cheap to dear
 - `checksums`: what proves a file's bytes, Hadoop's checksums and Spark's own
+- `tables`: what RocksDB's tables prove of themselves
 - `lz4_blocks`: the compressed streams that Spark writes
 """

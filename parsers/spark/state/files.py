@@ -40,6 +40,7 @@ from cklog.parsers.spark.metadata_log import Damaged
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
+from cklog.parsers.spark.state.tables import SnapshotTables
 from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -67,7 +68,8 @@ class StateContents:
     `by_path` are all files of state, `codec` the one that the query's settings name, "" for none.
     """
 
-    def __init__(self, root: Root, by_path: Mapping[str, FileEntry], codec: str) -> None:
+    def __init__(self, root: Root, by_path: Mapping[str, FileEntry], codec: str, thorough: bool = False) -> None:
+        self.tables = SnapshotTables(root, thorough)
         self._root, self._by_path, self._codec = root, by_path, codec
         self._known: dict[str, Content] = {}
         self._shared_files: dict[str, FileFlaw | None] = {}
@@ -127,7 +129,8 @@ class StateContents:
         if path not in self._shared_files:
             self._shared_files[path] = None
             try:
-                verify(self._root, self._by_path, there)
+                if not verify(self._root, self._by_path, there):
+                    self._shared_files[path] = self.tables.flaw(there)
             except Damaged as damaged:
                 self._shared_files[path] = FileFlaw(
                     "checksum-mismatch", damaged.flaw.offset, f"{path}: {damaged.flaw.why}"

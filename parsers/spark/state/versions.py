@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow
+from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow, TablesSeen
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.model.findings import InputUsed
 from cklog.parsers.spark.state.files import StateContents
@@ -28,7 +28,9 @@ class StateVersions:
     format 2) those of the ids that commits name.
     """
 
-    def __init__(self, root: Root, entries: Iterable[FileEntry], logs: MetadataLogs, format: str) -> None:
+    def __init__(
+        self, root: Root, entries: Iterable[FileEntry], logs: MetadataLogs, format: str, thorough: bool = False
+    ) -> None:
         self._format = format
         self.needed = logs.committed + 1
         newest = logs.newest_plan
@@ -36,7 +38,7 @@ class StateVersions:
         self._ids = {n + 1: read.value.ids for n, read in logs.commits.items() if read.value is not None}
         named = {operator for ids in self._ids.values() for operator in ids}
         self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", conf, named)
-        self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")))
+        self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)
         self._chosen = {chain: self._choose_files(chain) for chain in self._stores.files}
 
     @property
@@ -99,6 +101,10 @@ class StateVersions:
     def unproved(self) -> list[str]:
         """Return the files read so far whose bytes nothing proves."""
         return self._contents.unproved()
+
+    def tables_seen(self) -> TablesSeen:
+        """Return how far tables were looked into that nothing else proves."""
+        return self._contents.tables.seen
 
     def table(self) -> pa.Table:
         """Return rows of `PIECES`, with a flaw where a file cannot be used or the needed version is missing."""

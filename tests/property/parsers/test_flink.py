@@ -226,7 +226,7 @@ def small_things() -> dict[str, Built]:
     ends = fb.operator(6, [Built(fb.i32(-i - 1)) for i in range(count)])
     ends = Built(ends.data.replace(fb.i32(4, 128), fb.i32(count, count)))
     empties = Built(b"\0\0\x10" * (size // 3))
-    tree = fb.incremental(fb.null(), [fb.null()]).data.replace(fb.i32(1) + fb.utf("000000.sst") + b"\0", b"?")
+    tree = fb.incremental(fb.null(), [fb.null()]).data.replace(fb.i32(1) + fb.utf("000000.blob") + b"\0", b"?")
     tree = tree.replace(b"?", fb.i32(size // 3) + empties.data)
     folders = b"".join(b"\0\0\2" + fb.i64(5) + fb.utf(f"{i:x}/") for i in range(size // 18))
     many = fb.versioned(2, fb.utf("p") + fb.i32(0, 0, 0, size // 11) + (fb.utf("t") + fb.i64(1)) * (size // 11))

@@ -1,0 +1,97 @@
+"""Checksums and compression of RocksDB's blocks, by the numbers that its tables have for them.
+
+A block's checksum is of its bytes and the byte that says how it is compressed, which `CHECKSUMS` take as the last.
+Compressed blocks begin with their plain length as a varint, as Snappy's own do; before table version 2 others have
+none, or another, and are not decompressed here.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Callable, Mapping
+
+import crc32c
+import pyarrow as pa
+import xxhash
+
+_MASK = (1 << 32) - 1
+_CRC_DELTA = 0xA282EAD8
+_LAST_BYTE_PRIME = 0x6B9083D9
+_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 1, 2, 3, 4, 5, 7
+_PLAIN_LENGTH_FROM = 2
+_RAW_WINDOW = -15
+_NAMES = {6: "XPRESS"}
+
+
+def masked_crc32c(data: bytes) -> int:
+    """Return CRC-32C as RocksDB stores it: turned and moved, so that a sum of sums is none by chance.
+
+    >>> f"{masked_crc32c(b'foo'):08x}"
+    'febe8a61'
+    """
+    crc = int(crc32c.crc32c(data))
+    return ((crc >> 15 | crc << 17) + _CRC_DELTA) & _MASK
+
+
+def _xxh3(data: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(memoryview(data)[:-1]) & _MASK ^ data[-1] * _LAST_BYTE_PRIME & _MASK
+
+
+CHECKSUMS: Mapping[int, Callable[[bytes], int]] = {
+    0: lambda data: 0,
+    1: masked_crc32c,
+    2: xxhash.xxh32_intdigest,
+    3: lambda data: xxhash.xxh64_intdigest(data) & _MASK,
+    4: _xxh3,
+}
+"""By the type in a table's footer."""
+
+
+def decompress(block: bytes, compression: int, version: int, limit: int) -> bytes:
+    """Return the plain bytes of a block, `limit` at the most, in a table of some version.
+
+    Raises
+    ------
+    ValueError : the compression is not known, or the bytes are not of it
+    """
+    if compression == 0:
+        return block
+    length, start = _plain_length(block, compression, version)
+    if length > limit:
+        raise ValueError(f"{length} bytes")
+    packed = block[start:]
+    if compression in (_ZLIB, _BZIP2):
+        return _inflate(packed, compression, length)
+    codec = {_SNAPPY: "snappy", _LZ4: "lz4_raw", _LZ4HC: "lz4_raw", _ZSTD: "zstd"}.get(compression)
+    if codec is None:
+        raise ValueError(f"compression {_NAMES.get(compression, compression)}")
+    try:
+        plain = pa.decompress(packed, length, codec, asbytes=True)
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{codec}: {error}") from None
+    return bytes(plain)
+
+
+def _inflate(packed: bytes, compression: int, length: int) -> bytes:
+    """Return what zlib or bzip2 make of bytes, no more than `length` of it."""
+    try:
+        if compression == _ZLIB:
+            return zlib.decompressobj(_RAW_WINDOW).decompress(packed, max(length, 1))
+        return bz2.BZ2Decompressor().decompress(packed, max(length, 1))
+    except (OSError, zlib.error, EOFError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _plain_length(block: bytes, compression: int, version: int) -> tuple[int, int]:
+    """Return how long a compressed block is when it is plain, and where its packed bytes begin."""
+    if compression != _SNAPPY and version < _PLAIN_LENGTH_FROM:
+        raise ValueError(f"a block of table version {version}")
+    value = shift = i = 0
+    while i < len(block) and shift < 64:
+        value |= (block[i] & 127) << shift
+        i += 1
+        if block[i - 1] < 128:
+            return value, 0 if compression == _SNAPPY else i
+        shift += 7
+    raise ValueError("no length")

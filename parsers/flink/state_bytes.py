@@ -1,0 +1,237 @@
+"""Whether the bytes that a handle names can be what was written: cheaply, by what a valid stream begins and ends with.
+
+    operator-state  version:i32 [compressed:bool, from version 6 on] n:u16 (utf name …)*n …
+    keyed-meta      version:i32 [compressed:bool, from version 4 on; 2:i32 utf class, from version 6 on] …
+    keyed-state     the same; then at each offset of the handle (0: none) a key group, as the heap has it (group:i32 …),
+                    as a full snapshot has it (state:u16 length:i32 key, which begins with the group), or compressed
+    changes         compressed:bool; at each offset behind it  n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
+    channels        0:i32 (length:i32 buffer)*
+    sst, manifest   `cklog.parsers.codecs`; current = "MANIFEST-", a number and a line feed; options = text
+
+Flink writes no checksums: of its own streams every header is read, and key groups at some offsets or at all of them. A
+stretch that is found damaged is looked at in some more places, so that it can be said if it is zeros. RocksDB does not
+read its options when it is opened: no restore fails for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from cklog.inputs.snapshots import ContentCheck, StateStretch
+from cklog.parsers.codecs.record_log import check_record_log
+from cklog.parsers.codecs.sst import Read, check_sst
+from cklog.parsers.codecs.zeros import tell_zeros
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+from cklog.storage import open_file
+
+_HEAD_BYTES = 68 << 10
+"""What a stream's head takes at the most: names are of 64 KiB at the most."""
+
+_OPTIONS_BYTES = 1 << 20
+_GROUPS_LOOKED_AT = 8
+_GROUP_BYTES = 14
+_CHANGE_BYTES = 13
+_WHOLE_BYTES = 64 << 20
+"""Bytes of a changelog's file that are read at the most, to follow its increments to their ends."""
+
+_OPERATOR_VERSIONS, _KEYED_VERSIONS = range(1, 7), range(1, 7)
+_COMPRESSIBLE = {"operator-state": 6, "keyed": 4}
+_CLASS_NAMED_FROM = 6
+_SNAPPY = (b"\x82SNAPP", b"\xff\x06\x00\x00sNaPpY")
+_MOST_GROUPS = 1 << 15
+_CLASS = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
+_CURRENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
+
+
+def check_state(uri: str, stretch: StateStretch, thorough: bool) -> ContentCheck:
+    """Check a stretch of the file at a URI, or all of it that can be checked (`thorough`)."""
+    try:
+        with open_file(uri) as file:
+            size = max(file.size() - stretch.start, 0)
+            size = size if stretch.bytes is None else min(size, stretch.bytes)
+            return _check(file, stretch, size, thorough)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        return ContentCheck(unread=(error.strerror if isinstance(error, OSError) else None) or type(error).__name__)
+
+
+def _check(file: Any, stretch: StateStretch, size: int, thorough: bool) -> ContentCheck:
+    """Check `size` bytes of an open file."""
+
+    def read(at: int, count: int) -> bytes:
+        data: bytes = file.read_at(max(min(count, size - at), 0), stretch.start + at)
+        return data
+
+    check = _CHECKS.get(stretch.form)
+    if check is None:
+        return ContentCheck(unproved="its layout is not known")
+    try:
+        return ContentCheck(unproved=check(read, size, stretch, thorough))
+    except Malformed as flaw:
+        why = tell_zeros(read, size) or flaw.why
+        return ContentCheck(why, stretch.start + (0 if why is not flaw.why else flaw.at))
+    except Unknown as reason:
+        return ContentCheck(unproved=str(reason))
+
+
+def _check_table(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    found = check_sst(read, size, thorough)
+    if found.flaw is not None:
+        raise Malformed(found.flaw.at, found.flaw.why)
+    return found.unchecked
+
+
+def _check_manifest(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    found = check_record_log(read, size)
+    if found is not None:
+        raise Malformed(found.at, found.why)
+    return ""
+
+
+def _check_current(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    if not _CURRENT.fullmatch(read(0, _HEAD_BYTES)):
+        raise Malformed(0, "it does not name a MANIFEST")
+    return ""
+
+
+def _check_options(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    for at in range(0, min(size, _OPTIONS_BYTES), _HEAD_BYTES):
+        zero = read(at, _HEAD_BYTES).find(b"\0")
+        if zero >= 0:
+            raise Malformed(at + zero, "there is a zero in its text")
+    return ""
+
+
+def _read_version(cursor: Cursor, known: range, what: str) -> int:
+    """Read the version that a stream of Flink's begins with."""
+    version = cursor.i32("a version")
+    if version in known:
+        return version
+    if known[-1] < version < 2 * known[-1]:
+        raise Unknown(f"{what} of version {version}; known are {known[0]} to {known[-1]}")
+    raise Malformed(0, f"{what} begins with its version, which is {known[0]} to {known[-1]}, and here is {version}")
+
+
+def _check_operator_state(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    cursor = Cursor(read(0, _HEAD_BYTES))
+    version = _read_version(cursor, _OPERATOR_VERSIONS, "operator state")
+    if version >= _COMPRESSIBLE["operator-state"]:
+        cursor.flag("whether the state is compressed")
+    if cursor.u16("the number of states") and not cursor.utf("the name of a state"):
+        raise Malformed(cursor.at, "a state without a name")
+    return "" if not thorough else "it has no checksums"
+
+
+def _check_keyed_head(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    cursor = Cursor(read(0, _HEAD_BYTES))
+    version = _read_version(cursor, _KEYED_VERSIONS, "keyed state")
+    if version >= _COMPRESSIBLE["keyed"]:
+        cursor.flag("whether the state is compressed")
+    if version >= _CLASS_NAMED_FROM:
+        if not 0 < cursor.i32("the version of a serializer's snapshot") < 1 << 8:
+            raise Malformed(cursor.at - 4, "a serializer's snapshot of no possible version")
+        at = cursor.at
+        if not _CLASS.fullmatch(cursor.utf("the class of a serializer")):
+            raise Malformed(at, "the class of a serializer has no name that a class can have")
+    return "" if not thorough else "it has no checksums"
+
+
+def _check_keyed_state(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    _check_keyed_head(read, size, stretch, thorough)
+    first, *offsets = stretch.offsets or (0,)
+    places = [(first + i, at) for i, at in enumerate(offsets) if at]
+    if not thorough and len(places) > _GROUPS_LOOKED_AT:
+        step = (len(places) - 1) / (_GROUPS_LOOKED_AT - 1)
+        places = [places[round(i * step)] for i in range(_GROUPS_LOOKED_AT)]
+    fits = {}
+    for group, at in places:
+        if not 0 < at <= size:
+            raise Malformed(size, f"key group {group} would begin at byte {at} of {size}")
+        if group:  # of 0 the zeros that it begins with prove nothing
+            fits[group, at] = _layout_of_group(read(at, _GROUP_BYTES), group)
+    odd = [key for key, fit in fits.items() if not fit]
+    if len(odd) == len(fits) > 0:
+        raise Unknown("its key groups are laid out in no known way")
+    for group, at in odd:
+        raise Malformed(at, f"key group {group} does not begin there")
+    return "" if not thorough else "it has no checksums"
+
+
+def _layout_of_group(data: bytes, group: int) -> str:
+    """Say as what bytes can begin a key group; "" if as nothing that is known."""
+    if int.from_bytes(data[:4], "big") == group:
+        return "heap"
+    key = data[6:]
+    if int.from_bytes(data[2:6], "big") > 0 and len(key) > 1 and group in (key[0] & 127, (key[0] & 127) << 8 | key[1]):
+        return "full"
+    return "compressed" if data.startswith(_SNAPPY) else ""
+
+
+def _check_changes(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    if Cursor(read(0, 1)).flag("whether changes are compressed"):
+        return "changes are compressed"
+    for offset in stretch.offsets:
+        at = offset + 1
+        if not 0 < at < size:
+            raise Malformed(size, f"an increment would begin at byte {at} of {size}")
+        if not thorough or size > _WHOLE_BYTES:
+            _read_group_of_changes(Cursor(read(at, _CHANGE_BYTES)), at, True)
+            continue
+        cursor = Cursor(read(at, size - at))
+        groups = _read_group_of_changes(cursor, at, True) - 1
+        _skip_changes(cursor, at)
+        for _ in range(groups):
+            _read_group_of_changes(cursor, at, False)
+            _skip_changes(cursor, at)
+    return "" if not thorough else "it has no checksums"
+
+
+def _read_group_of_changes(cursor: Cursor, start: int, first: bool) -> int:
+    """Read which key group changes are of, and where it is the first of an increment how many groups that has.
+
+    The cursor is left at the number of changes.
+    """
+    at = start + cursor.at
+    groups = cursor.i32("the number of key groups") if first else 1
+    place = cursor.at
+    changes, group = cursor.i32("the number of changes"), cursor.i32("a key group")
+    if not (0 < groups <= _MOST_GROUPS + 1 and changes > 0 and -1 <= group < _MOST_GROUPS):
+        raise Malformed(at, f"no increment of a changelog: {changes} changes of key group {group}")
+    cursor.at = place
+    return groups
+
+
+def _skip_changes(cursor: Cursor, start: int) -> None:
+    """Pass over the changes of one key group."""
+    try:
+        changes = cursor.i32("the number of changes")
+        cursor.i32("a key group")
+        for _ in range(changes):
+            cursor.blob("a change")
+    except Malformed as flaw:
+        raise Malformed(start + flaw.at, flaw.why) from None
+
+
+def _check_channels(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
+    cursor = Cursor(read(0, 8))
+    if cursor.i32("a version"):
+        raise Malformed(0, "data in flight begins with its version, which is 0")
+    if size > 8 and not 0 < (length := cursor.i32("the length of a buffer")) <= size - 8:
+        raise Malformed(4, f"a buffer of {length} bytes where {size - 8} are left")
+    return "" if not thorough else "it has no checksums"
+
+
+_CHECKS: Mapping[str, Callable[[Read, int, StateStretch, bool], str]] = {
+    "operator-state": _check_operator_state,
+    "keyed-meta": _check_keyed_head,
+    "keyed-state": _check_keyed_state,
+    "changes": _check_changes,
+    "channels": _check_channels,
+    "sst": _check_table,
+    "manifest": _check_manifest,
+    "current": _check_current,
+    "options": _check_options,
+}
