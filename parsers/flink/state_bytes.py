@@ -4,7 +4,8 @@
     keyed-meta      version:i32 [compressed:bool, from version 4 on; 2:i32 utf class, from version 6 on] …
     keyed-state     the same; then at each offset of the handle (0: none) a key group, as the heap has it (group:i32 …),
                     as a full snapshot has it (state:u16 length:i32 key, which begins with the group), or compressed
-    changes         compressed:bool; at each offset behind it  n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
+    changes         compressed:bool, which no size counts; at each offset behind it
+                    n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
     channels        0:i32 (length:i32 buffer)*
     sst, manifest   `cklog.parsers.codecs`; current = "MANIFEST-", a number and a line feed; options = text
 
@@ -32,6 +33,7 @@ _HEAD_BYTES = 68 << 10
 """What a stream's head takes at the most: names are of 64 KiB at the most."""
 
 _OPTIONS_BYTES = 1 << 20
+_WITHOUT_SUMS = "Flink writes no checksums of it"
 _GROUPS_LOOKED_AT = 8
 _GROUP_BYTES = 14
 _CHANGE_BYTES = 13
@@ -52,7 +54,7 @@ def check_state(uri: str, stretch: StateStretch, thorough: bool) -> ContentCheck
     try:
         with open_file(uri) as file:
             size = max(file.size() - stretch.start, 0)
-            size = size if stretch.bytes is None else min(size, stretch.bytes)
+            size = size if stretch.bytes is None else min(size, stretch.bytes + (stretch.form == "changes"))
             return _check(file, stretch, size, thorough)
     except (OSError, ValueError, pa.ArrowException) as error:
         return ContentCheck(unread=(error.strerror if isinstance(error, OSError) else None) or type(error).__name__)
@@ -122,7 +124,7 @@ def _check_operator_state(read: Read, size: int, stretch: StateStretch, thorough
         cursor.flag("whether the state is compressed")
     if cursor.u16("the number of states") and not cursor.utf("the name of a state"):
         raise Malformed(cursor.at, "a state without a name")
-    return "" if not thorough else "it has no checksums"
+    return "" if not thorough else _WITHOUT_SUMS
 
 
 def _check_keyed_head(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
@@ -136,7 +138,7 @@ def _check_keyed_head(read: Read, size: int, stretch: StateStretch, thorough: bo
         at = cursor.at
         if not _CLASS.fullmatch(cursor.utf("the class of a serializer")):
             raise Malformed(at, "the class of a serializer has no name that a class can have")
-    return "" if not thorough else "it has no checksums"
+    return "" if not thorough else _WITHOUT_SUMS
 
 
 def _check_keyed_state(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
@@ -151,13 +153,16 @@ def _check_keyed_state(read: Read, size: int, stretch: StateStretch, thorough: b
         if not 0 < at <= size:
             raise Malformed(size, f"key group {group} would begin at byte {at} of {size}")
         if group:  # of 0 the zeros that it begins with prove nothing
-            fits[group, at] = _layout_of_group(read(at, _GROUP_BYTES), group)
+            data = read(at, _GROUP_BYTES)
+            if not any(data):
+                raise Malformed(at, f"there are zeros where key group {group} begins")
+            fits[group, at] = _layout_of_group(data, group)
     odd = [key for key, fit in fits.items() if not fit]
     if len(odd) == len(fits) > 0:
         raise Unknown("its key groups are laid out in no known way")
     for group, at in odd:
         raise Malformed(at, f"key group {group} does not begin there")
-    return "" if not thorough else "it has no checksums"
+    return "" if not thorough else _WITHOUT_SUMS
 
 
 def _layout_of_group(data: bytes, group: int) -> str:
@@ -186,7 +191,7 @@ def _check_changes(read: Read, size: int, stretch: StateStretch, thorough: bool)
         for _ in range(groups):
             _read_group_of_changes(cursor, at, False)
             _skip_changes(cursor, at)
-    return "" if not thorough else "it has no checksums"
+    return "" if not thorough else _WITHOUT_SUMS
 
 
 def _read_group_of_changes(cursor: Cursor, start: int, first: bool) -> int:
@@ -221,7 +226,7 @@ def _check_channels(read: Read, size: int, stretch: StateStretch, thorough: bool
         raise Malformed(0, "data in flight begins with its version, which is 0")
     if size > 8 and not 0 < (length := cursor.i32("the length of a buffer")) <= size - 8:
         raise Malformed(4, f"a buffer of {length} bytes where {size - 8} are left")
-    return "" if not thorough else "it has no checksums"
+    return "" if not thorough else _WITHOUT_SUMS
 
 
 _CHECKS: Mapping[str, Callable[[Read, int, StateStretch, bool], str]] = {

@@ -51,3 +51,29 @@ def test_a_join_with_column_families_needs_its_first_zip(restarting: Any, tmp_pa
     assert firsts
     trials = [(zips, delete), (firsts, delete), (zips, cut), (["ck/state/0/_metadata/v2/0"], delete)]
     assert [said for paths, damage in trials if (said := restarts.disproved(paths, damage))] == []
+
+
+def zero(path: Path) -> None:
+    """As many zeros, and no checksum beside them, as a power cut leaves it on an object store's gateway."""
+    path.write_bytes(bytes(path.stat().st_size))
+    Path(sidecar_of(str(path))).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("provider", ["rocksdb", "rocksdb-ids"])
+def test_with_tables_full_of_zeros_likewise(provider: str, restarting: Any, tmp_path: Path) -> None:
+    restarts = Restarts(restarting, provider, tmp_path)
+    tables = [path for path in state_files(restarts.sample) if path.endswith(".sst")]
+    mine = [path for path in tables if path.startswith("ck/state/0/1/")]
+    assert mine
+    trials = [([path], zero) for path in mine] + [(tables, zero)]
+    stored = [path for path in state_files(restarts.sample) if path.startswith("ck/state/0/1/")]
+    last = max(version_of(path) for path in stored if path.endswith(".zip"))
+    stands = [path for path in stored if path.endswith(".changelog") and version_of(path) <= last]
+    assert stands  # without them the newest snapshot is needed, and nothing else can stand for it
+    trials.append(([*stands, *mine], lambda path: (zero if path.suffix == ".sst" else delete)(path)))
+    assert [said for paths, damage in trials if (said := restarts.disproved(paths, damage))] == []
+
+
+def version_of(path: str) -> int:
+    """The version in the name of a state file."""
+    return int(re.split("[._]", path.rpartition("/")[2])[0])

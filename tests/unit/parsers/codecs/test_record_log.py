@@ -1,0 +1,73 @@
+"""RocksDB's log format against logs that RocksDB wrote: manifests, and a write-ahead log of several blocks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from cklog.parsers.codecs.record_log import LogFlaw, check_record_log
+from tests.builders.rocksdb import store
+
+
+def check(data: bytes) -> LogFlaw | None:
+    return check_record_log(lambda at, count: data[at : at + count], len(data))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = store(tmp_path_factory.mktemp("rocks") / "db")
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith("MANIFEST-")}
+
+
+def long_log(tmp_path: Path) -> bytes:
+    """A write-ahead log that was never flushed."""
+    import rocksdict
+
+    opened = rocksdict.Rdict(str(tmp_path / "db"), rocksdict.Options(raw_mode=True))
+    chance = random.Random(3)
+    for number in range(120):
+        opened[b"key%d" % number] = chance.randbytes(chance.choice((10, 900, 40_000)))
+    opened.flush_wal(True)
+    data = max((path.read_bytes() for path in (tmp_path / "db").glob("*.log")), key=len)
+    opened.close()
+    return data
+
+
+def test_a_manifest_is_whole_and_no_flipped_bit_is_missed(logs: dict[str, bytes]) -> None:
+    chance = random.Random(1)
+    assert logs
+    for data in logs.values():
+        assert check(data) is None
+        for at in range(len(data)):
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << chance.randrange(8)
+            assert check(bytes(flipped)) is not None, at
+
+
+def test_a_log_of_several_blocks(tmp_path: Path) -> None:
+    """Records that go on over blocks; zeros from any place on are found there, or where the record before begins."""
+    data = long_log(tmp_path)
+    assert len(data) > 10 * (32 << 10)
+    assert check(data) is None
+    chance = random.Random(2)
+    for at in [chance.randrange(len(data)) for _ in range(40)]:
+        found = check(data[:at] + bytes(len(data) - at))
+        assert found is not None
+        assert found.at <= at + 11
+        assert check(data[: at + 1] + bytes([data[at + 1] ^ 1]) + data[at + 2 :]) is not None
+
+
+def test_zeros_are_no_log() -> None:
+    for size in (0, 1, 6, 7, 10, 11, 100, 40_000):
+        assert check(bytes(size)) is not None, size
+
+
+def test_real_manifests_are_whole(shared_data: Path) -> None:
+    count = 0
+    for path in sorted(shared_data.rglob("*")):
+        if path.is_file() and 0 < path.stat().st_size < 20_000 and b"leveldb.BytewiseComp" in path.read_bytes()[:40]:
+            assert check(path.read_bytes()) is None, path
+            count += 1
+    assert count > 20

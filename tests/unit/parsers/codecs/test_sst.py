@@ -1,0 +1,128 @@
+"""Tables of RocksDB against tables that RocksDB wrote: none is called damaged, and no flipped bit is missed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+from pathlib import Path
+
+import pytest
+
+from cklog.parsers.codecs.sst import SstCheck, check_sst
+from tests.builders.rocksdb import CHECKSUMS, COMPRESSIONS, VERSIONS, TableKind, table
+
+MAGIC = bytes.fromhex("f7cff485b741e288")
+LEGACY_MAGIC = bytes.fromhex("57fb808b247547db")
+FLIPPED = (
+    TableKind(2, "crc32c", "snappy"),
+    TableKind(4, "crc32c", "zstd"),
+    TableKind(5, "xxh3", "none"),
+    TableKind(5, "xxh3", "snappy", parts=True),
+    TableKind(5, "xxhash", "zlib"),
+    TableKind(6, "crc32c", "lz4", parts=True),
+    TableKind(6, "xxh3", "none"),
+    TableKind(7, "xxhash64", "zstd"),
+)
+
+
+def check(data: bytes, every_block: bool = True) -> SstCheck:
+    return check_sst(lambda at, count: data[at : at + count], len(data), every_block)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("checksum", CHECKSUMS)
+def test_a_table_that_rocksdb_wrote_is_whole(version: int, checksum: str, tmp_path: Path) -> None:
+    """And every byte of it is in a block that was checked, but the checksums themselves and the footer."""
+    for compression, parts in itertools.product(COMPRESSIONS, (False, True)):
+        kind = TableKind(version, checksum, compression, parts)
+        data = table(tmp_path / "t.sst", kind)
+        for every_block in (False, True):
+            found = check(data, every_block)
+            assert found.flaw is None, kind
+            assert found.unchecked == ("its blocks have no checksums" if checksum == "no_checksum" else ""), kind
+        if checksum != "no_checksum":
+            assert found.bytes + 4 * found.blocks + 53 == len(data), kind
+
+
+@pytest.mark.parametrize("kind", FLIPPED, ids=str)
+def test_no_flipped_bit_is_missed(kind: TableKind, tmp_path: Path) -> None:
+    """Every byte in turn: all by the full check; the footer, and what leads from it to the data, by the cheap one."""
+    data = table(tmp_path / "t.sst", kind, entries=60)
+    chance = random.Random(1)
+    missed = {False: [], True: []}  # type: dict[bool, list[int]]
+    for at in range(len(data)):
+        bit = 1 << chance.randrange(8)
+        if at == len(data) - 12 and kind.version < 6:
+            bit = 8  # versions 2 to 5 differ in nothing that a flip between them would show
+        flipped = bytearray(data)
+        flipped[at] ^= bit
+        for every_block, places in missed.items():
+            if check(bytes(flipped), every_block).flaw is None:
+                places.append(at)
+    assert missed[True] == []
+    assert missed[False] == list(range(len(missed[False])))  # one run of bytes from the start on: data and filters
+    first_property = data.find(b"rocksdb.block.based.table.index.type")
+    assert 0 < len(missed[False]) < first_property
+
+
+def test_zeros_and_cuts_are_found(tmp_path: Path) -> None:
+    data = table(tmp_path / "t.sst")
+    for every_block in (False, True):
+        assert check(bytes(len(data)), every_block).flaw is not None
+        for size in (0, 1, 8, 47, 48, 52, 53, 60, 500, len(data) - 1):
+            assert check(data[:size], every_block).flaw is not None, size
+            assert check(data[-size or len(data) :], every_block).flaw is not None or not size, size
+    half = len(data) // 2
+    assert check(bytes(half) + data[half:]).flaw is not None
+
+
+def test_a_version_to_come_is_not_called_damaged(tmp_path: Path) -> None:
+    """Its footer has a checksum: if that holds the version is what was written."""
+    import crc32c
+
+    data = table(tmp_path / "t.sst", TableKind(6, "crc32c"))
+    footer = bytearray(data[-53:])
+    footer[41:45] = struct.pack("<I", 9)
+    footer[5:9] = bytes(4)
+    crc = crc32c.crc32c(bytes(footer))
+    at, (base,) = len(data) - 53, struct.unpack_from("<I", footer, 9)
+    summed = ((crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF) + (base ^ at) & 0xFFFFFFFF
+    footer[5:9] = struct.pack("<I", summed)
+    found = check(data[:-53] + bytes(footer))
+    assert (found.flaw, found.unchecked) == (None, "its version is 9, known are 0 to 7")
+    footer[6] ^= 1
+    assert check(data[:-53] + bytes(footer)).flaw is not None
+
+
+def test_the_legacy_footer(tmp_path: Path) -> None:
+    """Before version 1 a footer has neither type nor version: made of a table of version 2, which is laid out alike."""
+    data = table(tmp_path / "t.sst", TableKind(2, "crc32c"))
+    legacy = data[:-53] + data[-52:-12] + LEGACY_MAGIC
+    assert data.endswith(MAGIC)
+    assert check(legacy).flaw is None
+    assert check(legacy).blocks == check(data).blocks
+    assert check(legacy[:100] + b"\xff" + legacy[101:]).flaw is not None
+
+
+def test_hostile_bytes_end_in_a_flaw(tmp_path: Path) -> None:
+    """Whatever the footer and the blocks say, nothing else is raised, and nothing is read that is not there."""
+    chance = random.Random(5)
+    data = table(tmp_path / "t.sst", TableKind(5, "no_checksum"), entries=60)  # nothing stops a change of its blocks
+    for _ in range(1500):
+        changed = bytearray(data)
+        for _ in range(chance.choice((1, 2, 8))):
+            at = len(data) - 1 - int(chance.expovariate(1 / 300)) % len(data)
+            changed[at] = chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))
+        found = check(bytes(changed))
+        assert found.flaw is None or 0 <= found.flaw.at <= len(data) + 53
+
+
+def test_real_tables_are_whole(shared_data: Path) -> None:
+    """Those of Flink's RocksDB and ForSt, of Spark, and of Kafka Streams' layout."""
+    count = 0
+    for path in sorted(shared_data.rglob("*")):
+        if path.is_file() and (data := path.read_bytes()).endswith(MAGIC):
+            assert check(data).flaw is None, path
+            count += 1
+    assert count > 100
