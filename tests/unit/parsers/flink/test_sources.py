@@ -15,8 +15,7 @@ from cklog.parsers.flink import elements as flink_elements
 from cklog.parsers.flink.contents import candidates
 from cklog.parsers.flink.elements import fitting
 from cklog.parsers.flink.java import Cursor
-from cklog.parsers.flink.metadata import READER, rows
-from cklog.parsers.flink.rows import FIELDS
+from cklog.parsers.flink.metadata import READER
 from tests.builders import flink as fb
 from tests.builders.flink import Built
 from tests.reading.flink import of, said, scanned
@@ -285,76 +284,6 @@ def test_a_file_that_is_shorter_than_its_handle_says(tmp_path: Path) -> None:
 
     found = kept(tmp_path, {READERS: [fb.versioned(0, ORDERS)] * 2}, cut)
     assert [f["kind"] for f in found] == ["kafka", "corrupt-source-state"]
-
-
-# Coordinators
-
-
-def enumerated(version: int, data: bytes, framing: int = 1) -> list[Cells]:
-    built = fb.metadata(6, [fb.operator(6, coordinator=fb.coordinator(version, data, framing))])
-    found = [dict(zip(FIELDS, row, strict=True)) for row in rows(Split("", "", READER, 0, 0, 0), built.data)]
-    told = [
-        {k: v for k, v in f.items() if v is not None} for f in found if f["entry"] in ("enumerator", "source", "unread")
-    ]
-    assert all(0 < f.pop("_offset") < len(built.data) and f.pop("operator") for f in told)
-    return told
-
-
-def known(topic: str, partition: int, status: int | None = None) -> bytes:
-    return fb.utf(topic) + fb.i32(partition) + (b"" if status is None else fb.i32(status))
-
-
-def test_partitions_of_enumerators() -> None:
-    both = [
-        {"entry": "enumerator", "name": f"q-{i}", "kind": kind} for i, kind in enumerate(("assigned", "unassigned"))
-    ]
-    assert enumerated(1, fb.i32(1) + known("q", 0)) == both[:1]
-    listed = fb.i32(2) + known("q", 0, 0) + known("q", 1, 1)
-    assert enumerated(2, listed + b"\1") == both
-    assert enumerated(2, listed + b"\0") == [*both, {"entry": "enumerator", "kind": "discovering"}]
-    splits = [fb.blob(fb.kafka_split("q", i, 5 + i)) + fb.i32(i) for i in range(2)]
-    assert enumerated(3, fb.i32(2, 0) + b"".join(splits) + b"\1") == [both[0] | {"offset": 5}, both[1] | {"offset": 6}]
-    assert enumerated(2, listed + b"\1" + b"assignments of readers", framing=0)[0]["kind"] == "unknown-enumerator"
-
-
-def test_old_coordinators_say_more_behind_it() -> None:
-    framed = fb.coordinator(1, fb.i32(1) + known("q", 0), framing=0) + b"assignments of readers"
-    built = fb.metadata(6, [fb.operator(6, coordinator=framed)])
-    found = [row[0] for row in rows(Split("", "", READER, 0, 0, 0), built.data)]
-    assert found == ["operator", "handle", "enumerator", "snapshot"]
-
-
-def test_splits_that_no_reader_has() -> None:
-    (found,) = enumerated(1, fb.i32(1) + fb.number_split("1", 0, 4))
-    assert found == {"entry": "source", "name": "1", "kind": "number-sequence", "offset": 0, "stop": 5}
-    assert enumerated(1, fb.i32(0)) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "data", "framing", "kind"),
-    [
-        (2, fb.i32(1) + known("q", 0, 2) + b"\1", 1, "unknown-enumerator"),
-        (2, fb.i32(1) + known("q", 0, 0), 1, "unknown-enumerator"),
-        (9, b"?", 1, "unknown-enumerator"),
-        (1, fb.i32(0), 2, "unknown-coordinator"),
-    ],
-)
-def test_other_coordinators_are_unread(version: int, data: bytes, framing: int, kind: str) -> None:
-    (found,) = enumerated(version, data, framing)
-    assert (found["entry"], found["kind"]) == ("unread", kind)
-
-
-@pytest.mark.parametrize("version", [0, 1, 2, 9])
-def test_an_enumerator_of_no_bytes_holds_nothing(version: int) -> None:
-    assert enumerated(version, b"") == []
-    assert enumerated(version, b"", framing=0) == []
-    for state in (b"", fb.i32(1, version, 0)):
-        built = fb.metadata(6, [fb.operator(6, coordinator=state)])
-        assert [row[0] for row in rows(Split("", "", READER, 0, 0, 0), built.data)] == [
-            "operator",
-            "handle",
-            "snapshot",
-        ]
 
 
 # Transactions

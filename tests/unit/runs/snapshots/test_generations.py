@@ -54,6 +54,12 @@ def test_checkpoints_begun_and_never_completed_are_no_sign_of_life(tmp_path: Pat
     assert line(tmp_path) == {HEIR: 3}
 
 
+def test_a_source_without_new_records_goes_on_too(tmp_path: Path) -> None:
+    run(tmp_path, OLD, {1: 10, 2: 20})
+    run(tmp_path, HEIR, {3: 20})
+    assert line(tmp_path) == {HEIR: 3}
+
+
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
