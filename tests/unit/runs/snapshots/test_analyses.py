@@ -61,7 +61,7 @@ def test_every_verdict(tmp_path: Path) -> None:
     assert answer["exit"] == 5  # chk-3 may be whole
     assert restored(answer) == {OLD: uri(OLD, "chk-1")}
     expected = {"missing-state-file", "size-mismatch", "corrupt-metadata", "unknown-version", "files-outside"}
-    assert ids(answer) == {*expected, "no-metadata"}
+    assert ids(answer) == {*expected, "no-metadata", "contents-not-checked"}
     assert [past["checkpoint"] for past in answer["result"]["rolled_back"]] == [7, 6, 5, 4, 3]
 
 
