@@ -31,6 +31,9 @@ COMMITS = pa.schema(
 """A group's committed offset, as a record of the log of commits; `at` is that record's own offset. `offset` null: the
 commit was deleted or has expired. `producer` -1: none."""
 
+UNREADABLE = "unreadable-file"
+"""The damage of a segment that could not be read, of whose bytes nothing is known: no broker cuts a log for it."""
+
 TransactionFate = Literal["commit", "abort", "open"]
 
 
@@ -204,6 +207,11 @@ class Partition:
         return self.folder.name
 
     @property
+    def unread(self) -> bool:
+        """Whether a segment could not be read to its end: what is known of the log is a bound then."""
+        return any(item.id == UNREADABLE for item in self.damage)
+
+    @property
     def data(self) -> int:
         """Records that are no control records."""
         return self.records - self.control
@@ -223,7 +231,8 @@ class RangeCount:
     """What a range of offsets holds, up to where the log will end after a restart.
 
     Records: `data` of committed transactions or of none, `control` markers, `aborted`, and of `open` transactions.
-    `bytes` of the batches that are touched. `exact` False: an edge batch did not decode, and counts whole.
+    `bytes` of the batches that are touched. `exact` False: an edge batch did not decode, and counts whole. `unread`: a
+    segment of the partition could not be read, which may hold more of the range.
     Offsets of the range: `missing` below the log's start, `beyond` the log's end after a restart, `unstable` behind the
     last stable offset, which no reader of committed data gets. `cut` records lie beyond the restarted log's end and are
     on disk now. `starts_in`: the fate of a transaction, aborted or open, that the range begins in the middle of.
@@ -244,6 +253,7 @@ class RangeCount:
     unstable: int
     cut: int
     starts_in: TransactionFate | None
+    unread: bool = False
 
     @property
     def records(self) -> int:

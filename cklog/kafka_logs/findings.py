@@ -59,7 +59,7 @@ def _early_end(p: Partition) -> Iterator[Finding]:
     """The broker had told consumers, or noted as flushed, more than the log will hold."""
     known = {"high watermark": p.folder.high_watermark, "recovery point": p.folder.recovery_point}
     over = {name: offset for name, offset in known.items() if offset is not None and offset > p.restart_end}
-    if not over:
+    if not over or p.unread:
         return
     said = " and ".join(f"its {name} was {offset}" for name, offset in over.items())
     message = (
@@ -235,7 +235,7 @@ def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Par
 def _commit_out_of_range(commit: GroupCommit, p: Partition) -> Iterator[Finding]:
     """A committed offset that the log will not have when the group resumes."""
     subject = f"group {commit.group}"
-    if commit.offset > p.restart_end:
+    if commit.offset > p.restart_end and not p.unread:
         message = (
             f"{subject} has committed offset {commit.offset} of {p.name}, whose log will end at {p.restart_end}: it "
             "would fall back to auto.offset.reset, and read everything again or skip what is written next. Reset it to "
@@ -279,7 +279,7 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     if c.missing:
         message = f"{subject}: {many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
         yield Finding("retention-hole", "error", subject, message, where=where)
-    if c.beyond:
+    if c.beyond and not c.unread:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
         message = f"{subject}: {many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
         yield Finding("beyond-log-end", "error", subject, message, where=where)

@@ -16,7 +16,16 @@ from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Scan, Scanned
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersPartitions
-from cklog.inputs.partitions import BrokerLayout, Folder, GroupCommit, Partition, Range, RangeCount, SegmentFile
+from cklog.inputs.partitions import (
+    UNREADABLE,
+    BrokerLayout,
+    Folder,
+    GroupCommit,
+    Partition,
+    Range,
+    RangeCount,
+    SegmentFile,
+)
 from cklog.kafka_logs import batch_runs, group_commits, range_counts
 from cklog.kafka_logs.partition import partition_of
 
@@ -99,7 +108,7 @@ class PartitionLogs:
         )
         scanned = self._run_scan(scan)
         found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
-        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id == "bad-record"))
+        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id in ("bad-record", UNREADABLE)))
 
     def _range_count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
         mine = rows.get(partition.folder.path, [])

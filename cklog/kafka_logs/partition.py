@@ -11,12 +11,14 @@ is open, and a reader of committed data stops before it.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cklog.engine.scan import Damage
 from cklog.inputs.partitions import (
+    UNREADABLE,
     Folder,
     Gap,
     LogCut,
@@ -30,7 +32,7 @@ from cklog.kafka_logs.batch_runs import BatchRun
 CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file", "unknown-version"})
 """Damage at which a starting broker cuts a log."""
 
-_HIDING = CUTTING | {"bad-record"}
+_HIDING = CUTTING | {"bad-record", UNREADABLE}
 """Damage that may have held the marker of a transaction."""
 
 
@@ -61,7 +63,7 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
     number = {segment.path: i for i, segment in enumerate(folder.segments)}
     placed = sorted(PlacedRun(LogPlace(number[run.path], run.start), run) for run in runs)
     broken = sorted(
-        PlacedDamage(LogPlace(number[item.path], item.offset or 0), item.id, item.detail)
+        PlacedDamage(LogPlace(number[item.path], _byte_of(item)), item.id, item.detail)
         for item in damage
         if _is_one_place(item)
     )
@@ -69,7 +71,8 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
     held = _end_of_log(folder, placed, len(folder.segments))
     end = max(held, start)
     first = _first_cutting(folder, broken)
-    if held < start:  # a broker that finds this deletes every segment, and begins anew at the log start
+    unread = any(item.id == UNREADABLE for item in damage)
+    if held < start and not unread:  # a broker that finds this deletes every segment, and begins anew at the log start
         why = f"the log start is noted as {start}, and the log ends at {held}"
         first = PlacedDamage(LogPlace(0, 0), "", why)
     if first is None:
@@ -138,6 +141,13 @@ def _cut_at(folder: Folder, first: PlacedDamage, behind: Sequence[BatchRun], res
 def _is_one_place(item: Damage) -> bool:
     """Whether it is one place of damage; a last row may only count further ones of its kind."""
     return item.offset is not None or bool(item.detail)
+
+
+def _byte_of(item: Damage) -> int:
+    """Where damage counts in its segment: what could not be read lies behind all that could."""
+    if item.offset is None:
+        return sys.maxsize if item.id == UNREADABLE else 0
+    return item.offset
 
 
 def _overlap_damage(folder: Folder, placed: Sequence[PlacedRun]) -> list[Damage]:

@@ -154,6 +154,7 @@ def range_count(
         unstable=max(high - max(low, partition.last_stable), 0),
         cut=sum(behind.records),
         starts_in=_starts_in(partition, wanted.start),
+        unread=partition.unread,
     )
 
 

@@ -27,8 +27,8 @@ from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode
-from cklog.parsers.kafka.headers import Heads, heads
-from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment
+from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
+from cklog.parsers.kafka.segment import Segment
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO
 
@@ -76,7 +76,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             if len(keys) > _KEYS_KEPT:
                 keys.clear()
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield Damage(split.path, "unreadable-file", None, first_line(error))
 
 
 class _Commits:
@@ -227,13 +227,15 @@ def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Dam
     left is reported as `cklog.parsers.kafka.headers` does; a batch that is intact and does not decode is a corrupt
     batch besides.
     """
-    with Segment(split.uri, split.path, split.size, BLOCK_BYTES, mapped=True) as segment:
-        for found in heads(split, check):
+    with Segment(split.uri, split.path, split.size, WINDOW_BYTES) as segment:
+        for found in heads_in(segment, split.start, split.end, check):
             if isinstance(found, Damage):
                 yield found
                 continue
             for at, some in _parts_of(found):
-                batches = [(head, segment.data(i, head.size)) for i, head in zip(at.tolist(), some, strict=True)]
+                batches = [
+                    (head, memoryview(segment.bytes(i, head.size))) for i, head in zip(at.tolist(), some, strict=True)
+                ]
                 part = SegmentPart(at, some, decode(batches))
                 yield part
                 for i, reason in part.records.faults:

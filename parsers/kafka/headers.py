@@ -6,10 +6,9 @@ A split is a segment, or a part of one that begins at a batch; it owns the batch
 there are, and what lies between them, says `cklog.parsers.kafka.segment.walk`. Gaps between offsets are legal here
 (compaction, markers that were cleaned away); offsets that go backwards are damage.
 
-A local file is memory-mapped, and read in runs: the length fields lead from batch to batch, the headers are
+A segment is read in windows, and each window in runs: the length fields lead from batch to batch, the headers are
 gathered and judged at once. A run ends before the first batch about which anything is unusual. That batch and some
-behind it are walked one by one, as all batches are that are not local: the careful walk decides, the run only
-agrees with it.
+behind it are walked one by one: the careful walk decides, the run only agrees with it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from cklog.parsers.kafka.batches import (
     Header,
     marker,
 )
-from cklog.parsers.kafka.segment import BLOCK_BYTES, PROBE_BYTES, Segment, jumps, step
+from cklog.parsers.kafka.segment import FileShrunk, Segment, jumps, step
 from cklog.parsers.tables.records import PSEUDO
 
 READER = "cklog.parsers.kafka.headers:read"
@@ -45,6 +44,9 @@ READER_UNCHECKED = "cklog.parsers.kafka.headers:read_unchecked"
 
 ROWS_AT_ONCE = 1 << 16
 """Rows of an Arrow batch at the most."""
+
+WINDOW_BYTES = 4 << 20
+"""Read at a time, and the most that a run goes over."""
 
 _FIRST_RUN, _CAREFUL = 64, 64
 """Batches of the first run, and of a careful walk before the next one: damage must not cost a long run each time."""
@@ -114,17 +116,19 @@ def _read_table(split: Split, columns: tuple[str, ...], check: bool) -> Iterator
     """Yield the headers of a split as rows of `BATCHES`, gathered into large Arrow batches, and the damage."""
     shape = pa.schema([pa.field(n, PSEUDO[n]) if n in PSEUDO else BATCHES.field(n) for n in columns])
     held: list[Heads] = []
+    rows = 0
     try:
         for found in heads(split, check, "marker" in columns):
             if isinstance(found, Damage):
                 yield found
                 continue
-            if held and sum(len(part.at) for part in [*held, found]) > ROWS_AT_ONCE:
+            rows += len(found.at)
+            if held and rows > ROWS_AT_ONCE:
                 yield _table_batch(held, split.path, shape)
-                held = []
+                held, rows = [], len(found.at)
             held.append(found)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield Damage(split.path, "unreadable-file", None, first_line(error))
     if held:
         yield _table_batch(held, split.path, shape)
 
@@ -134,22 +138,45 @@ def heads(split: Split, check: bool = True, markers: bool = False) -> Iterator[H
 
     With `check` every CRC is verified; with `markers` control batches are decoded for what they say.
     """
-    at, end, want = split.start, min(split.end, split.size), _FIRST_RUN
-    block = BLOCK_BYTES if check else PROBE_BYTES
-    with Segment(split.uri, split.path, split.size, block, mapped=True) as segment:
+    with Segment(split.uri, split.path, split.size, WINDOW_BYTES) as segment:
+        yield from heads_in(segment, split.start, split.end, check, markers)
+
+
+def heads_in(
+    segment: Segment, start: int, end: int, check: bool = True, markers: bool = False
+) -> Iterator[Heads | Damage]:
+    """Yield what `heads` does, of the batches that begin in [start, end) of an open segment."""
+    segment.limit = end = min(end, segment.size)
+    at, want = start, _FIRST_RUN
+    try:
         while at < end:
-            if segment.view is not None:
-                found, at = _read_run(segment, at, end, want, check)
-                if len(found.at):
-                    yield from _with_markers(segment, found) if markers else [found]
-                if len(found.at) == want:
-                    want = min(2 * want, ROWS_AT_ONCE)
-                    continue
+            run = _read_run(segment, at, end, want, check)
+            if len(run.heads.at):
+                yield from _with_markers(segment, run.heads) if markers else [run.heads]
+                at = run.after
+            if run.whole:
+                want = min(2 * want, ROWS_AT_ONCE)
+                continue
             want = _FIRST_RUN
-            walked, damage, at = _walk_some(segment, at, end, check)
+            walked, damage, after = _walk_some(segment, at, end, check)
             yield from damage
             if len(walked.at):
                 yield from _with_markers(segment, walked) if markers else [walked]
+            at = after
+    except FileShrunk as cut:
+        yield from _left_runs(segment, at, min(end, cut.end), check, markers)
+        raise
+
+
+def _left_runs(segment: Segment, at: int, end: int, check: bool, markers: bool) -> Iterator[Heads | Damage]:
+    """Yield the whole batches before the end of a file that was cut; the batch that lies across it is not torn."""
+    segment.size = segment.limit = end
+    while at < end:
+        run = _read_run(segment, at, end, ROWS_AT_ONCE, check)
+        if not len(run.heads.at):
+            return
+        yield from _with_markers(segment, run.heads) if markers else [run.heads]
+        at = run.after
 
 
 def _walk_some(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads, list[Damage], int]:
@@ -170,45 +197,57 @@ def _walk_some(segment: Segment, at: int, end: int, check: bool) -> tuple[Heads,
     return Heads(np.array(places, np.int64), np.array(rows, FIELDS), np.zeros(len(rows), np.int8)), damage, at
 
 
-def _read_run(segment: Segment, start: int, end: int, most: int, check: bool) -> tuple[Heads, int]:
-    """Return at most so many batches from `start` on that nothing speaks against, and where to go on."""
-    view = segment.view
-    assert view is not None
-    at, after = _batch_places(view, start, end, most)
-    if not len(at):
-        return Heads(at, np.empty(0, FIELDS), np.empty(0, np.int8)), start
-    every = np.ndarray((len(view) - HEADER.size + 1,), f"V{HEADER.size}", view, strides=(1,))  # 61 bytes at each place
-    fields = every[at].view(FIELDS)
-    good = _first_marked(~_fitting(segment, at, fields, after))
+class _Run(NamedTuple):
+    """Batches that nothing speaks against, where the next one begins, and whether a further run may be of use."""
+
+    heads: Heads
+    after: int
+    whole: bool
+
+
+def _read_run(segment: Segment, start: int, end: int, most: int, check: bool) -> _Run:
+    """Return at most so many batches from `start` on that nothing speaks against, as far as they are read."""
+    view = segment.window(start)
+    places, length = _batch_places(view, end - start, most)
+    if len(places) and len(view) - length < _BASE.size <= segment.size - start - length:
+        places, length = places[:-1], int(places[-1])  # whether the next offset follows is seen in the next window
+    if not len(places):
+        return _Run(Heads(places, np.empty(0, FIELDS), np.empty(0, np.int8)), start, False)
+    at, after = places + start, start + length
+    fields = segment.gather(at, HEADER.size).view(FIELDS)[:, 0]
+    good = _first_marked(~_fitting(segment, at, fields, view[length:]))
     if check:
-        good = _first_bad_crc(view, at[:good], fields[:good])
-    end_of_run = after if good == len(at) else int(at[good])
-    return Heads(at[:good], fields[:good], np.zeros(good, np.int8)), end_of_run
+        good = _first_bad_crc(view, places[:good], fields[:good])
+    whole = good == len(at)
+    return _Run(Heads(at[:good], fields[:good], np.zeros(good, np.int8)), after if whole else int(at[good]), whole)
 
 
-def _batch_places(view: memoryview, start: int, end: int, most: int) -> tuple[Ints, int]:
-    """Return the positions of at most so many batches that begin in [start, end), and that of the next one.
+def _batch_places(view: memoryview, end: int, most: int) -> tuple[Ints, int]:
+    """Return the positions of at most so many batches that begin in [0, end), and that of the next one.
 
-    The length fields lead from one to the next: of batches of 70, 80 and 90 bytes from 0 on, [0, 70] if at most 2 are
-    wanted, and 150.
-    Nothing is judged yet: each position has a whole header behind it, and that is all.
+    The length fields lead from one to the next: of batches of 70, 80 and 90 bytes, [0, 70] if at most 2 are wanted,
+    and 150. Nothing is judged yet: each position has as many bytes behind it as its batch says, and that is all.
     """
     places: list[int] = []
-    append, length, at = places.append, _LENGTH.unpack_from, start
+    append, length, at = places.append, _LENGTH.unpack_from, 0
     last = min(end - 1, len(view) - HEADER.size)
     for _ in range(most):
         if at > last:
             break
+        after = at + BEFORE_LENGTH + length(view, at)[0]
+        if after > len(view):
+            break
         append(at)
-        at += BEFORE_LENGTH + length(view, at)[0]
+        at = after
     return np.array(places, np.int64), at
 
 
-def _fitting(segment: Segment, at: Ints, fields: HeaderRows, after: int) -> Mask:
+def _fitting(segment: Segment, at: Ints, fields: HeaderRows, behind: memoryview) -> Mask:
     """Mark the headers that the careful walk would take without a word, if their batches' bytes are right; shapes (n,).
 
-    Headers follow each other, each at its place `at`; `after` is where the batch behind the last one begins. E.g. of
-    three batches with the offsets 0-4, 5-9 and 7-8: [True, False, True], since the second runs into the third.
+    Headers follow each other, each at its place `at`; `behind` are the bytes that follow the last one, none at the
+    file's end. E.g. of three batches with the offsets 0-4, 5-9 and 7-8: [True, False, True], since the second runs into
+    the third.
     """
     base, delta = fields["base"].astype(np.int64), fields["last_delta"].astype(np.int64)
     size, count = fields["length"].astype(np.int64) + BEFORE_LENGTH, fields["count"]
@@ -217,8 +256,8 @@ def _fitting(segment: Segment, at: Ints, fields: HeaderRows, after: int) -> Mask
     good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
     last = base + delta  # may overflow where it is not good already
     good[:-1] &= base[1:] > last[:-1]
-    if segment.view is not None and 0 < after <= segment.size - _BASE.size:
-        good[-1] &= bool(_BASE.unpack_from(segment.view, after)[0] > last[-1])
+    if len(behind) >= _BASE.size:
+        good[-1] &= bool(_BASE.unpack_from(behind)[0] > last[-1])
     good &= last < segment.base + FARTHEST
     if at[0] == 0:
         good[0] &= bool(base[0] >= segment.base)
@@ -245,8 +284,8 @@ def _with_markers(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
     """Fill in what control batches say, and yield all; one without a readable marker is damage and keeps its row."""
     fields = found.fields
     control = np.flatnonzero((fields["magic"] == 2) & ((fields["attributes"] & _CONTROL) != 0))
-    if segment.view is not None and len(control):
-        found.marker[control] = _usual_markers(segment.view, found.at[control], fields[control])
+    if len(control):
+        found.marker[control] = _usual_markers(segment, found.at[control], fields[control])
     unusual = control[found.marker[control] == 0]
     for i, head in zip(unusual.tolist(), Heads(found.at, fields[unusual], found.marker).headers(), strict=True):
         at = int(found.at[i])
@@ -257,7 +296,7 @@ def _with_markers(segment: Segment, found: Heads) -> Iterator[Heads | Damage]:
     yield found
 
 
-def _usual_markers(view: memoryview, at: Ints, fields: HeaderRows) -> _MarkerCodes:
+def _usual_markers(segment: Segment, at: Ints, fields: HeaderRows) -> _MarkerCodes:
     """Return what markers say that are written as brokers write them, 0 for others; shapes (n,).
 
     E.g. of a commit, a compressed marker and an abort: [2, 0, 1].
@@ -265,8 +304,7 @@ def _usual_markers(view: memoryview, at: Ints, fields: HeaderRows) -> _MarkerCod
     usual = (fields["length"] == HEADER.size + len(_USUAL_MARKER) - BEFORE_LENGTH) & (fields["count"] == 1)
     usual &= (fields["attributes"] & _CODEC) == 0
     codes = np.zeros(len(at), np.int8)
-    every = np.ndarray((len(view) - len(_USUAL_MARKER) + 1,), f"V{len(_USUAL_MARKER)}", view, strides=(1,))
-    record = every[at[usual] + HEADER.size].view(np.uint8).reshape(-1, len(_USUAL_MARKER))  # (usual, 17)
+    record = segment.gather(at[usual] + HEADER.size, len(_USUAL_MARKER))  # (usual, 17)
     kind = record[:, 7].astype(np.int64) << 8 | record[:, 8]
     found = np.select([kind == 0, kind == 1], [_ABORT, _COMMIT], _OTHER)
     codes[usual] = np.where((record[:, _FIXED] == _USUAL_MARKER[_FIXED]).all(axis=1), found, 0)

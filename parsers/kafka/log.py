@@ -79,13 +79,16 @@ def tail_splits(
     for entry in reversed(segments(entries)):
         if not entry.size:
             continue
-        with _open(root_uri_of, entry) as segment:
-            cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
-            end = entry.size
-            while end > 0:
-                start = cuts.below(end - want) if end > want else 0
-                yield split(root_uri_of, entry, start, end)
-                end, want = start, min(2 * want, biggest)
+        end = entry.size
+        try:
+            with _open(root_uri_of, entry) as segment:
+                cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
+                while end > 0:
+                    start = cuts.below(end - want) if end > want else 0
+                    yield split(root_uri_of, entry, start, end)
+                    end, want = start, min(2 * want, biggest)
+        except (OSError, pa.ArrowException):
+            yield split(root_uri_of, entry, 0, end)  # the reader says what is wrong
 
 
 def _open(uri_of: Callable[[str], str], entry: FileEntry) -> Segment:

@@ -10,7 +10,6 @@ Neither base offset nor length is under the CRC; a jump of the offsets is report
 
 from __future__ import annotations
 
-import mmap
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cklog.arrays.types import Bytes, Ints
 from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
@@ -50,19 +50,12 @@ def segments(entries: Iterable[FileEntry]) -> list[FileEntry]:
     return sorted(found, key=lambda entry: posixpath.basename(entry.path))
 
 
-def map_file(uri: str, size: int) -> memoryview | None:
-    """Map the first `size` bytes of a local file into memory; None if it is elsewhere, empty or shorter by now.
+class FileShrunk(OSError):
+    """A file that ends at byte `end` now and had `size` bytes when it was listed: somebody cuts it."""
 
-    A file that is cut while it is mapped ends the process. Brokers append, and delete whole segments; they cut one
-    only when they recover.
-    """
-    if "://" in uri and not uri.startswith("file://"):
-        return None
-    try:
-        with open(uri.removeprefix("file://"), "rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
-    except (OSError, ValueError):
-        return None  # reading it in blocks says what is wrong
+    def __init__(self, end: int, size: int) -> None:
+        super().__init__(f"it ends at byte {end} and had {size} bytes when it was listed: ask again, or of a copy")
+        self.end = end
 
 
 class PlacedHeader(NamedTuple):
@@ -73,45 +66,74 @@ class PlacedHeader(NamedTuple):
 
 
 class Segment:
-    """A segment open for reading, in blocks and never behind `size`: what the writer adds meanwhile is not seen."""
+    """A segment open for reading, in blocks and never behind `size`: what the writer adds meanwhile is not seen.
 
-    def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES, mapped: bool = False) -> None:
+    Blocks are read into a buffer and not mapped: a file that is cut while it is mapped ends the process, and brokers
+    cut segments when they recover. Here that is a `FileShrunk`.
+    """
+
+    def __init__(self, uri: str, path: str, size: int, block: int = PROBE_BYTES) -> None:
         self.uri, self.path, self.size = uri, path, size
         named = _DIGITS.match(posixpath.basename(path))
         self.base = int(named[0]) if named else 0
-        self.view: memoryview | None = map_file(uri, size) if mapped else None
-        """The file's bytes if it was asked for and is local."""
         self.limit = size
         """No block is read ahead beyond this byte."""
         self._block = block
-        self._start, self._data = 0, b""
+        self._buffer = bytearray()
+        self._start = self._end = 0
+        """The bytes of the file that lie at the buffer's beginning."""
 
     def __enter__(self) -> Segment:
-        self._file: Any = open_file(self.uri) if self.view is None else None
+        self._file: Any = open_file(self.uri)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-        self.view = None
-
-    def data(self, at: int, length: int) -> bytes | memoryview:
-        """Return what `bytes` does, without a copy where the file is mapped."""
-        return self.bytes(at, length) if self.view is None else self.view[at : min(at + length, self.size)]
+        self._file.close()
+        self._buffer = bytearray()
 
     def bytes(self, at: int, length: int) -> bytes:
         """Return at most `length` bytes from `at`."""
         length = min(length, self.size - at)
         if length <= 0:
             return b""
-        if self.view is not None:
-            return bytes(self.view[at : at + length])
-        inside = at - self._start
-        if inside < 0 or inside + length > len(self._data):
-            self._file.seek(at)
-            self._data = self._file.read(max(length, min(self._block, self.limit - at)))
-            self._start, inside = at, 0
-        return self._data[inside : inside + length]
+        self._hold(at, length)
+        return bytes(memoryview(self._buffer)[at - self._start : at - self._start + length])
+
+    def window(self, at: int) -> memoryview:
+        """Return what is read from `at` on, the whole batch that begins there if one does; good until the next read."""
+        self._hold(at, min(HEADER.size, self.size - at))
+        front = self._buffer[at - self._start : at - self._start + BEFORE_LENGTH]
+        claimed = BEFORE_LENGTH + int.from_bytes(front[8:], "big", signed=True)
+        if HEADER.size <= claimed <= min(BATCH_LIMIT, self.size - at):
+            self._hold(at, claimed)
+        return memoryview(self._buffer)[at - self._start : self._end - self._start]
+
+    def gather(self, at: Ints, width: int) -> Bytes:
+        """Return `width` bytes from each place, all of them inside the file; shapes (n,) → (n, width)."""
+        if not len(at):
+            return np.empty((0, width), np.uint8)
+        if self._start <= int(at.min()) and int(at.max()) + width <= self._end:
+            places = self._end - self._start - width + 1
+            every = np.ndarray((places,), f"V{width}", self._buffer, strides=(1,))  # as many bytes, at each place
+            return every[at - self._start].view(np.uint8).reshape(-1, width)
+        found = b"".join(self.bytes(place, width) for place in at.tolist())
+        return np.frombuffer(found, np.uint8).reshape(-1, width)
+
+    def _hold(self, at: int, length: int) -> None:
+        """Have the bytes [at, at + length) of the file in the buffer."""
+        if self._start <= at and at + length <= self._end:
+            return
+        length = max(length, min(self._block, self.limit - at))
+        if length > len(self._buffer):
+            self._buffer = bytearray(length)
+        self._start = self._end = at
+        self._file.seek(at)
+        room = memoryview(self._buffer)[:length]
+        while self._end < at + length:
+            read = self._file.readinto(room[self._end - at :])
+            if not read:
+                raise FileShrunk(self._end, self.size)
+            self._end += read
 
     def header(self, at: int) -> Header:
         """Decode the header at `at`; raise `BadBatch` if no batch can begin there."""

@@ -108,7 +108,10 @@ class OutputQueue:
         from cklog.parsers.kafka import log as kafka_log
 
         folder = posixpath.dirname(self.files[0].path)
-        return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
+        try:
+            return kafka_log.since(self.root.uri, self.root.read, self.root.list(folder), ts, number, stamp)
+        except (OSError, pa.ArrowException):
+            return None  # reading it back says what is wrong
 
     def _reconciled(self) -> tuple[Finding, ...]:
         """Return how a Kafka log and its indexes disagree, if the queue is one."""

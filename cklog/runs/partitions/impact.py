@@ -46,7 +46,7 @@ def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Par
         transactions=tuple(_transactions(partitions)),
         notes=() if groups else ("no-groups",),
     )
-    return Draft("impact-sinks", result, replayed.findings, replayed.inputs)
+    return Draft("impact-sinks", result, replayed.findings, replayed.inputs, indeterminate=replayed.indeterminate)
 
 
 def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Partition]) -> Iterable[Again]:

@@ -94,7 +94,8 @@ class PartitionsInspection(Inspection):
 
 def inspect_partitions(log: PartitionLog) -> Draft[PartitionsInspection]:
     """Say which partitions, groups, transactions and producers are here."""
-    return Draft("inspect", inspection(list(log.partitions.values()), log.commits), log.findings(), log.inputs())
+    found = inspection(list(log.partitions.values()), log.commits)
+    return Draft("inspect", found, log.findings(), log.inputs(), indeterminate=log.unread)
 
 
 def inspection(partitions: Sequence[Partition], commits: Sequence[GroupCommit]) -> PartitionsInspection:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import GroupCommit, Partition, Range, RangeCount
+from cklog.inputs.partitions import UNREADABLE, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.checks import Check, Verification, verification
@@ -58,7 +58,7 @@ class PartitionLog:
             *self.findings(),
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        return Draft("verify", verification(checks), findings, self.inputs())
+        return Draft("verify", verification(checks), findings, self.inputs(), indeterminate=self.unread)
 
     @property
     def partitions(self) -> dict[str, Partition]:
@@ -70,8 +70,15 @@ class PartitionLog:
         """What groups have committed."""
         return self.logs.commits.found
 
+    @property
+    def unread(self) -> bool:
+        """Whether some segment could not be read, so that ends of logs and committed offsets are bounds."""
+        return any(p.unread for p in self.partitions.values()) or any(
+            item.id == UNREADABLE for item in self.logs.commits.damage
+        )
+
     def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:
-        return Draft(command, line, self.findings(), self.inputs())
+        return Draft(command, line, self.findings(), self.inputs(), indeterminate=self.unread)
 
     def _line(self) -> RecoveryLine:
         listed = [p for p in self.partitions.values() if not p.folder.internal]
@@ -109,7 +116,7 @@ class PartitionLog:
         every = [*(item for p in partitions.values() for item in p.damage), *damage]
         return [
             *self.logs.layout.findings,
-            *damage_findings(every),
+            *damage_findings(dict.fromkeys(every)),
             *partition_findings(partitions.values()),
             *commit_findings(commits, partitions),
         ]
@@ -222,6 +229,7 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
     every = list(partitions)
     cut = [p for p in every if p.cut is not None]
     lost = [p for p in cut if p.cut is not None and p.cut.records]
+    unread = [p for p in every if p.unread]
     if lost:
         records = sum(p.cut.records for p in lost if p.cut is not None)
         lead = (
@@ -230,6 +238,8 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
         )
     elif cut:
         lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
+    elif unread:
+        lead = f"What a restarting broker keeps of {_of(unread, every)} is not known: not all of it could be read."
     elif len(every) == 1:
         lead = "A restarting broker keeps the log as it is."
     else:

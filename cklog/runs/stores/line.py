@@ -15,7 +15,7 @@ from typing import TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
-from cklog.inputs.partitions import Range
+from cklog.inputs.partitions import UNREADABLE, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
@@ -85,7 +85,8 @@ class StoreRestores:
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
         result = verification(checks)
-        return Draft("verify", result, found, self._inputs(), indeterminate=result.undecided)
+        unsure = result.undecided or _is_unsure(findings)
+        return Draft("verify", result, found, self._inputs(), indeterminate=unsure)
 
     def inspect(self) -> Draft[StoresInspection]:
         """Return tasks and stores."""
@@ -106,7 +107,7 @@ class StoreRestores:
             "tasks": tasks,
             "stores": restores,
         }
-        return Draft("inspect", result, findings, self._inputs())
+        return Draft("inspect", result, findings, self._inputs(), indeterminate=_is_unsure(findings))
 
     @cached_property
     def _layout(self) -> StoreLayout:
@@ -137,7 +138,9 @@ class StoreRestores:
             },
         )
         nothing = bool(line) and all(e.state == "initial" for e in line)
-        return Draft(command, result, findings, self._inputs(), unrecoverable=nothing)
+        return Draft(
+            command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=_is_unsure(findings)
+        )
 
     @cached_property
     def _read(self) -> tuple[list[StoreRestore], list[Finding]]:
@@ -175,7 +178,8 @@ class StoreRestores:
                 rows.append(restore)
                 continue
             row, told = fitted(task, restore, entry, p.log_start, p.restart_end)
-            findings += told if p.records else [*told, *emptied(task, restore)]
+            if not p.unread:  # else nothing is known of where the changelog ends
+                findings += told if p.records else [*told, *emptied(task, restore)]
             start = row.restore_from or 0
             ranges[len(rows)] = Range(p.folder.topic, p.folder.partition, start, max(start, p.restart_end))
             rows.append(row)
@@ -193,6 +197,14 @@ class StoreRestores:
 
     def _inputs(self) -> tuple[InputUsed, ...]:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
+
+
+_UNSURE = frozenset({UNREADABLE})
+"""Findings after which a store's offset, or what its changelog holds, is not known."""
+
+
+def _is_unsure(findings: Iterable[Finding]) -> bool:
+    return any(finding.id in _UNSURE for finding in findings)
 
 
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}

@@ -10,12 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cklog.engine.scan import Damage, Split
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import decode as kafka_decode
+from cklog.parsers.kafka import headers
 from cklog.parsers.kafka import legacy as kafka_legacy
 from cklog.parsers.kafka.batches import BadBatch, KafkaRecord, header, records
 from cklog.parsers.kafka.decode import Decoded, HeaderAndBytes, decode
@@ -181,30 +183,33 @@ def logs(draw: st.DrawFn) -> bytes:
 Answer = tuple[list[dict[str, Any]], list[Damage]]
 
 
-def both(folder: Path, data: bytes, check: bool, start: int = 0, end: int | None = None) -> list[Answer]:
-    """Rows and damage of a segment by runs over a mapped file, and by the careful walk alone."""
+def both(
+    folder: Path, data: bytes, check: bool, start: int = 0, end: int | None = None, window: int = 1 << 20
+) -> list[Answer]:
+    """Rows and damage of a segment by runs over windows of so many bytes, and by the careful walk alone."""
     path = folder / f"{0:020}.log"
     path.write_bytes(data)
     reader = read if check else read_unchecked
     split = Split(str(path), path.name, "", start, len(data) if end is None else end, len(data))
     answers: list[Answer] = []
-    for mapped in (True, False):
-        with patch("cklog.parsers.kafka.headers.Segment", _opened(mapped)):
+    for runs in (headers._read_run, _no_run):
+        with patch.object(headers, "_read_run", runs), patch.object(headers, "WINDOW_BYTES", window):
             found = list(reader(split, "batches", COLUMNS))
         table = [row for one in found if not isinstance(one, Damage) for row in one.to_pylist()]
         answers.append((table, sorted((one for one in found if isinstance(one, Damage)), key=str)))
     return answers
 
 
-def _opened(mapped: bool) -> object:
-    return lambda *args, **options: Segment(*args, **(options | {"mapped": mapped}))
+def _no_run(segment: Segment, start: int, end: int, most: int, check: bool) -> headers._Run:
+    nothing = headers.Heads(np.empty(0, np.int64), np.empty(0, headers.FIELDS), np.empty(0, np.int8))
+    return headers._Run(nothing, start, False)
 
 
-@given(logs(), st.booleans())
+@given(logs(), st.booleans(), st.sampled_from([1, 61, 100, 200, 1 << 20]))
 @settings(max_examples=400)
-def test_runs_give_the_rows_and_the_damage_of_the_careful_walk(data: bytes, check: bool) -> None:
+def test_runs_give_the_rows_and_the_damage_of_the_careful_walk(data: bytes, check: bool, window: int) -> None:
     with TemporaryDirectory() as name:
-        fast, careful = both(Path(name), data, check)
+        fast, careful = both(Path(name), data, check, window=window)
     assert fast == careful
 
 

@@ -208,12 +208,12 @@ def test_a_file_that_is_gone_or_shorter_is_damage(tmp_path: Path) -> None:
     gone = Split(str(tmp_path / f"{0:020}.log"), "x", READER, 0, 100, 100)
     (damage,) = reader_of(gone)(gone, "batches", ("base",))
     assert isinstance(damage, Damage)
-    assert (damage.id, damage.offset) == ("corrupt-file", None)
+    assert (damage.id, damage.offset) == ("unreadable-file", None)
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(batch(0, [Row(b"v")]))
     longer = Split(str(path), path.name, READER, 0, 4000, 4000)
     *damaged, whole = reader_of(longer)(longer, "batches", ("base",))
-    assert [d.id for d in damaged if isinstance(d, Damage)] == ["corrupt-file"]
+    assert [d.id for d in damaged if isinstance(d, Damage)] == ["unreadable-file"]
     assert not isinstance(whole, Damage)
     assert whole.num_rows == 1
 

@@ -116,6 +116,11 @@ class Counted:
         self._log.append(len(data))
         return data
 
+    def readinto(self, room: memoryview) -> int:
+        count: int = self._file.readinto(room)
+        self._log.append(count)
+        return count
+
 
 def test_the_tail_of_a_large_log_costs_an_index_and_a_probe_per_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -327,11 +327,11 @@ def test_which_files_are_segments_of_a_table(tmp_path: Path) -> None:
     assert [native.has(table) for table in PLACES] == [False, False, True]
 
 
-def test_a_segment_that_cannot_be_opened_is_damage(tmp_path: Path) -> None:
+def test_a_segment_that_cannot_be_opened_was_not_read(tmp_path: Path) -> None:
     two_segments(tmp_path)
     native = Native(Root(str(tmp_path)))
     os.remove(tmp_path / FIRST)
     found = scan_whole(native, "events", pa.schema([TABLES["events"].field("seq")]), 1)
     assert found.table["seq"].to_pylist() == [2]
-    assert [(d.id, d.path) for d in found.damage] == [("corrupt-file", FIRST)]
+    assert [(d.id, d.path) for d in found.damage] == [("unreadable-file", FIRST)]
     assert native.findings("events") == ()

@@ -261,7 +261,9 @@ def test_a_changelog_of_a_later_release_is_not_judged() -> None:
 def rocks() -> Memory:
     """Zips 2 and 4 and changelogs 1 to 5; both zips need the first SST."""
     files = operator(partitions=1) | {f"state/0/0/{v}.changelog": DELTA for v in range(1, 6)}
-    files |= {"state/0/0/SSTs/a.sst": b"aa", "state/0/0/SSTs/b.sst": b"bbb"}
+    tables = {"a.sst": b"aa", "b.sst": b"bbb"}
+    files |= {f"state/0/0/SSTs/{name}": data for name, data in tables.items()}
+    files |= {f"state/0/0/SSTs/.{name}.crc": encode(data) for name, data in tables.items()}  # proven: not looked into
     files |= {"state/0/0/2.zip": snapshot(("a.sst", 2)), "state/0/0/4.zip": snapshot(("a.sst", 2), ("b.sst", 3))}
     return memory(checkpoint(ROCKS, 5), files)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def missing(folder: Path) -> list[str]:
     return [finding.message for finding in found if finding.id == "missing-segment"]
 
 
-KNOWN: dict[str, tuple[str | None, Mapping[str, Any]]] = {
+KNOWN: dict[str, tuple[str | None, dict[str, Any]]] = {
     "leader-epoch-checkpoint": ("0\n2\n0 0\n3 25\n", {}),
     "log-start-offset-checkpoint": (None, {"log_start": {"t-0": 4}}),
     "recovery-point-offset-checkpoint": (None, {"recovery_point": {"t-0": 9}}),
@@ -76,7 +75,7 @@ def test_epochs_alone_in_a_folder_that_was_copied_without_its_broker(tmp_path: P
     ],
 )
 def test_a_log_that_begins_where_it_should_is_not_called_short(
-    tmp_path: Path, epochs: str | None, files: Mapping[str, Any]
+    tmp_path: Path, epochs: str | None, files: dict[str, Any]
 ) -> None:
     broker_files(tmp_path, **files)
     assert not missing(four_segments(tmp_path, without=0, epochs=epochs))
