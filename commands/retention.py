@@ -32,6 +32,9 @@ Marked = Annotated[
 Stopped = Annotated[
     bool, typer.Option("--jobs-stopped", help="Of Flink: no job below PATH runs, so nothing is in its hands.")
 ]
+DropOption = Annotated[
+    bool, typer.Option("--drop-broken", help="Let go of what cannot be restored, where something else can be.")
+]
 TimesOption = Annotated[
     str, typer.Option("--job-log", metavar="FILE", help="Of Flink: the job manager's log, for --window.")
 ]
@@ -49,6 +52,7 @@ def retention(
     jobs_stopped: Stopped = False,
     job_log: TimesOption = "",
     null: NullOption = False,
+    drop_broken: DropOption = False,
 ) -> None:
     """What may be deleted, what must stay, and why: a plan; nothing is deleted.
 
@@ -63,6 +67,7 @@ def retention(
         marked=marks,
         jobs_stopped=jobs_stopped,
         job_log=job_log,
+        drop_broken=drop_broken,
     )
     if null and common.form != "paths":
         raise UsageError("-0: only of --format paths", "cklog retention --format paths -0 | xargs -0 ls -l --")

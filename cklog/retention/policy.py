@@ -24,6 +24,7 @@ class RetentionPolicy:
         9,471,438): neither `keep` nor `window` holds them
     `jobs_stopped` : Flink: no job writes to the folders any more
     `job_log` : Flink: a log of the job manager
+    `drop_broken` : what cannot be restored may go too, where something else can be
     """
 
     keep: int | None = None
@@ -33,6 +34,7 @@ class RetentionPolicy:
     marked: tuple[str, ...] = ()
     jobs_stopped: bool = False
     job_log: str = ""
+    drop_broken: bool = False
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.keep < 1:

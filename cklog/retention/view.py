@@ -88,6 +88,10 @@ _DOUBTS = {
 }
 
 
+_HELD = ("broken", "torn", "unreadable")
+"""Rules of what stays although, or because, something cannot be restored."""
+
+
 def _notes(plan: RetentionPlan) -> tuple[str, ...]:
     notes = [_DOUBTS[plan.doubt]] if plan.doubt else []
     if plan.kind == "snapshots":
@@ -98,6 +102,10 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
             notes.append(
                 "What a checkpoint in progress may need, and what tasks may own, stays: --jobs-stopped lets it go."
             )
+    if any(row.rule in _HELD and row.fate == "KEEP" for row in plan.rows):
+        notes.append(
+            "What cannot be restored stays, with what it may need, as it may be mended: --drop-broken lets it go."
+        )
     if plan.kind == "checkpoints":
         notes.append("It is state that may go. Leave the records: they tell what was sent and received.")
         if plan.trimming and not plan.doubt:

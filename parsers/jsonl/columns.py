@@ -18,6 +18,7 @@ Blocks of JSON lines of a few shapes, such as sends and checkpoints in one log: 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,7 @@ from cklog.parsers.jsonl.words import (
     unused_bits,
     zero_bytes,
 )
+from cklog.parsers.tables.records import damaged_name
 
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 """(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""
@@ -56,7 +58,7 @@ _PAD_BYTES = 4096
 """Zeros around the block, so that no gather needs a bounds check of its own. Also the longest CRC."""
 
 
-def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
+def decode(block: bytes | memoryview, fields: Fields, known: Collection[str] = ()) -> pa.RecordBatch | None:
     """Read columns `fields` of a block of whole lines; None if not every line has the first line's shape.
 
     Parameters
@@ -64,6 +66,7 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     block : whole lines; one to four megabytes are best (numpy's calls amortised, words still in cache)
     fields : names and types of the wanted columns; the other members are checked all the same. `_offset` is
         the line's first byte in the block
+    known : members that a record may have: none of a line without a checksum has the damaged name of another
 
     Returns
     -------
@@ -79,14 +82,16 @@ def decode(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch | None:
     True
     """
     try:
-        return _decode_columns(block, fields)
+        return _decode_columns(block, fields, known)
     except Deviates:
         return None
 
 
-def _decode_columns(block: bytes | memoryview, fields: Fields) -> pa.RecordBatch:
+def _decode_columns(block: bytes | memoryview, fields: Fields, known: Collection[str]) -> pa.RecordBatch:
     """Read columns as `decode` does; raise `Deviates` where it gives None."""
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
+    if "crc32c" not in template.members and damaged_name(template.members, known):
+        raise Deviates
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}
     flat = [(name, kind) for name, kind in fields if kind != "json"]
@@ -317,7 +322,7 @@ _SHAPES = 8
 """A block of more shapes is not decoded here; a record has few members that may be absent."""
 
 
-def decode_mixed(block: bytes, fields: Fields) -> pa.RecordBatch | None:
+def decode_mixed(block: bytes, fields: Fields, known: Collection[str] = ()) -> pa.RecordBatch | None:
     """Read columns as `cklog.parsers.jsonl.columns.decode` does, of lines of up to eight shapes; None: it cannot.
 
     Lines with equally many quotes are taken to be of one shape; if they are not, those whose second member begins
@@ -335,9 +340,9 @@ def decode_mixed(block: bytes, fields: Fields) -> pa.RecordBatch | None:
         return None
     starts = np.append(0, ends[:-1])
     quotes = np.add.reduceat(raw == ord('"'), starts).astype(np.int64)
-    found = _decode_kinds(raw, starts, ends, quotes, fields)
+    found = _decode_kinds(raw, starts, ends, quotes, fields, known)
     if found is None:
-        found = _decode_kinds(raw, starts, ends, _quotes_and_letter(raw, quotes), fields)
+        found = _decode_kinds(raw, starts, ends, _quotes_and_letter(raw, quotes), fields, known)
     return found
 
 
@@ -352,7 +357,9 @@ def _quotes_and_letter(raw: Bytes, quotes: Ints) -> Ints:
     return 256 * quotes + np.where(quotes > 4, raw[behind[fifth]], 0)
 
 
-def _decode_kinds(raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields) -> pa.RecordBatch | None:
+def _decode_kinds(
+    raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: Fields, known: Collection[str]
+) -> pa.RecordBatch | None:
     """Decode each kind of lines on its own and put them together; None unless all of them can be."""
     kinds, count = np.unique(kind_of, return_counts=True)
     if not 1 < len(kinds) <= _SHAPES:
@@ -360,7 +367,7 @@ def _decode_kinds(raw: Bytes, starts: Ints, ends: Ints, kind_of: Ints, fields: F
     parts, lines = [], []
     for kind in kinds[np.argsort(count, kind="stable")].tolist():  # a damaged line is in a small group
         chosen = np.flatnonzero(kind_of == kind)
-        part = decode(_chosen_lines(raw, starts, ends, kind_of == kind), fields)
+        part = decode(_chosen_lines(raw, starts, ends, kind_of == kind), fields, known)
         if part is None or part.num_rows != len(chosen):
             return None
         parts.append(_with_places(part, starts[chosen]))

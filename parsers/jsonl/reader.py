@@ -31,6 +31,7 @@ from cklog.parsers.tables.records import (
     batch_of_rows,
     faults,
     member_of,
+    members_of,
     strict_json,
 )
 from cklog.storage import open_file
@@ -82,7 +83,7 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
                 if isinstance(block, Damage):
                     yield block
                 else:
-                    shape = Shape(path=split.path, schema=schema, columns=columns, flat=flat, trusted=file.trusted)
+                    shape = Shape(split.path, schema, columns, flat, file.trusted, members_of(table))
                     yield from rows_of(shape, start, block)
             if file.fault is not None:
                 yield file.fault
@@ -102,7 +103,7 @@ class Shape:
     """The rows that lines are read into: `columns` of a table's `schema`, and where the lines lie.
 
     `flat`: fields for the vectorised decoder, None to go line by line. Of a file that is not `trusted` only lines with
-    a checksum of their own are records.
+    a checksum of their own are records. `known`: the members that records of the table may have.
     """
 
     path: str
@@ -110,6 +111,7 @@ class Shape:
     columns: tuple[str, ...]
     flat: Fields | None
     trusted: bool
+    known: frozenset[str] = frozenset()
 
 
 def flat_fields(schema: pa.Schema, columns: tuple[str, ...]) -> Fields | None:
@@ -134,8 +136,8 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
     `start` is the offset of the block in the file; yields batches of the shape's columns, and damage.
     """
     if shape.flat is not None and len(block) > _FEW_BYTES:
-        found = decode(block, shape.flat)
-        found = decode_mixed(block, shape.flat) if found is None else found
+        found = decode(block, shape.flat, shape.known)
+        found = decode_mixed(block, shape.flat, shape.known) if found is None else found
         batch = _batch_of_columns(shape, start, found) if found is not None else None
         if batch is not None:
             yield batch
@@ -173,7 +175,7 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
     for line in block.split(b"\n")[:-1]:
         if line.strip():
             try:
-                found = strict_json(line, required=not shape.trusted)
+                found = strict_json(line, required=not shape.trusted, known=shape.known)
                 rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
             except NotARecord as reason:
                 yield Damage(shape.path, "bad-record", at, str(reason))

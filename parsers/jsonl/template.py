@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from cklog.parsers.jsonl.words import Deviates
+from cklog.parsers.tables.records import object_of_pairs
 
 ColumnKind = Literal["string", "int64"]
 
@@ -36,12 +37,13 @@ class TemplateValue:
 class LineTemplate:
     """What the first line fixes. The first value's literal starts with the end of the line before.
 
-    `others` are the members that are neither one integer nor one string; a member that is null is none of them.
+    `members` are the names of all members; `others` those that are neither one integer nor one string, and not null.
     `tail`: the bytes of a line behind its last value, with the newline.
     """
 
     values: tuple[TemplateValue, ...]
     line: bytes
+    members: frozenset[str]
     others: frozenset[str]
     tail: bytes
 
@@ -67,7 +69,7 @@ def template_of(block: bytes) -> LineTemplate:
     """
     line = block[: block.find(b"\n") + 1]
     try:
-        members = json.loads(line)
+        members = json.loads(line, object_pairs_hook=object_of_pairs)
     except (ValueError, RecursionError):
         raise Deviates from None
     found = list(_values(line))
@@ -84,7 +86,7 @@ def template_of(block: bytes) -> LineTemplate:
         before = end
     first = TemplateValue(values[0].name, values[0].kind, tail + values[0].literal)
     others = frozenset(name for name, value in members.items() if value is not None and name not in names)
-    return LineTemplate(values=(first, *values[1:]), line=line, others=others, tail=tail)
+    return LineTemplate(values=(first, *values[1:]), line=line, members=frozenset(members), others=others, tail=tail)
 
 
 def member_spans(line: bytes, names: set[str]) -> dict[str, tuple[int, int]]:

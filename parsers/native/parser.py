@@ -249,6 +249,14 @@ class Native(Format):
 
 def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest; raise `NotARecord` where a known member is not of the type that docs/run-folder.md gives."""
+    for row, known in (
+        (found, _MANIFEST),
+        *((row, _OPERATOR) for row in _objects(found.get("operators"))),
+        *((row, _CHANNEL) for row in _objects(found.get("channels"))),
+    ):
+        why = records.damaged_name(row, known)
+        if why:
+            raise records.NotARecord(why)
     for name, kind in (("operators", list), ("channels", list), ("failed", list)):
         if not isinstance(found.get(name, []), kind):
             raise records.NotARecord(f"{name} is not a list")
@@ -267,6 +275,19 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in found.get("failed", [])):
         raise records.NotARecord("failed is not a list of OP or OP/SUB")
     return found
+
+
+_MANIFEST = ("job", "operators", "channels", "failed", "failure_time", "nodes", "checkpoint_interval_ms")
+_OPERATOR = (
+    *("name", "parallelism", "kind", "placement", "delivery", "query"),
+    *("window", "windows", "recovery", "period_ms", "start_ms"),
+)
+_CHANNEL = ("channel", "log", "first_retained")
+"""The members of `job.json`, of an operator and of a channel in it, that any reader asks for."""
+
+
+def _objects(rows: Any) -> list[dict[str, Any]]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _is_utf8_text(value: str) -> bool:

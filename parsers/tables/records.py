@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import crc32c
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import map_rows
 from cklog.errors import first_line
-from cklog.model.schemas import CHOICES
+from cklog.model.schemas import CHOICES, TABLES
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1
@@ -53,8 +54,11 @@ class NotARecord(Exception):
     """Why a line is skipped."""
 
 
-def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
+def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()) -> dict[str, Any]:
     """Return the object on a line, its checksum verified if it carries one; `required`: it must.
+
+    Members that nobody knows are ignored by readers, and so would be one whose name is damaged. So of a line without a
+    checksum none may be one bit away from a member of `known` that is absent.
 
     >>> strict_json(b'{"channel":"a/0->b/0","seq":1}')
     {'channel': 'a/0->b/0', 'seq': 1}
@@ -66,10 +70,11 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
     Raises
     ------
     NotARecord
-        no JSON object in UTF-8, an integer beyond 64 bits, or a wrong or missing checksum.
+        no JSON object in UTF-8, a name twice in an object, an integer beyond 64 bits, a wrong or missing checksum, or a
+        damaged name.
     """
     try:
-        found = json.loads(line.decode("utf-8"), parse_int=_parse_integer, parse_constant=_refuse_constant)
+        found = _DECODER.decode(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise NotARecord(f"not UTF-8 at byte {error.start} of the line") from None
     except (ValueError, RecursionError) as error:
@@ -81,7 +86,31 @@ def strict_json(line: bytes, required: bool = False) -> dict[str, Any]:
         del found["crc32c"]
     elif required:
         raise NotARecord("no crc32c, in a file whose bytes cannot be trusted")
+    else:
+        why = damaged_name(found, known)
+        if why:
+            raise NotARecord(why)
     return found
+
+
+def damaged_name(names: Collection[str], known: Collection[str]) -> str:
+    """Return which of an object's member names is one bit away from a `known` one that is absent; "" for none.
+
+    >>> damaged_name(["operator", "kinl"], {"operator", "kind"})
+    'no member kind, but kinl, one bit away from it'
+    """
+    strange = [name for name in names if name not in known]
+    if not strange or not known:
+        return ""
+    absent = sorted(name for name in known if name not in names)
+    pairs = ((name, other) for name in strange for other in absent if len(name) == len(other))
+    found = next(((name, other) for name, other in pairs if _one_bit_apart(name, other)), None)
+    return f"no member {found[1]}, but {found[0]}, one bit away from it" if found else ""
+
+
+def _one_bit_apart(name: str, other: str) -> bool:
+    differing = [ord(one) ^ ord(two) for one, two in zip(name, other, strict=True) if one != two]
+    return len(differing) == 1 and differing[0].bit_count() == 1
 
 
 def _verify_checksum(line: bytes) -> None:
@@ -101,6 +130,20 @@ def _parse_integer(digits: str) -> int:
     if len(digits) > 20:
         raise ValueError("an integer beyond 64 bits")
     return int(digits)
+
+
+def object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its members; one that is there twice would hide the other: `ValueError`."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"member {json.dumps(twice)} is there twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=_parse_integer, parse_constant=_refuse_constant, object_pairs_hook=object_of_pairs
+)
 
 
 def as_record(found: dict[str, Any], schema: pa.Schema) -> dict[str, Any]:
@@ -171,6 +214,15 @@ def _make_rules(schema: pa.Schema) -> tuple[_FieldRule, ...]:
         )
         for field, member in zip(schema, members, strict=True)
     )
+
+
+def members_of(table: str) -> frozenset[str]:
+    """Return the members that records of a table may have, their checksum among them.
+
+    >>> sorted(members_of("state"))
+    ['bytes', 'crc32c', 'operator', 'subtask', 'time']
+    """
+    return frozenset({"crc32c", *(member_of(field) for field in TABLES[table])})
 
 
 def member_of(field: pa.Field) -> str:

@@ -29,7 +29,7 @@ CASES = {
     "flink-inspect.txt": f"inspect {FLINK} --uid orders --job-log sample_logs/flink-orders/jobmanager.log",
     "flink-retention.txt": f"retention {FLINK}",
     "flink-retention.json": f"retention {FLINK} --json",
-    "flink-retention.sh": f"retention {FLINK} --jobs-stopped --format script",
+    "flink-retention.sh": f"retention {FLINK} --jobs-stopped --drop-broken --format script",
     "sample_logs/domino-cycle/expected.json": "recovery-line sample_logs/domino-cycle --explain --json",
     "sample_logs/uncoordinated-join/expected.json": "recovery-line sample_logs/uncoordinated-join --explain --json",
     "sample_logs/raw-events/expected.json": "recovery-line sample_logs/raw-events --explain --json",

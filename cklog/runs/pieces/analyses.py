@@ -7,7 +7,7 @@ one that is a delta on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -40,6 +40,10 @@ RULES: Mapping[str, str] = {
 }
 
 
+_FREE = frozenset({"deletable", "obsolete", "broken"})
+"""Rules of what may go; what is broken only where `--drop-broken` asks."""
+
+
 class _Checkpoints(NamedTuple):
     """The n checkpoints of a store, sorted by owner and number.
 
@@ -70,7 +74,9 @@ def version_retention(parser: OffersPieces, policy: RetentionPolicy) -> Draft[Re
     found = _checkpoints(chains, parser.restored_together)
     marked = _named(found, "--marked", policy.marked)
     masks = _masks(found, policy, marked)
-    rows, warnings = _rows(found, masks, marked, links_between(without_flaws(chains), found.of).kept_by(_any(masks)))
+    free = _FREE if policy.drop_broken else _FREE - {"broken"}
+    children = links_between(without_flaws(chains), found.of).kept_by(_any(masks))
+    rows, warnings = _rows(found, masks, marked, children, free)
     totals = totals_of(rows, "checkpoints")
     plan = RetentionPlan(
         kind="versions",
@@ -148,7 +154,7 @@ def _named(found: _Checkpoints, option: str, texts: Sequence[str]) -> Mask:
 
 
 def _rows(
-    found: _Checkpoints, masks: Mapping[str, Mask], marked: Mask, dependants: Ints
+    found: _Checkpoints, masks: Mapping[str, Mask], marked: Mask, dependants: Ints, free: Set[str]
 ) -> tuple[list[RetentionRow], list[Finding]]:
     rows, findings = [], []
     for i, dependant in enumerate(dependants.tolist()):
@@ -159,7 +165,7 @@ def _rows(
             rule, by = ("marked" if marked[i] else "chain"), _name(found, dependant)
         rule = rule or ("deletable" if marked[i] else "obsolete" if found.whole[i] else "broken")
         fate: RetentionFate = "VALID" if rule == "line" else "KEEP"
-        if rule in ("deletable", "obsolete", "broken"):
+        if rule in free:
             fate = "OBSOLETE"
         if marked[i] and rule == "line":
             message = f"{name} is marked as deleted, but recovery needs it: {RULES[rule]}"

@@ -10,7 +10,7 @@ How far back message logs are needed: to what was received before the oldest lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,11 +61,14 @@ RULES: Mapping[str, str] = {
     "deletable": "marked as deleted, and nothing that stays depends on it",
     "useless": "on a Z-cycle: in no consistent line, now or ever",
     "broken": "a link of its chain is missing, and newer ones can be restored",
+    "gone": "its state file is not there, and newer ones can be restored",
     "incomplete": "it was never completed, and newer ones can be restored",
     "obsolete": "in the line of no failure that can still come, and nobody asked for it",
 }
 _NEEDED = ("line", "failure")
-_FREE = ("deletable", "useless", "broken", "incomplete", "obsolete")
+_FREE = ("deletable", "useless", "gone", "broken", "incomplete", "obsolete")
+"""Why what nothing holds may go; what is broken stays all the same unless `--drop-broken` asks."""
+
 _LIMITED = ("keep", "window", "no-time")
 
 SUSPECT = LOSSES | {"watermark-decreases", "receive-without-send", "order-backwards", "trimmed-events"}
@@ -119,7 +122,8 @@ def checkpoint_retention(reader: RecordReader, files: StoredFiles, policy: Reten
     rules, needed_by = _judged(evidence, stored, masks, marked, links)
     contradicted = _contradicted(evidence.records, stored, marked, rules)
     evidence = evidence.joined([*contradicted, *_missing(evidence.records, stored, rules)])
-    rows = tuple(_rows(evidence.records, stored, rules, needed_by, files))
+    free = {*_FREE} if policy.drop_broken else {*_FREE} - {"broken"}
+    rows = tuple(_rows(evidence.records, stored, rules, needed_by, free, files))
     roots = stored.row[np.isin(rules, list(masks)) & (stored.row >= 0)]
     trims = trimming(evidence, stored.line, roots, bool(doubt))
     totals = totals_of(rows, "checkpoints")
@@ -185,6 +189,7 @@ def _masks(
     floor = floors(stored.subtask, stored.number, whole, policy.keep, len(history.subtasks))
     open_round = protocol_of(evidence.records) == "coordinated" and stored.line is not None
     none = np.zeros(len(usable), np.bool_)
+    in_window = none if policy.since is None else (stored.time >= policy.since) | (stored.time < 0)
     masks = {
         "line": _among(history, stored.row, stored.line),
         "failure": usable & (stored.needing >= 0)[stored.row] if usable.any() else none,
@@ -194,7 +199,7 @@ def _masks(
         "window": none if policy.since is None else usable & (stored.time >= policy.since),
         "no-time": none if policy.since is None else usable & (stored.time < 0),
         "unfinished": (stored.incomplete & (stored.number > newest[stored.subtask])) | (above if open_round else none),
-        "repairable": ~whole & (stored.number > floor[stored.subtask]) & ~stored.incomplete & ~last,
+        "repairable": ~whole & ((stored.number > floor[stored.subtask]) | in_window) & ~stored.incomplete & ~last,
         "last": last & ~stored.incomplete,
     }
     return {rule: mask & ~marked if rule in _LIMITED else mask for rule, mask in masks.items()}
@@ -269,7 +274,7 @@ def _free(evidence: Evidence, stored: StoredRecords, marked: Mask, rules: Sequen
     """Why each would go, if nothing held it: a place in `rules`, shape (n,)."""
     usable = stored.row >= 0
     cycles = usable & useless(evidence.history)[stored.row] if usable.any() else usable
-    conditions = [marked, cycles, ~usable & ~stored.incomplete, stored.incomplete]
+    conditions = [marked, cycles, stored.missing, ~usable & ~stored.incomplete, stored.incomplete]
     places = [rules.index(rule) for rule in _FREE]
     return np.select(conditions, places[:-1], places[-1])
 
@@ -309,6 +314,7 @@ def _rows(
     stored: StoredRecords,
     rules: Sequence[str],
     needed_by: Sequence[str | None],
+    free: Set[str],
     files: StoredFiles,
 ) -> Iterator[RetentionRow]:
     uris = records.table["uri"].take(stored.record).to_pylist()
@@ -316,7 +322,7 @@ def _rows(
     judged = []
     for i, (rule, by, uri, size) in enumerate(zip(rules, needed_by, uris, sizes, strict=True)):
         name = _name(records, int(stored.record[i]))
-        fate: RetentionFate = "VALID" if rule in _NEEDED else "OBSOLETE" if rule in _FREE else "KEEP"
+        fate: RetentionFate = "VALID" if rule in _NEEDED else "OBSOLETE" if rule in free else "KEEP"
         row = RetentionRow(
             path=name,
             bytes=size if size is None or size >= 0 else None,

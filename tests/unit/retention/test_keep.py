@@ -75,8 +75,9 @@ def test_a_snapshot_by_name(tmp_path: Path) -> None:
 def test_a_pin_holds_what_cannot_be_restored_too(tmp_path: Path) -> None:
     job(tmp_path)
     (tmp_path / OLD / "shared" / "s4").unlink()
-    assert rules(tmp_path)[f"{OLD}/chk-5/p5"] == ("OBSOLETE", "broken")
-    assert rules(tmp_path, "--pin", "chk-5")[f"{OLD}/chk-5/p5"] == ("KEEP", "pin")
+    assert rules(tmp_path)[f"{OLD}/chk-5/p5"] == ("KEEP", "broken")
+    assert rules(tmp_path, "--drop-broken")[f"{OLD}/chk-5/p5"] == ("OBSOLETE", "broken")
+    assert rules(tmp_path, "--pin", "chk-5", "--drop-broken")[f"{OLD}/chk-5/p5"] == ("KEEP", "pin")
 
 
 def test_broken_ones_count_for_nothing(tmp_path: Path) -> None:
@@ -149,12 +150,14 @@ def test_an_unreadable_snapshot_holds_everything(tmp_path: Path) -> None:
     assert "OBSOLETE" not in {fate for fate, _ in found.values()}
 
 
-@pytest.mark.parametrize("keep", [1, 2])
-def test_what_may_go_of_real_jobs_is_missed_by_nobody(keep: int, shared_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("keep", "more"), [(1, ()), (2, ()), (1, ("--drop-broken",)), (2, ("--drop-broken",))])
+def test_what_may_go_of_real_jobs_is_missed_by_nobody(
+    keep: int, more: tuple[str, ...], shared_data: Path, tmp_path: Path
+) -> None:
     copy = Path(shutil.copytree(shared_data / "flink-checkpoints", tmp_path / "root"))
     maps = ("--map", f"{STORED}={copy}")
     before = json.loads(cklog("recovery-line", copy, *maps, "--json").out)
-    plan = json.loads(cklog("retention", copy, *maps, "--keep", str(keep), "--jobs-stopped", "--json").out)
+    plan = json.loads(cklog("retention", copy, *maps, "--keep", str(keep), "--jobs-stopped", *more, "--json").out)
     rows = plan["result"]["rows"]
     assert "older" in {row["rule"] for row in rows}
     for row in rows:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import crc32c
+import pyarrow as pa
 import pytest
 
-from cklog.parsers.jsonl.columns import Fields, decode
+from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 
+Decoder = Callable[..., pa.RecordBatch | None]
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
 
 
@@ -195,3 +198,16 @@ def test_blocks_do_not_leak_into_each_other() -> None:
     decode(line("z" * 99, 10**18) * 500, FIELDS)
     assert decode(GOOD, FIELDS) == first
     assert decode(GOOD[:-1], FIELDS) is None
+
+
+@pytest.mark.parametrize("decoder", [decode, decode_mixed])
+def test_leaves_lines_with_a_damaged_name_to_the_reader_that_can_say_why(decoder: Decoder) -> None:
+    known = {"channel", "seq", "time", "crc32c"}
+    other = b'{"checkpoint":1}\n'
+    blocks = {"good": GOOD, "damaged": GOOD.replace(b"time", b"tile"), "unlike": GOOD.replace(b"time", b"colour")}
+    sealed_block = b"".join(map(sealed, blocks["damaged"].splitlines(keepends=True)))
+    for name, block in {**blocks, "sealed": sealed_block}.items():
+        text = block if decoder is decode else block + other
+        assert (decoder(text, FIELDS, known) is None) == (name == "damaged"), name
+        assert decoder(text, FIELDS) is not None
+    assert decode(b'{"channel":"a","seq":1,"state":{"n":1,"n":2}}\n', FIELDS) is None

@@ -62,6 +62,11 @@ def found(answer: Answer[Any], id: str) -> Finding:
         (b'{"operator":"b","checkpoint":2,"kind":"strange"}\n', "not one of local"),
         (b'{"operator":"b","checkpoint":2,"crc32c":"00000000"}\n', "crc32c is 00000000"),
         (b'{"operator":"\xff","checkpoint":2}\n', "not UTF-8"),
+        (b'{"operator":"b","checkpoint":2,"kinl":"coordinated"}\n', "no member kind, but kinl"),
+        (b'{"operator":"b","checkpoint":2,"receivee":{"a/0->b/0":9}}\n', "no member received, but receivee"),
+        (b'{"operator":"b","checkpoint":2,"crc32b":"00000000"}\n', "no member crc32c, but crc32b"),
+        (b'{"operator":"b","checkpoint":1,"checkpoint":2}\n', 'member "checkpoint" is there twice'),
+        (b'{"operator":"b","checkpoint":2,"received":{"a/0->b/0":9,"a/0->b/0":1}}\n', "is there twice"),
         (b'{"operator":"b","checkpoint":2,"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}\n", "not JSON"),
     ],
 )
@@ -293,3 +298,34 @@ def test_half_a_surrogate_pair_in_a_manifest_is_a_bad_manifest(tmp_path: Path) -
     write(tmp_path, "checkpoints", pair(1, 1))
     (tmp_path / "job.json").write_text('{"operators": [{"name": "\\ud800"}]}')
     assert "half a surrogate pair" in found(ask(tmp_path), "bad-manifest").message
+
+
+def test_members_that_nobody_knows_are_ignored_unless_they_look_like_damaged_ones(tmp_path: Path) -> None:
+    """A checksum proves that the writer meant the name; beside the member itself another name is no damage of it."""
+    first, second = ({**row, "kinl": "x", "colour": "red"} for row in pair(sent=3, received=3))
+    write(tmp_path, "checkpoints", [first])
+    plain = tmp_path / "checkpoints" / "plain.jsonl"
+    plain.write_text(json.dumps({**second, "kind": "local"}) + "\n")
+    answer = ask(tmp_path)
+    assert (chosen(answer), answer.exit_code) == ({"a/0": 1, "b/0": 1}, 0)
+
+
+MANIFEST = {
+    "job": "j",
+    "operators": [{"name": "a", "parallelism": 1}, {"name": "b"}],
+    "channels": [{"channel": A_TO_B, "first_retained": 0}],
+    "failed": ["b"],
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["operators", "channels", "failed", "name", "parallelism", "channel", "first_retained"]
+)
+def test_a_bit_in_the_name_of_a_member_of_the_manifest_is_seen(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "checkpoints", pair(3, 3))
+    text = json.dumps(MANIFEST)
+    path = tmp_path / "job.json"
+    path.write_text(text)
+    assert not [f for f in ask(tmp_path).findings if f.id == "bad-manifest"]
+    path.write_text(text.replace(f'"{name}"', f'"{name[:-1]}{chr(ord(name[-1]) ^ 1)}"', 1))
+    assert "one bit away" in found(ask(tmp_path), "bad-manifest").message or name in ("name", "channel")

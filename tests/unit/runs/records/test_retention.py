@@ -154,7 +154,10 @@ def test_what_was_not_completed_or_cannot_be_restored(tmp_path: Path) -> None:
     assert found["a/0=4"] == ("KEEP", "repairable", None)
     assert found["a/0=5"] == ("KEEP", "unfinished", None)
     assert found["b/0=1"] == ("KEEP", "last", None)
-    assert found["c/0=2"] == ("OBSOLETE", "broken", None)
+    assert found["c/0=2"] == ("KEEP", "broken", None)
+    dropped = rules(write(tmp_path, records), "--drop-broken")
+    assert dropped.pop("c/0=2") == ("OBSOLETE", "broken", None)
+    assert dropped == {name: rule for name, rule in found.items() if name != "c/0=2"}
 
 
 def test_after_damage_everything_from_the_line_on_stays(tmp_path: Path) -> None:

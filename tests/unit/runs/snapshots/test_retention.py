@@ -44,12 +44,15 @@ def test_every_file_of_a_running_job_stays_but_what_no_checkpoint_can_come_to_ne
     for path in (f"{OLD}/shared/new", f"{OLD}/taskowned/t", f"{OLD}/dstl/d", f"{OLD}/chk-6/left", "README"):
         file(tmp_path / path, 4)
     found = rules(tmp_path)
-    assert found.pop(f"{OLD}/chk-4/late") == found.pop(f"{OLD}/chk-6/left") == ("OBSOLETE", "orphan")
+    assert found.pop(f"{OLD}/chk-4/late") == ("KEEP", "torn")
+    assert found.pop(f"{OLD}/chk-6/left") == ("OBSOLETE", "orphan")
     assert found.pop(f"{OLD}/chk-8/early") == found.pop(f"{OLD}/shared/new") == ("KEEP", "unfinished")
     assert found.pop(f"{OLD}/taskowned/t") == found.pop(f"{OLD}/dstl/d") == ("KEEP", "task-owned")
     assert set(found.values()) == {("VALID", "restorable")}
     assert "README" not in found
-    assert obsolete(rules(tmp_path, "--jobs-stopped")) == {
+    assert obsolete(rules(tmp_path, "--drop-broken")) == {f"{OLD}/chk-4/late", f"{OLD}/chk-6/left"}
+    assert obsolete(rules(tmp_path, "--jobs-stopped")) == {f"{OLD}/chk-6/left"}
+    assert obsolete(rules(tmp_path, "--jobs-stopped", "--drop-broken")) == {
         *(f"{OLD}/chk-4/late", f"{OLD}/chk-6/left", f"{OLD}/chk-8/early"),
         *(f"{OLD}/shared/new", f"{OLD}/taskowned/t", f"{OLD}/dstl/d"),
     }
@@ -64,7 +67,8 @@ def test_what_only_broken_snapshots_name(tmp_path: Path) -> None:
     )
     for path in ("shared/s3", "taskowned/m"):
         file(tmp_path / OLD / path, 103)
-    running, stopped = rules(tmp_path), rules(tmp_path, "--jobs-stopped")
+    assert not obsolete(rules(tmp_path, "--jobs-stopped")), "mended, it would stay"
+    running, stopped = rules(tmp_path, "--drop-broken"), rules(tmp_path, "--jobs-stopped", "--drop-broken")
     own = {f"{OLD}/chk-5/p5", f"{OLD}/chk-5/_metadata"}
     assert obsolete(running) == own
     assert running[f"{OLD}/shared/s3"] == ("KEEP", "unfinished")
@@ -78,8 +82,9 @@ def test_the_last_of_a_job_stays_however_broken(tmp_path: Path) -> None:
     job(tmp_path, THIRD, (3,))
     for number in (5, 6, 7):
         (tmp_path / OLD / f"chk-{number}" / f"p{number}").unlink()
-    found = rules(tmp_path, "--jobs-stopped")
-    assert {rule for path, rule in found.items() if path.startswith(OLD)} == {("KEEP", "last")}
+    for more in ((), ("--drop-broken",)):
+        found = rules(tmp_path, "--jobs-stopped", *more)
+        assert {rule for path, rule in found.items() if path.startswith(OLD)} == {("KEEP", "last")}
 
 
 def test_an_heir_without_anything_of_its_own_stays_an_heir(tmp_path: Path) -> None:
@@ -124,11 +129,17 @@ def test_a_snapshot_that_cannot_be_read_may_name_anything(tmp_path: Path, bad: b
     torn(tmp_path, OLD, 4, {"late": 3})
     file(tmp_path / OLD / "shared" / "new", 3)
     (tmp_path / OLD / "chk-5" / "p5").unlink()
-    assert obsolete(rules(tmp_path, "--jobs-stopped"))
+    assert obsolete(rules(tmp_path, "--jobs-stopped", "--drop-broken"))
     (tmp_path / HEIR / "chk-3" / "_metadata").write_bytes(bad)
-    found = rules(tmp_path, "--jobs-stopped")
-    assert not obsolete(found)
-    assert found[f"{OLD}/shared/new"] == ("KEEP", "unreadable")
+    for more in ((), ("--drop-broken",)):  # it is the only one of its job: that it may be mended is all there is
+        found = rules(tmp_path, "--jobs-stopped", *more)
+        assert not obsolete(found)
+        assert found[f"{OLD}/shared/new"] == ("KEEP", "unreadable")
+    job(tmp_path, HEIR, (4,))
+    found = rules(tmp_path, "--jobs-stopped", "--drop-broken")
+    assert obsolete(found), "another checkpoint of the job can be read, and it names nothing of the other job"
+    unknown = bad.endswith(b"\x63")  # a version that is not known is no damage
+    assert (f"{HEIR}/chk-3/_metadata" in obsolete(found)) == (not unknown)
 
 
 def test_a_job_alone_says_nothing_of_what_others_need(tmp_path: Path) -> None:
@@ -140,7 +151,8 @@ def test_a_job_alone_says_nothing_of_what_others_need(tmp_path: Path) -> None:
     assert rules(tmp_path, "--jobs-stopped")[f"{OLD}/shared/claimed"] == ("VALID", "restorable")
     found = rules(tmp_path / OLD, "--jobs-stopped", root=tmp_path)
     assert found["shared/claimed"] == ("KEEP", "other-jobs")
-    assert obsolete(found) == {"chk-4/late"}
+    assert not obsolete(found)
+    assert obsolete(rules(tmp_path / OLD, "--jobs-stopped", "--drop-broken", root=tmp_path)) == {"chk-4/late"}
     assert asked("retention", tmp_path / OLD / "chk-7")["exit"] == 2
 
 
@@ -180,13 +192,13 @@ def test_totals_and_the_plans_for_people(tmp_path: Path) -> None:
     job(tmp_path)
     awkward = ["it's", "a b", "$(id)", "-rf", ";x"]
     torn(tmp_path, OLD, 4, dict.fromkeys(awkward, 3))
-    answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
+    answer = asked("retention", tmp_path, "--jobs-stopped", "--drop-broken", root=tmp_path)
     assert answer["result"]["totals"]["OBSOLETE"] == {"files": 5, "bytes": 15}
     assert sum(total["files"] for total in answer["result"]["totals"].values()) == len(answer["result"]["rows"])
-    maps = ("--map", f"{ORIGIN}={tmp_path}")
-    paths = cklog("retention", tmp_path, *maps, "--jobs-stopped", "--format", "paths").out
+    maps, asked_for = ("--map", f"{ORIGIN}={tmp_path}"), ("--jobs-stopped", "--drop-broken")
+    paths = cklog("retention", tmp_path, *maps, *asked_for, "--format", "paths").out
     assert paths.splitlines() == sorted(f"{OLD}/chk-4/{name}" for name in awkward)
-    script = cklog("retention", tmp_path, *maps, "--jobs-stopped", "--format", "script").out
+    script = cklog("retention", tmp_path, *maps, *asked_for, "--format", "script").out
     lines = [shlex.split(line, comments=True) for line in script.splitlines() if line.startswith("rm")]
     assert [line[2] for line in lines] == [f"./{path}" for path in paths.splitlines()]
     subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
@@ -197,5 +209,36 @@ def test_totals_and_the_plans_for_people(tmp_path: Path) -> None:
 def test_names_that_no_list_of_paths_can_hold_are_not_listed(tmp_path: Path) -> None:
     job(tmp_path)
     torn(tmp_path, OLD, 4, {"late\nimportant": 3, "tab\t": 1, "late": 3})
-    paths = cklog("retention", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--format", "paths").out
+    paths = cklog("retention", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--drop-broken", "--format", "paths").out
     assert paths == f"{OLD}/chk-4/late\n"
+
+
+def test_a_missing_file_may_be_one_whose_name_is_damaged_in_the_metadata(tmp_path: Path) -> None:
+    """Nobody misses what is not of the size that was stored, or what another checkpoint has for itself."""
+    job(tmp_path)
+    job(tmp_path, THIRD, (3,))
+    checkpoint(tmp_path, HEIR, 9, Snapshot({f"{HEIR}/shared/real": 77}))
+    checkpoint(tmp_path, HEIR, 8)
+    path = tmp_path / HEIR / "chk-9" / "_metadata"
+    path.write_bytes(path.read_bytes().replace(b"shared/real", b"shared/rdal"))
+    file(tmp_path / THIRD / "shared" / "as-large", 77)
+    file(tmp_path / THIRD / "shared" / "larger", 78)
+    found = rules(tmp_path, "--jobs-stopped", "--keep", "1")
+    assert found[f"{HEIR}/shared/real"] == found[f"{THIRD}/shared/as-large"] == ("KEEP", "unreadable")
+    assert {f"{OLD}/chk-5/p5", f"{OLD}/shared/s4", f"{THIRD}/shared/larger"} <= obsolete(found)
+    dropped = rules(tmp_path, "--jobs-stopped", "--keep", "1", "--drop-broken")
+    assert dropped[f"{HEIR}/shared/real"] == ("OBSOLETE", "orphan")
+
+
+def test_of_two_numbers_of_one_checkpoint_neither_is_believed(tmp_path: Path) -> None:
+    """A bit of the number in the metadata: what was the newest stays, and so does what counts without it."""
+    job(tmp_path)
+    undamaged = obsolete(rules(tmp_path, "--keep", "1"))
+    for number in (5, 7):
+        path = tmp_path / OLD / f"chk-{number}" / "_metadata"
+        whole = path.read_bytes()
+        path.write_bytes(whole.replace(number.to_bytes(8, "big"), (number + 256).to_bytes(8, "big"), 1))
+        found = rules(tmp_path, "--keep", "1")
+        assert found[f"{OLD}/chk-{number}/p{number}"] == ("KEEP", "disputed")
+        assert obsolete(found) < undamaged
+        path.write_bytes(whole)
