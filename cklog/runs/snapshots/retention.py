@@ -165,6 +165,7 @@ class _Holding:
         broken = [j for j in judged if j.verdict not in _WHOLE and not doubt.gives_up(j)]
         wanting = [j for j in broken if j.folder.path in doubt.mendable]
         jobs = {j.folder.job for j in wanting if not j.folder.savepoint}
+        self._illegible = any(j.verdict in ("corrupt", "unknown-version") for j in broken)
         self._own = {j.folder.path for j in broken}
         self._jobs = {j.folder.job for j in wanting}
         self._others = set().union(*(named.get(job, set()) - {job} for job in jobs))
@@ -194,7 +195,9 @@ class _Holding:
         return "unreadable" if self._may_be_named(file) else None
 
     def _may_be_named(self, file: StateFile) -> bool:
-        """Whether a snapshot that stays, and cannot be restored, may name a file."""
+        """Whether a snapshot that stays, and cannot be restored, may name a file; of metadata that is illegible any."""
+        if self._illegible:
+            return True
         if file.area == "exclusive" and _folder_of(file) in self._own:
             return True
         if file.owner in self._jobs and file.area != "exclusive":
