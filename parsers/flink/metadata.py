@@ -188,13 +188,13 @@ def _read_operator(cursor: Cursor, handles: Handles, version: int) -> Iterator[R
     if piece is not None:
         yield handle_row(place, Owner(operator, None, "coordinator"), piece)
         yield from coordinated(cursor.data, piece, operator)
-    told: set[int] = set()
+    told = bytearray(parallelism if count > 0 else 0)
     for _ in range(count):
         at = cursor.at
         subtask = yield from _read_subtask(cursor, handles, version, operator, (parallelism, most))
-        if subtask in told:
+        if told[subtask]:
             raise Malformed(at, f"subtask {subtask} a second time")
-        told.add(subtask)
+        told[subtask] = 1
 
 
 def _read_subtask(
