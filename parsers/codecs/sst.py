@@ -101,7 +101,7 @@ def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
     unchecked = ""
     flaw = None
     try:
-        table.check_ends()
+        table.check_ends(every_block)
         if every_block:
             table.check_all()
         unchecked = table.unproved
@@ -131,8 +131,8 @@ class _Table:
         """Why checksums that hold prove nothing, "" if they do prove."""
         return "" if self._footer.checksum else "its blocks have no checksums"
 
-    def check_ends(self) -> None:
-        """Check the footer, and the blocks that lead to all others."""
+    def check_ends(self, every_block: bool) -> None:
+        """Check the footer, and the blocks that lead to all others, which `every_block` will need."""
         self._tail = self._read(self._tail_at, self._size - self._tail_at)
         if len(self._tail) != self._size - self._tail_at:
             raise SstFlaw(self._tail_at + len(self._tail), f"it ends there, and not at byte {self._size}")
@@ -144,16 +144,18 @@ class _Table:
         if named is None:
             raise SstFlaw(self._footer.metaindex.at, "its metaindex names no index")
         self._index = named
-        self._check_properties()
+        self._check_properties(every_block)
         block, compression = self._block(self._index, "index")
         self._index_block = block + bytes([compression])
 
-    def _check_properties(self) -> None:
-        """Check and read the properties, if there are any."""
+    def _check_properties(self, every_block: bool) -> None:
+        """Check the properties, if there are any; read them where they are needed, for it takes most of the time."""
         handle = self._named.pop(b"rocksdb.properties", None)
         if handle is None:
             return
         block, compression = self._block(handle, "properties")
+        if not every_block and self._footer.version >= _DELTAS_FROM:
+            return
         plain = block if not compression else _plain(block, compression, self._footer.version)
         self._properties = {key: value for key, value, _, _ in _entries(plain, handle.at, False)}
         if self._number(b"rocksdb.index.value.is.delta.encoded") and self._footer.version < _DELTAS_FROM:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -47,8 +46,6 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
 _IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_READERS = 8
-"""Files that are looked into at once: what takes time is to open them."""
 
 _MOST_OF_A_NAME = 100
 """Files of one name that are looked at: the names are random, and two of one name are copies."""
@@ -273,11 +270,10 @@ class Flink(Format):
 
     def contents(self, stretches: Sequence[StateStretch], thorough: bool) -> list[ContentCheck]:
         """Look into stretches of files, several at once, in their order; `thorough`: at all that can be checked."""
-        from cklog.parsers.flink.state_bytes import check_state  # of those who look at no file nothing need be loaded
+        from cklog.parsers.flink.state_bytes import check_states  # of those who look at no file nothing need be loaded
 
         outside = {path for files in self._mapped.values() for path in files}
-        with ThreadPoolExecutor(_READERS) as readers:
-            return [*readers.map(lambda s: check_state(self._uri(s.path, outside), s, thorough), stretches)]
+        return check_states([self._uri(one.path, outside) for one in stretches], stretches, thorough)
 
     def _uri(self, path: str, outside: set[str]) -> str:
         """Return the path or URI by which a file opens; `outside` are the paths that maps lead to."""

@@ -98,9 +98,8 @@ def _looked_at(tables: int, pieces: int, thorough: bool) -> str:
     if thorough:
         return f"Of {many(pieces, 'piece')} of state in files, every block of {many(tables, 'table')} was checked."
     return (
-        f"Of {many(pieces, 'piece')} of state in files not every byte was read, but what each begins or ends with: "
-        "footers, indexes and properties of tables, whole manifests, headers of other state. --check-contents checks "
-        "every block of tables."
+        f"Of {many(pieces, 'piece')} of state in files not every byte was read, but footers, indexes and properties of "
+        "tables, whole manifests, and the heads of other state: --check-contents checks every block of tables."
     )
 
 

@@ -137,7 +137,7 @@ def test_a_snapshot_that_cannot_be_read_may_name_anything(tmp_path: Path, bad: b
         assert found[f"{OLD}/shared/new"] == ("KEEP", "unreadable")
     job(tmp_path, HEIR, (4,))
     assert not obsolete(rules(tmp_path, "--jobs-stopped"))
-    assert obsolete(rules(tmp_path, "--jobs-stopped", "--drop-broken")), "another of its job is whole, so it is given up"
+    found = rules(tmp_path, "--jobs-stopped", "--drop-broken")
     unknown = bad.endswith(b"\x63")  # a version that is not known is no damage
     assert (f"{HEIR}/chk-3/_metadata" in obsolete(found)) == (not unknown)
 
