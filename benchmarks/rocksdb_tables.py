@@ -76,11 +76,11 @@ def main() -> None:
             peer = best(lambda path=path: read_all(path))  # type: ignore[misc]
             cheap = best(lambda path=path: check(path, False))  # type: ignore[misc]
             full = best(lambda path=path: check(path, True))  # type: ignore[misc]
+            rates = [f"{size / seconds:.0f} MB/s" for seconds in (peer, full)]
             print(
-                f"{checksum}: {size:.0f} MB; read {peer:.3f} s, {size / peer:.0f} MB/s; "
-                f"cheap check {cheap * 1e3:.1f} ms; every block {full:.3f} s, {size / full:.0f} MB/s, {full / peer:.1f} times the reading",
-                flush=True,
+                f"{checksum}: {size:.0f} MB; read {peer:.3f} s, {rates[0]}; cheap check {cheap * 1e3:.1f} ms", end="; "
             )
+            print(f"every block {full:.3f} s, {rates[1]}, {full / peer:.1f} times the reading", flush=True)
             path.unlink()
 
 

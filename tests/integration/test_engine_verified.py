@@ -98,3 +98,23 @@ def test_spark_does_not_load_a_changelog_that_is_whole_and_stale(verified: Path)
     found = json.loads(ran.out)
     assert (ran.code, found["result"]["details"]["restart_fails"], ids(found)) == (3, True, {"checksum-mismatch"})
     assert found["result"]["details"]["committed"] == 8
+
+
+def test_a_table_full_of_zeros_costs_every_checkpoint_that_names_it(verified: Path) -> None:
+    """Flink's restore of the newest fails, and that of an undamaged control does not; all three name the table."""
+    found = answer("recovery-line", verified / "flink-zeroed-sst")
+    verdicts = {row["id"]: row["verdict"] for row in found["result"]["details"]["snapshots"]}
+    assert verdicts == {2: "corrupt-state-file", 3: "corrupt-state-file", 4: "corrupt-state-file", 5: "no-metadata"}
+    assert found["verdict"] == "unrecoverable"
+    damaged = [finding for finding in found["findings"] if finding["id"] == "corrupt-file"]
+    assert {finding["where"][0]["path"].rpartition("/")[2] for finding in damaged} == {
+        "2780d8c9-9879-471e-8450-9314d224d680"
+    }
+
+
+@pytest.mark.parametrize("more", [(), ("--check-contents",)])
+@pytest.mark.parametrize("name", ["flink-changelog-noclaim", "flink-filemerge", "flink-generations"])
+def test_state_that_flink_restored_is_not_called_damaged(verified: Path, name: str, more: tuple[str, ...]) -> None:
+    found = answer("recovery-line", verified / name, *more)
+    assert not [f for f in found["findings"] if f["id"] in ("corrupt-file", "unreadable-file")]
+    assert "restorable" in {row["verdict"] for row in found["result"]["details"]["snapshots"]}

@@ -254,3 +254,11 @@ def test_spark_gives_the_same_bytes(
     local = ask()
     monkeypatch.setattr(Run, "engine_for", lambda _run, _size: spark)
     assert ask() == local
+
+
+@pytest.mark.parametrize("more", [(), ("--check-contents",)])
+def test_no_real_state_is_called_damaged(checkpoints: Path, more: tuple[str, ...]) -> None:
+    """Every run and savepoint of the root at once: RocksDB, ForSt, heap, changelog, merged files, unaligned."""
+    _, answer = asked("recovery-line", checkpoints, checkpoints, *more)
+    assert not [f for f in answer["findings"] if f["id"] in ("corrupt-file", "unreadable-file")]
+    assert "corrupt-state-file" not in {row["verdict"] for row in answer["result"]["details"]["snapshots"]}
