@@ -1,4 +1,4 @@
-.PHONY: check test test-slow bench samples golden
+.PHONY: check test test-slow bench samples golden mutants fuzz
 
 check:
 	ruff check .
@@ -32,3 +32,12 @@ golden:
 
 bench:
 	python benchmarks/run.py
+
+COUNT = 75
+SEED = 0
+JOBS = 1
+mutants:  # faults in the rooms that decide, and whether a test notices: make mutants COUNT=75 SEED=1
+	python -m tests.mutants --count $(COUNT) --seed $(SEED)
+
+fuzz:  # damage by seed, every format and command: make fuzz COUNT=1000000 SEED=0 JOBS=2
+	python -m tests.fuzz --count $(COUNT) --seed $(SEED) --jobs $(JOBS)

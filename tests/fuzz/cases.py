@@ -74,7 +74,7 @@ class Bench:
         finally:
             if not keep:
                 tree.mend()
-        wrong += violations(base, found, held)
+        wrong += violations(base, found, held) if found.ended.code >= 0 else []
         return Tried(case, subject.name, question, changes, held, base, found, tuple(wrong), cpu)
 
 

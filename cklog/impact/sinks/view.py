@@ -54,6 +54,7 @@ PIECES: Mapping[str, str] = {
     "no-source-offsets": "where the sources go on: no offset of theirs is known",
     "channels-kept": "the messages in flight are in the channels' logs",
     "channels-gone": "messages in flight that the logs have lost: {names}",
+    "records-lost": "records that are damaged or missing: one of them may say more",
     "channels-unlogged": "a log of the messages in flight: {names}",
     "state-loads": "every state store can load its version",
     "state-unknown": "whether the state can be loaded",

@@ -9,7 +9,7 @@ flight never reaches the sinks below it. An operator with an output queue finds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
-from cklog.model.verdict import Draft
+from cklog.model.verdict import LOSSES, Draft
 from cklog.runs.records.evidence import Planned
 from cklog.runs.records.plan import plan_line
 from cklog.runs.records.reading import RecordReader
@@ -67,11 +67,13 @@ def _impact(
     """The answer that rests on a line, with how far the crashed run is known to have come."""
     received, damage = _received(reader, question.as_of)
     reached = Reached(_highest(reached.received, received), reached.read)
-    result = impact_of(line.result, reached, reader.tables.manifest, reader.tables.has("channels"), logs)
+    findings = [*line.findings, *damage]
+    whole = not any(f.id in LOSSES for f in findings)
+    result = impact_of(line.result, reached, reader.tables.manifest, reader.tables.has("channels"), logs, whole)
     return Draft(
         "impact-sinks",
         result,
-        [*line.findings, *damage],
+        findings,
         line.inputs,
         unrecoverable=line.unrecoverable,
         indeterminate=line.indeterminate,
@@ -107,18 +109,25 @@ def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]
 
 
 def impact_of(
-    line: RecoveryLine, reached: Reached, manifest: Mapping[str, Any], logged: bool, logs: BoundLogs | None
+    line: RecoveryLine,
+    reached: Reached,
+    manifest: Mapping[str, Any],
+    logged: bool,
+    logs: BoundLogs | None,
+    whole: bool = True,
 ) -> SinkImpact:
     """Say what happens to the results of every sink when the run restarts from `line`.
 
     Parameters
     ----------
     logged : the run has logs of its channels, so that nothing beyond them was sent
+    whole : no record is lost; else what no record tells of may have happened all the same
     """
     graph = _Graph(line, manifest)
     again = [read_again(s, [reached.read.get((s.source, f"{s.operator}/{s.subtask}"))], logs) for s in line.sources]
     doubled = [*_doubled(line, graph, reached, logged), *_doubled_sources(graph, again)]
-    guarantees = [_guarantee(line, graph, sink, doubled, again, manifest) for sink in sorted(graph.sinks)]
+    found = (_guarantee(line, graph, sink, doubled, again, manifest) for sink in sorted(graph.sinks))
+    guarantees = found if whole else map(_doubted, found)
     return SinkImpact(
         system="native",
         line=tuple({"operator": e.operator, "subtask": e.subtask, "checkpoint": e.checkpoint} for e in line.line),
@@ -254,6 +263,13 @@ def _guarantee(
         _output(graph, sink, doubled, manifest),
     ]
     return guarantee_of(sink, "", pieces)
+
+
+def _doubted(found: SinkGuarantee) -> SinkGuarantee:
+    """Take back what rests on no record saying otherwise: records are lost, and one of them may have said it."""
+    silent = ("channels-kept", "nothing-again")
+    lost = [replace(p, holds=None, because="records-lost") if p.because in silent else p for p in found.evidence]
+    return guarantee_of(found.sink, found.readers, lost)
 
 
 def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> GuaranteeEvidence:

@@ -66,12 +66,13 @@ def doubled(tree: Tree, dice: random.Random) -> Change | None:
     if found is None:
         return None
     name, data = found
-    stem, dot, ending = posixpath.basename(name).partition(".")
-    copy = posixpath.join(posixpath.dirname(name), f"{stem}-copy{dot}{ending}" if stem else f"{name[-8:]}-copy")
+    folder, base = posixpath.split(name)
+    stem, dot, ending = base.partition(".")
+    copy = posixpath.join(folder, f"{stem}-copy{dot}{ending}" if stem else f"{base}-copy")
     if copy in tree.files:
         return None
     tree.put(copy, data)
-    return Change((copy,), f"{name}: doubled as {copy}")
+    return Change((copy,), f"{name}: doubled as {copy}", free=_SILENT)
 
 
 def renumbered(tree: Tree, dice: random.Random) -> Change | None:
@@ -89,7 +90,7 @@ def renumbered(tree: Tree, dice: random.Random) -> Change | None:
     if copy in tree.files:
         return None
     tree.put(copy, data)
-    return Change((copy,), f"{name}: doubled as {copy}")
+    return Change((copy,), f"{name}: doubled as {copy}", free=_SILENT)
 
 
 def swapped(tree: Tree, dice: random.Random) -> Change | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,25 @@ def test_only_guarantees() -> None:
     found = json.loads(ended.out)
     assert (ended.code, found["schema"]) == (0, "cklog.impact-guarantee/1")
     assert [(row["sink"], row["at_best"]) for row in found["result"]["guarantees"]] == [("sink", "exactly-once")]
+
+
+RANKS = ["none", "at-most-once", "at-least-once", "exactly-once"]
+
+
+@pytest.mark.parametrize("sample", ["token-rounds-ap", "uncoordinated-join", "q3-coordinated"])
+def test_no_loss_of_records_makes_a_guarantee_stronger(sample: str, tmp_path: Path) -> None:
+    """Records are cut off one after the other: what none tells of any more may have come all the same."""
+
+    def ranks(folder: Path) -> dict[str, int]:
+        answer = json.loads(cklog("impact", folder, "--json").out)
+        return {row["sink"]: RANKS.index(row["guarantee"]) for row in answer["result"]["guarantees"]}
+
+    whole = ranks(SAMPLES / sample)
+    assert whole
+    for path in sorted((SAMPLES / sample / "checkpoints").glob("*.jsonl")):
+        lines = path.read_bytes().splitlines(keepends=True)
+        for kept in range(1, len(lines), 1 + len(lines) // 8):
+            folder = tmp_path / f"{path.stem}-{kept}"
+            shutil.copytree(SAMPLES / sample, folder)
+            (folder / "checkpoints" / path.name).write_bytes(b"".join(lines[:kept]) + lines[kept][:-9])
+            assert all(rank <= whole.get(sink, 3) for sink, rank in ranks(folder).items()), (path.name, kept)

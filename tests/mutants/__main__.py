@@ -1,0 +1,68 @@
+"""`python -m tests.mutants`: put faults into the rooms that decide, one at a time, and say which survive."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+from tests.conftest import REPOSITORY
+from tests.mutants.faults import Fault, fault, sites
+from tests.mutants.rooms import CORE, DECODERS, files
+from tests.mutants.trial import Copy
+
+EXPLAINED = REPOSITORY / "docs" / "testing.md"
+
+
+def main() -> None:
+    """Exit with 1 if a fault survives that docs/testing.md does not explain."""
+    options = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    options.add_argument("--count", type=int, default=75, help="how many faults, drawn over all rooms; 0: all")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--room", action="append", choices=(*CORE, *DECODERS), help="only this room; repeatable")
+    options.add_argument("--match", default="", help="only faults whose name has this in it")
+    options.add_argument("--list", action="store_true", help="only name them")
+    asked = options.parse_args()
+    chosen = drawn(asked.room or [*CORE, *DECODERS], asked.count, asked.seed, asked.match)
+    if asked.list:
+        print(*(one.name for _, one in chosen), sep="\n")
+        return
+    explained = EXPLAINED.read_text() if EXPLAINED.is_file() else ""
+    survivors = []
+    with Copy() as copy:
+        for room in sorted({room for room, _ in chosen}):
+            passes, last = copy.passes(room, files(room)[0])
+            assert passes, f"{room}: its tests fail without any fault: {last}"
+        for number, (room, one) in enumerate(chosen, 1):
+            began = time.monotonic()
+            survived, last = copy.survives(room, one)
+            known = one.name in explained
+            word = "killed" if not survived else "explained" if known else "SURVIVED"
+            took = time.monotonic() - began
+            print(f"{number}/{len(chosen)} {word} {took:.0f} s: {one.name} (line {one.line})", flush=True)
+            survivors += [one.name] if survived and not known else []
+    print(f"{len(chosen)} faults, {len(survivors)} of them survive unexplained")
+    print(*survivors, sep="\n")
+    sys.exit(1 if survivors else 0)
+
+
+def drawn(rooms: list[str], count: int, seed: int, match: str) -> list[tuple[str, Fault]]:
+    """Faults by room: as many of each room as its share, in an order that the seed decides."""
+    every = []
+    for room in rooms:
+        for path in files(room):
+            text = (REPOSITORY / path).read_text()
+            every += [(room, path, text, number, way) for number, way in sites(text)]
+    random.Random(seed).shuffle(every)
+    found: list[tuple[str, Fault]] = []
+    for room, path, text, number, way in every:
+        if count and len(found) == count:
+            break
+        made = fault(path, text, number, way)
+        found += [(room, made)] if match in made.name else []
+    return found
+
+
+if __name__ == "__main__":
+    main()

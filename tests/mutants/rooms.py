@@ -1,0 +1,37 @@
+"""The rooms that decide, and the tests that mirror each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+CORE = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds", "impact", "runs")
+DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs", "jsonl", "tables", "native")
+
+_BESIDE = {
+    "history": ("tests/unit/lines", "tests/unit/runs/records"),
+    "zigzag": ("tests/property/test_lines.py",),
+    "lines": ("tests/unit/runs/records", "tests/property/history"),
+    "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
+    "runs": ("tests/property/test_retention.py",),
+    "tables": ("tests/unit/parsers/native",),
+    "jsonl": ("tests/unit/parsers/native",),
+    "pickles": ("tests/unit/parsers/checkmate",),
+    "codecs": ("tests/unit/parsers/spark",),
+}
+"""Tests of a room that stand in another's folder: they hold what both decide together."""
+
+
+def files(room: str) -> list[str]:
+    """The modules of a room."""
+    below = REPOSITORY / ("cklog" if room in CORE else "parsers") / room
+    found = [path.relative_to(REPOSITORY).as_posix() for path in sorted(below.rglob("*.py"))]
+    return [path for path in found if not path.endswith(("__init__.py", "/view.py", "/exports.py"))]
+
+
+def tests(room: str) -> list[str]:
+    """The tests of a room, small ones first."""
+    inner = "" if room in CORE else "parsers/"
+    named = [f"tests/unit/{inner}{room}", f"tests/property/{inner}test_{room}.py", f"tests/property/{inner}{room}"]
+    return [name for name in (*named, *_BESIDE.get(room, ())) if (REPOSITORY / Path(name)).exists()]
