@@ -133,6 +133,10 @@ class OffersRecords(Parser, Protocol):
 class OffersQueues(OffersRecords, Protocol):
     """Kind `queues`: records, and output queues of some or all subtasks."""
 
+    @property
+    def manifest_findings(self) -> tuple[Finding, ...]:
+        """What is wrong with what `manifest` says; every answer about queues rests on the channels that it names."""
+
     def queues(self) -> Mapping[Subtask, Queue]:
         """Return the persisted output queues, by subtask."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from cklog.inputs.offers import OffersQueues
 from cklog.kinds.kind import Opened
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from cklog.runs.records.inspection import RecordsInspection
 
 
+R = TypeVar("R")
+
+
 class QueuesKind(RecordsKind):
     """Operators that restart from their output queues; beside them some may have checkpoints."""
 
@@ -37,6 +41,10 @@ class QueuesKind(RecordsKind):
     def _eventual(self) -> EventualLog:
         return EventualLog(self._parser.queues(), self._parser.manifest, self._opened.reading)
 
+    def _on_manifest(self, draft: Draft[R]) -> Draft[R]:
+        """Add what is wrong with the manifest: without its channels no upstream is found, and no sender."""
+        return replace(draft, findings=(*draft.findings, *self._parser.manifest_findings))
+
     @property
     def checkpoint_records(self) -> RecordReader:
         why = "has output queues: its operators restart without checkpoints, and are in no graph of them"
@@ -46,12 +54,12 @@ class QueuesKind(RecordsKind):
         from cklog.runs.records.inspection import QueuesInspected, inspect_records
 
         self._refuse_snapshot_names(asked)
-        return inspect_records(self._records, QueuesInspected(*self._eventual.inspect()))
+        return self._on_manifest(inspect_records(self._records, QueuesInspected(*self._eventual.inspect())))
 
     def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.cascade import Cascade
 
-        return Cascade(self._eventual, self._records).line(command, question)
+        return self._on_manifest(Cascade(self._eventual, self._records).line(command, question))
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         self._refuse_flink_options(policy)
@@ -64,15 +72,15 @@ class QueuesKind(RecordsKind):
         return queue_impact(self._records, self._line("replay", question), question, logs)
 
     def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:
-        return self._eventual.extent(operator, forward, as_of)
+        return self._on_manifest(self._eventual.extent(operator, forward, as_of))
 
     def extent_over_time(self, operator: str, max_extent: int | None, max_replay: int | None) -> Draft[ExtentOverTime]:
-        return self._eventual.over_time(operator, max_extent, max_replay)
+        return self._on_manifest(self._eventual.over_time(operator, max_extent, max_replay))
 
     def eventual_checkpoint(self, operator: str, forward: bool, as_of: int | None) -> Draft[EventualCheckpoint]:
-        return self._eventual.eventual_checkpoint(operator, forward, as_of)
+        return self._on_manifest(self._eventual.eventual_checkpoint(operator, forward, as_of))
 
     def advise_extent(self, operator: str, asked: ExtentQuestion) -> Draft[ExtentAdvice]:
         from cklog.advise.extent.answer import extent_advice
 
-        return extent_advice(self._eventual, operator, asked)
+        return self._on_manifest(extent_advice(self._eventual, operator, asked))

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualReplay, UpstreamOffset
 from cklog.model.findings import Finding
@@ -90,6 +91,7 @@ def _upstream_offset(
     stamp = None if number is None else _stamp_of(judged, number)
     first: int | None
     last: int | None
+    unread: list[Finding] = []
     indexed = queue.since(judged.ts, number, stamp)
     if indexed is not None:
         found = UpstreamOffset(
@@ -109,13 +111,15 @@ def _upstream_offset(
         log = _read_back(queue, number, judged.ts)
         if not len(log):
             message = f"{channel}: the queue of {queue.subtask} holds no record at or after T that can be read"
-            return None, [Finding("upstream-behind", "warning", str(channel), message)]
+            behind = Finding("upstream-behind", "warning", str(channel), message)
+            return None, [*queue.findings(), *damage_findings(log.damage), behind]
         found = _by_reading(queue, channel, log, number, judged)
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
         last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
         at_head = log.from_head and found.pos == first
+        unread = _unread_in_replay(log, number, judged)
     hole = _hole_at_head(queue, first, number, judged) if at_head else []
-    return found, [*hole, *_torn_tail(queue, channel, last, judged)]
+    return found, [*queue.findings(), *unread, *hole, *_torn_tail(queue, channel, last, judged)]
 
 
 def _by_reading(
@@ -151,6 +155,12 @@ def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
         if by_time and by_input:
             break
     return reader.log()
+
+
+def _unread_in_replay(log: QueueLog, number: int | None, judged: QueueJudgement) -> list[Finding]:
+    """Report what of the upstream's queue cannot be read from the first record to replay on, or right before it."""
+    row, _ = _first_row(log, number, judged)
+    return damage_findings([d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= row])
 
 
 def _first_row(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:

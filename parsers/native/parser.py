@@ -78,11 +78,11 @@ class Native(Format):
         self._data: dict[str, list[FileEntry]] = {}
         self._whole: dict[str, tuple[Finding, ...]] = {}
         self._partitions: dict[str, tuple[Finding, ...]] = {}
-        self.manifest, self._manifest_findings = self._read_manifest()
+        self.manifest, self.manifest_findings = self._read_manifest()
 
     def findings(self, table: str) -> tuple[Finding, ...]:
         """Return what is wrong with the manifest and with files of a table as a whole, before any record is read."""
-        found = list(self._manifest_findings)
+        found = list(self.manifest_findings)
         for entry in self._files(table):
             found += self._check_file(entry)
         for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):

@@ -31,16 +31,13 @@ def main() -> None:
     explained = EXPLAINED.read_text() if EXPLAINED.is_file() else ""
     survivors = []
     with Copy() as copy:
-        for room in sorted({room for room, _ in chosen}):
-            passes, last = copy.passes(room, files(room)[0])
-            assert passes, f"{room}: its tests fail without any fault: {last}"
         for number, (room, one) in enumerate(chosen, 1):
             began = time.monotonic()
             survived, last = copy.survives(room, one)
             known = one.name in explained
             word = "killed" if not survived else "explained" if known else "SURVIVED"
             took = time.monotonic() - began
-            print(f"{number}/{len(chosen)} {word} {took:.0f} s: {one.name} (line {one.line})", flush=True)
+            print(f"{number}/{len(chosen)} {word} {took:.0f} s: {one.name} (line {one.line}) {last}", flush=True)
             survivors += [one.name] if survived and not known else []
     print(f"{len(chosen)} faults, {len(survivors)} of them survive unexplained")
     print(*survivors, sep="\n")

@@ -19,12 +19,17 @@ SECONDS = 600
 """A trial that takes longer is ended: a fault that makes a loop endless is noticed by anybody."""
 
 
+_NOTHING = 5
+"""pytest's exit code where there is no test."""
+
+
 class Copy:
     """A copy of the tree, links and all, beside a link to the shared data."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="cklog-mutants-"))
         self.root = self.folder / "main"
+        self._passing: set[str] = set()
 
     def __enter__(self) -> Copy:
         shutil.copytree(
@@ -42,12 +47,25 @@ class Copy:
     ) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def passes(self, room: str, module: str) -> tuple[bool, str]:
-        """Whether the tests of a room, and the doctests of a module, pass; and what was said last."""
-        names = tests(room)
-        doctests = module if module.startswith("cklog/") else f"cklog/{module}"
+    def survives(self, room: str, fault: Fault) -> tuple[bool, str]:
+        """Whether no test of a room notices a fault; and the test that does, which passes without it."""
+        doctests = fault.path if fault.path.startswith("cklog/") else f"cklog/{fault.path}"
+        file = self.root / fault.path
+        whole = file.read_text()
+        file.write_text(fault.text)
+        try:
+            failed = self._failing(doctests, *tests(room))
+        finally:
+            file.write_text(whole)
+        if failed and failed not in self._passing:
+            assert not self._failing(failed), f"{failed} fails without any fault"
+            self._passing.add(failed)
+        return not failed, failed
+
+    def _failing(self, *names: str) -> str:
+        """The first test that fails, or "" if all pass; of an endless one the first name."""
         command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
-        command += ["--hypothesis-seed=0", "-m", "not slow and not spark", doctests, *names]
+        command += ["--hypothesis-seed=0", "-m", "not slow and not spark", *names]
         process = subprocess.Popen(
             command,
             cwd=self.root,
@@ -62,16 +80,9 @@ class Copy:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return False, "no end"
-        failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return process.returncode in (0, 5), (failed or said.splitlines() or [""])[-1]
-
-    def survives(self, room: str, fault: Fault) -> tuple[bool, str]:
-        """Whether no test notices a fault; and what the one that does says."""
-        file = self.root / fault.path
-        whole = file.read_text()
-        file.write_text(fault.text)
-        try:
-            return self.passes(room, fault.path)
-        finally:
-            file.write_text(whole)
+            return names[0]
+        if process.returncode in (0, _NOTHING):
+            return ""
+        lines = [line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        failed = [line.partition(" ")[2].partition(" - ")[0] for line in lines]
+        return failed[0] if failed else names[0]

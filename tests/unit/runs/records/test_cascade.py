@@ -157,7 +157,7 @@ def test_an_upstream_without_a_record_that_is_needed_is_told(tmp_path: Path) -> 
     with open_run(str(tmp_path), Options()) as run:
         answer = run.extent("a")
     assert answer.result.replay.upstream == ()
-    assert [f.id for f in answer.findings] == ["upstream-behind"]
+    assert [f.id for f in answer.findings] == ["bad-record", "upstream-behind"]
 
 
 def test_an_operator_with_checkpoints_and_a_queue_restarts_from_its_checkpoints(tmp_path: Path) -> None:
