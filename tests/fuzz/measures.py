@@ -49,7 +49,7 @@ def starts(answer: Answer) -> Measured:
     for row in result.get("again") or ():
         for where, number in _numbers(row.get("from")):
             found["again", str(row["source"]), str(row["reader"]), where] = number
-    for name in ("T", "T_input", "from"):
+    for name in ("T", "T_input"):
         if isinstance(result.get(name), int):
             found[name,] = result[name]
     return found

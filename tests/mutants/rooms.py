@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-CORE = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds", "impact", "runs")
+RUNS = ("batches", "partitions", "pieces", "records", "snapshots", "stores")
+CORE = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds", "impact", *(f"runs/{k}" for k in RUNS))
 DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs", "jsonl", "tables", "native")
 
 _BESIDE = {
@@ -14,7 +15,12 @@ _BESIDE = {
     "zigzag": ("tests/property/test_lines.py",),
     "lines": ("tests/unit/runs/records", "tests/property/history"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
-    "runs": ("tests/property/test_retention.py",),
+    "runs/batches": ("tests/unit/parsers/spark", "tests/unit/impact/sinks/test_spark.py"),
+    "runs/partitions": ("tests/unit/parsers/kafka/test_broker_folder.py",),
+    "runs/pieces": ("tests/unit/parsers/patent",),
+    "runs/records": ("tests/unit/impact/sinks/test_sinks.py", "tests/property/test_retention.py"),
+    "runs/snapshots": ("tests/unit/parsers/flink", "tests/unit/impact/sinks/test_flink.py"),
+    "runs/stores": ("tests/unit/parsers/kafka/test_streams.py",),
     "tables": ("tests/unit/parsers/native",),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),

@@ -1,0 +1,158 @@
+"""Two thousand cases of the harness, and the harness itself: what it damages it mends, what is wrong it sees."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.fuzz.excuses import FREE, STRICT, levels
+from tests.fuzz.mutations import ALL, damage
+from tests.fuzz.mutations.change import Change
+from tests.fuzz.oracle import Told, violations
+from tests.fuzz.subjects import SUBJECTS
+from tests.fuzz.tree import Tree
+from tests.program import Ended
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+CHUNK = 500
+
+
+@pytest.mark.parametrize("seed", range(0, 2000, CHUNK))
+def test_no_damage_makes_an_answer_newer_shorter_quieter_or_fail(seed: int) -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "--count", str(CHUNK), "--seed", str(seed)]
+    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
+
+
+def answer(code: int = 0, findings: tuple[str, ...] = (), **result: Any) -> Told:
+    told = [{"id": id, "severity": "error", "subject": "x", "message": id} for id in findings]
+    return Told(Ended(code, json.dumps({"findings": told, "result": result}), ""), True)
+
+
+def entry(number: int | None, **more: Any) -> dict[str, Any]:
+    return {"operator": "a", "subtask": 0, "checkpoint": number, "state": "stored", **more}
+
+
+def row(path: str, fate: str) -> dict[str, Any]:
+    return {"path": path, "fate": fate}
+
+
+LINE = answer(line=[entry(5)])
+PLAN = answer(rows=[row("a", "VALID"), row("b", "OBSOLETE")])
+RANGE = answer(line=[entry(5)], channels=[{"channel": "c", "replay_from": 3, "replay_to": 9}])
+
+WRONG = {
+    "exit-70": (LINE, Told(Ended(70, "", "cklog: a bug"), True)),
+    "traceback": (LINE, Told(Ended(65, "", "Traceback (most recent call last):"), True)),
+    "refused-with-output": (LINE, Told(Ended(65, "{", "cklog: no"), True)),
+    "refused-without-a-word": (LINE, Told(Ended(65, "", ""), True)),
+    "no-json": (LINE, Told(Ended(0, "{", ""), True)),
+    "exit-0-with-errors": (LINE, answer(0, ("damage",), line=[entry(5)])),
+    "newer": (LINE, answer(3, ("damage",), line=[entry(6)])),
+    "later": (RANGE, answer(3, ("d",), line=[entry(4)], channels=[{"channel": "c", "replay_from": 4, "replay_to": 9}])),
+    "shorter": (RANGE, answer(line=[entry(5)], channels=[{"channel": "c", "replay_from": 3, "replay_to": 8}])),
+    "deletable": (PLAN, answer(3, ("damage",), rows=[row("a", "OBSOLETE"), row("b", "OBSOLETE")])),
+    "silent": (LINE, answer(line=[entry(4)])),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_may_not_happen_is_seen(name: str) -> None:
+    base, found = WRONG[name]
+    assert name in {wrong.partition(":")[0] for wrong in violations(base, found, STRICT)}
+
+
+def test_what_is_right_is_not_taken_for_wrong() -> None:
+    older = answer(3, ("damage",), line=[entry(4)])
+    assert violations(LINE, LINE, STRICT) == []
+    assert violations(LINE, older, STRICT) == []
+    assert violations(LINE, Told(Ended(65, "", "cklog: no record can be read"), True), STRICT) == []
+    assert violations(LINE, answer(line=[entry(6)]), FREE) == []
+
+
+@pytest.fixture
+def tree(tmp_path: Path, request: pytest.FixtureRequest) -> Tree:
+    subject = BY_NAME[request.param]
+    return Tree(tmp_path / "run", subject.files())
+
+
+def found_below(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("tree", ["uncoordinated-join", "spark-wordcount", "crafted/join-parquet"], indirect=True)
+def test_whatever_is_damaged_is_mended(tree: Tree) -> None:
+    kinds = set()
+    for seed in range(150):
+        kinds.add(damage(tree, random.Random(seed)).kind)
+        damage(tree, random.Random(seed + 1000))
+        tree.mend()
+        assert found_below(tree.root) == tree.files, seed
+        assert [path for path in tree.root.rglob("*") if path.is_symlink()] == []
+    assert len(kinds) > 12
+
+
+def test_every_mutation_is_tried() -> None:
+    """On some subject each mutation finds something to damage."""
+    left = dict(ALL)
+    for name in ("uncoordinated-join", "crafted/join-gz", "crafted/join-parquet", "kafka-broker"):
+        files = BY_NAME[name].files()
+        for kind, (mutation, _) in list(left.items()):
+            if any(mutation(_Remembering(files), random.Random(seed)) for seed in range(20)):
+                del left[kind]
+    assert set(left) <= {"file.shut"}, "only what nobody may try here"
+
+
+class _Remembering(Tree):
+    """A tree without a disk."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.root = self.elsewhere = Path("/dev/null")
+        self.files, self.names, self.touched = files, sorted(files), set()
+
+    def put(self, name: str, data: bytes) -> None:
+        assert isinstance(data, bytes)
+
+    def drop(self, name: str) -> None: ...
+
+    def fold(self, name: str) -> None: ...
+
+    def link(self, name: str, target: str | Path) -> None: ...
+
+
+JOIN = "checkpoints/join.jsonl"
+LEVELS = {
+    "a flipped letter in a line with a checksum": (b'"time"', b'"tIme"', "strict", "strict"),
+    "a line that is none": (b'{"operator"', b'x"operator"', "strict", "strict"),
+}
+
+
+@pytest.mark.parametrize("tree", ["uncoordinated-join"], indirect=True)
+@pytest.mark.parametrize("what", LEVELS)
+def test_damage_to_what_has_checksums_excuses_nothing(tree: Tree, what: str) -> None:
+    old, new, newer, silent = LEVELS[what]
+    tree.put(JOIN, tree.files[JOIN].replace(old, new, 1))
+    held = levels(tree, "native", (Change((JOIN,), what),))
+    assert (held["newer"], held["silent"]) == (newer, silent)
+
+
+@pytest.mark.parametrize("tree", ["crafted/join-plain"], indirect=True)
+def test_what_somebody_may_have_written_is_excused_and_damage_is_not(tree: Tree) -> None:
+    def held(data: bytes) -> tuple[str, str]:
+        tree.put(JOIN, data)
+        found = levels(tree, "native", (Change((JOIN,), ""),))
+        return found["newer"], found["silent"]
+
+    whole = tree.files[JOIN]
+    assert held(whole.replace(b'"checkpoint":1', b'"checkpoint":9', 1)) == ("free", "free")
+    assert held(whole.replace(b'"checkpoint":1', b'"checkpoint":"', 1)) == ("strict", "strict")
+    assert held(b"".join(whole.splitlines(keepends=True)[1:])) == ("strict", "free")
+    assert held(whole[:-5]) == ("strict", "strict")
