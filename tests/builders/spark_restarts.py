@@ -78,6 +78,7 @@ class Restarts:
 
     def starts(self, home: Path) -> bool:
         """Whether the query starts, completes the batch in flight and one more."""
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import StreamingQueryException
         from pyspark.sql import functions as F
 
@@ -87,7 +88,10 @@ class Restarts:
             stream, mode = lines.alias("a").join(lines.alias("b"), F.expr("a.line = b.line")).select("a.line"), "append"
         sink = stream.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
         before = self.commits(home)
-        query = sink.option("checkpointLocation", str(home / "ck")).start()
+        try:
+            query = sink.option("checkpointLocation", str(home / "ck")).start()
+        except Py4JJavaError:  # what a query reads before its first batch
+            return False
         try:
             query.awaitTermination(120)
         except StreamingQueryException:
