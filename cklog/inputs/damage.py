@@ -33,6 +33,7 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "bad-record": f"{count} {'record' if count == 1 else 'records'} cannot be read and {_are(count)} skipped",
         "torn-tail": "the end is torn and is left out",
         "corrupt-file": "part of the file cannot be read",
+        "over-budget": f"{count} {'record' if count == 1 else 'records'} not read: batches hold too much",
         "unreadable-file": "cannot be read to its end",
         "corrupt-metadata": "the snapshot cannot be read",
         "corrupt-batch": f"{count} {'record is' if count == 1 else 'records are'} in batches that fail their checksum",

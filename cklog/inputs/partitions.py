@@ -31,8 +31,8 @@ COMMITS = pa.schema(
 """A group's committed offset, as a record of the log of commits; `at` is that record's own offset. `offset` null: the
 commit was deleted or has expired. `producer` -1: none."""
 
-UNREADABLE = "unreadable-file"
-"""The damage of a segment that could not be read, of whose bytes nothing is known: no broker cuts a log for it."""
+UNREAD = frozenset({"unreadable-file", "over-budget"})
+"""Damage of bytes that were not read: nothing is known of them, and no broker cuts a log for it."""
 
 TransactionFate = Literal["commit", "abort", "open"]
 
@@ -208,8 +208,8 @@ class Partition:
 
     @property
     def unread(self) -> bool:
-        """Whether a segment could not be read to its end: what is known of the log is a bound then."""
-        return any(item.id == UNREADABLE for item in self.damage)
+        """Whether some of a segment was not read: what is known of the log is a bound then."""
+        return any(item.id in UNREAD for item in self.damage)
 
     @property
     def data(self) -> int:

@@ -17,7 +17,7 @@ from cklog.engine.scan import Damage, Scan, Scanned
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersPartitions
 from cklog.inputs.partitions import (
-    UNREADABLE,
+    UNREAD,
     BrokerLayout,
     Folder,
     GroupCommit,
@@ -28,6 +28,9 @@ from cklog.inputs.partitions import (
 )
 from cklog.kafka_logs import batch_runs, group_commits, range_counts
 from cklog.kafka_logs.partition import partition_of
+
+_COMMITS_LOST = UNREAD | {"bad-record"}
+"""Damage that the scan of committed offsets finds; that of batches is found by the scan of their headers."""
 
 
 class CommittedOffsets(NamedTuple):
@@ -108,7 +111,7 @@ class PartitionLogs:
         )
         scanned = self._run_scan(scan)
         found = group_commits.committed(scanned.table, logs.values(), self._logs.coordinator)
-        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id in ("bad-record", UNREADABLE)))
+        return CommittedOffsets(found, tuple(d for d in scanned.damage if d.id in _COMMITS_LOST))
 
     def _range_count(self, partition: Partition, wanted: Range, rows: dict[str, list[dict[str, Any]]]) -> RangeCount:
         mine = rows.get(partition.folder.path, [])

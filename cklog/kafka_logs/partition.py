@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cklog.engine.scan import Damage
 from cklog.inputs.partitions import (
-    UNREADABLE,
+    UNREAD,
     Folder,
     Gap,
     LogCut,
@@ -32,7 +32,7 @@ from cklog.kafka_logs.batch_runs import BatchRun
 CUTTING = frozenset({"torn-tail", "corrupt-batch", "corrupt-file", "unknown-version"})
 """Damage at which a starting broker cuts a log."""
 
-_HIDING = CUTTING | {"bad-record", UNREADABLE}
+_HIDING = CUTTING | UNREAD | {"bad-record"}
 """Damage that may have held the marker of a transaction."""
 
 
@@ -71,7 +71,7 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
     held = _end_of_log(folder, placed, len(folder.segments))
     end = max(held, start)
     first = _first_cutting(folder, broken)
-    unread = any(item.id == UNREADABLE for item in damage)
+    unread = any(item.id in UNREAD for item in damage)
     if held < start and not unread:  # a broker that finds this deletes every segment, and begins anew at the log start
         why = f"the log start is noted as {start}, and the log ends at {held}"
         first = PlacedDamage(LogPlace(0, 0), "", why)
@@ -146,7 +146,7 @@ def _is_one_place(item: Damage) -> bool:
 def _byte_of(item: Damage) -> int:
     """Where damage counts in its segment: what could not be read lies behind all that could."""
     if item.offset is None:
-        return sys.maxsize if item.id == UNREADABLE else 0
+        return sys.maxsize if item.id in UNREAD else 0
     return item.offset
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import UNREADABLE, Range, RangeCount
+from cklog.inputs.partitions import UNREAD, Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
@@ -88,7 +88,7 @@ def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindi
         result=replace(line, channels=channels, details=details),
         findings=[*kept, *findings, *logs.layout.findings, *unread, *elsewhere],
         inputs=[*found.inputs, *_inputs_read(logs, asked)],
-        indeterminate=found.indeterminate or any(finding.id == UNREADABLE for finding in unread),
+        indeterminate=found.indeterminate or any(finding.id in UNREAD for finding in unread),
     )
 
 

@@ -28,6 +28,7 @@ DAMAGE = frozenset(
         "damaged-value",
         "missing-part",
         "bad-index-entry",
+        "over-budget",
     }
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""

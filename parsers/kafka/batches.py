@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import crc32c
-import pyarrow as pa
 
-from cklog.errors import first_line
-from cklog.parsers.kafka.varints import BadVarint, unsigned_varint, varint
+from cklog.parsers.kafka.limits import BATCH_LIMIT, MARKER_LIMIT
+from cklog.parsers.kafka.payloads import BadBatch, Budget
+from cklog.parsers.kafka.varints import BadVarint, varint
 
 HEADER = struct.Struct(
     ">q"  # baseOffset
@@ -49,27 +49,11 @@ BEFORE_LENGTH = 12
 CHECKED_FROM = 21
 """Where the bytes begin that the CRC covers."""
 
-BATCH_LIMIT = 256 << 20
-"""Bytes of a batch at the most; Kafka's own default is 1 MiB."""
-
 FARTHEST = 1 << 31
 """How far behind a segment's base no offset is: indexes have 32 bits for it, and a broker begins another segment."""
 
-PAYLOAD_LIMIT = 256 << 20
-"""Bytes of a decompressed payload at the most."""
-
-_BLOCK_BYTES = 1 << 20
-_SNAPPY_RATIO = 22
-"""A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
-
-_XERIAL = b"\x82SNAPPY\x00"
-_CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _MARKERS: dict[int, Literal["abort", "commit"]] = {0: "abort", 1: "commit"}
 _MARKER = struct.Struct(">hh")  # version, type
-
-
-class BadBatch(Exception):
-    """Why bytes are no record batch."""
 
 
 class KafkaRecord(NamedTuple):
@@ -203,8 +187,12 @@ def verify(head: Header, batch: bytes) -> None:
         raise BadBatch(f"crc is {head.crc:08x}, the batch's bytes give {computed:08x}")
 
 
-def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
+def records(head: Header, batch: bytes, budget: Budget | None = None) -> Iterator[KafkaRecord]:
     """Yield the records of a whole batch, in order, decoded as they are asked for; the CRC is not looked at.
+
+    Parameters
+    ----------
+    budget : what may be decompressed; by default what one batch may hold
 
     Raises
     ------
@@ -213,7 +201,7 @@ def records(head: Header, batch: bytes) -> Iterator[KafkaRecord]:
     """
     if head.count == 0:  # compaction took the records and kept the producer's state
         return
-    data = decompress(head.codec, batch[HEADER.size : head.size])
+    data = (budget or Budget()).payload(head.codec, batch[HEADER.size : head.size], head.count)
     at, before = 0, -1
     for _ in range(head.count):
         try:
@@ -236,7 +224,7 @@ def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
     BadBatch
         as `records`, or a record whose key is no marker's.
     """
-    for record in records(head, batch):
+    for record in records(head, batch, Budget(MARKER_LIMIT)):
         if record.key is None or len(record.key) < _MARKER.size:
             raise BadBatch("a control record without a version and a type")
         return _MARKERS.get(_MARKER.unpack_from(record.key)[1])
@@ -300,65 +288,3 @@ def _header_name(name: bytes | None) -> str:
         return name.decode("utf-8")
     except UnicodeDecodeError:
         raise BadBatch("a header's name is not UTF-8") from None
-
-
-def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
-    """Return the payload that `packed` holds, of `limit` bytes at the most.
-
-    Raises
-    ------
-    BadBatch
-        an unknown codec, a stream that is cut short or wrong, or more than `limit` bytes in it.
-    """
-    if codec == 0:
-        return packed
-    if codec not in _CODECS:
-        raise BadBatch(f"compression codec {codec}")
-    try:
-        parts = _snappy_parts(packed) if codec == 2 else _stream_parts(packed, _CODECS[codec])
-        return _joined_parts(parts, limit)
-    except (OSError, pa.ArrowException) as error:
-        raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
-
-
-def _joined_parts(parts: Iterator[bytes], limit: int) -> bytes:
-    """Join all parts, as long as they stay within the limit."""
-    whole = bytearray()
-    for part in parts:
-        whole += part
-        if len(whole) > limit:
-            raise BadBatch(f"more than {limit} bytes when decompressed")
-    return bytes(whole)
-
-
-def _stream_parts(packed: bytes, codec: str) -> Iterator[bytes]:
-    with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
-        while part := stream.read(_BLOCK_BYTES):
-            yield part
-
-
-def _snappy_parts(packed: bytes) -> Iterator[bytes]:
-    """Decompress a snappy payload by blocks: the Java client frames them (xerial), librdkafka writes one raw block."""
-    if not packed.startswith(_XERIAL):
-        yield _decompress_snappy(packed)
-        return
-    at = len(_XERIAL) + 8  # two version numbers that no reader looks at
-    while at < len(packed):
-        length = int.from_bytes(packed[at : at + 4], "big")
-        at += 4
-        if at + length > len(packed):
-            raise BadBatch(f"a snappy block of {length} bytes where {max(len(packed) - at, 0)} are left")
-        yield _decompress_snappy(packed[at : at + length])
-        at += length
-
-
-def _decompress_snappy(block: bytes) -> bytes:
-    """Decompress one block, which begins with the size of what it holds: an unsigned varint of at most 5 bytes."""
-    try:
-        size, at = unsigned_varint(block, 0)
-    except BadVarint as reason:
-        raise BadBatch(f"a snappy block without a length: {reason}") from None
-    if size > min(_SNAPPY_RATIO * (len(block) - at), PAYLOAD_LIMIT):
-        raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
-    decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
-    return decompressed

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cklog.parsers.kafka.batches import BadBatch
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
 from cklog.storage import FileEntry
 

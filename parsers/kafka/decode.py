@@ -14,7 +14,7 @@ reason, or stays. Messages of formats 0 and 1 are decoded by `cklog.parsers.kafk
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,15 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.types import Bytes, Ints, Mask
-from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import HEADER, BadBatch, Header, KafkaRecord, decompress, headers_at, records
+from cklog.parsers.kafka.batches import Header, headers_at, records
+from cklog.parsers.kafka.joined import ARRAYS, Fault, HeaderAndBytes, JoinedPayloads, join_payloads
+from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
 from cklog.parsers.kafka.varints import BadVarint, varint, varints
-
-HeaderAndBytes = tuple[Header, "bytes | memoryview"]
-"""A header and the bytes of the whole batch."""
-
-_PADDING = 64
-"""Bytes behind the last payload: the numbers of one record may be read so far beyond its end before it is judged."""
 
 _SIDE_BY_SIDE = 32
 """Fewer batches than these are followed one by one: a step costs as much for one as for a hundred."""
@@ -41,13 +36,6 @@ _HEADERS = 64
 
 _SMALLEST = 7
 """Bytes of a record at least: its length and six fields."""
-
-
-class Fault(NamedTuple):
-    """A batch that does not decode, by its place in the input, and why; none of its records is given."""
-
-    batch: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,52 +78,49 @@ class Decoded:
         )
 
 
-_ARRAYS = (
-    "batch",
-    "offset",
-    "timestamp",
-    "key",
-    "key_length",
-    "value",
-    "value_length",
-    "headers",
-    "headers_at",
-    "size",
-)
-"""The arrays of `Decoded`, in the order in which they are the rows of one array of shape (10, n) here."""
-
-
-class _Payloads(NamedTuple):
-    """Payloads one behind the other, with padding: batch i takes [start[i], start[i + 1]) and has counts[i] records.
-
-    Shapes: `start` (batches + 1,), `counts` (batches,). A batch of format 0 or 1 has no count: its messages are decoded
-    already and lie in `old`, an array of shape (10, n) for each such batch, its rows as in `_ARRAYS`.
-    """
-
-    data: bytes
-    start: Ints
-    counts: Ints
-    old: list[Ints]
-    faults: list[Fault]
-
-
 def decode(batches: Sequence[HeaderAndBytes]) -> Decoded:
-    """Decode the records of whole batches of any format; no CRC is looked at.
+    """Decode the records of whole batches of any format, all at once; no CRC is looked at.
 
     Some thousand batches, or some 16 MB, are a good measure: what is worked on then fits the caches.
     """
-    payloads = _join_payloads(batches)
+    return _decoded(batches, join_payloads(batches, None), None)
+
+
+class DecodedPart(NamedTuple):
+    """The records of the batches [start, end) of the input; their places in `records` count from `start`."""
+
+    start: int
+    end: int
+    records: Decoded
+
+
+def decode_parts(batches: Sequence[HeaderAndBytes], budget: Budget) -> Iterator[DecodedPart]:
+    """Yield the records of whole batches part by part; no CRC is looked at.
+
+    A part ends behind the batch with which it gets too large, so that memory depends neither on how well batches are
+    compressed nor on how many records they hold.
+    """
+    start = 0
+    while start < len(batches):
+        payloads = join_payloads(batches[start:], budget)
+        end = start + len(payloads.counts)
+        yield DecodedPart(start, end, _decoded(batches[start:end], payloads, budget))
+        start = end
+
+
+def _decoded(batches: Sequence[HeaderAndBytes], payloads: JoinedPayloads, budget: Budget | None) -> Decoded:
+    """Decode the records of joined payloads, which are those of `batches`."""
     data = np.frombuffer(payloads.data, np.uint8)
     begin, end, whose, suspects = _record_bounds(payloads, data)
     found, bad = _decode_fields(payloads.data, data, begin, end, whose, [head for head, _ in batches])
     suspects |= set(whose[bad].tolist())
-    faults = payloads.faults + [fault for i in sorted(suspects) if (fault := _find_fault(i, batches[i]))]
+    faults = payloads.faults + [fault for i in sorted(suspects) if (fault := _find_fault(i, batches[i], budget))]
     if faults:
         found = found[:, ~np.isin(found[0], [fault.batch for fault in faults])]
     if payloads.old:
         found = np.concatenate([found, *payloads.old], axis=1)
         found = found[:, np.argsort(found[0], kind="stable")]
-    arrays = dict(zip(_ARRAYS, found, strict=True))
+    arrays = dict(zip(ARRAYS, found, strict=True))
     return Decoded(payloads.data, **arrays, faults=tuple(sorted(faults)))
 
 
@@ -157,55 +142,18 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     return whole.take(pa.array(np.arange(0, 2 * len(at), 2), mask=length < 0))
 
 
-def _find_fault(i: int, batch: HeaderAndBytes) -> Fault | None:
+def _find_fault(i: int, batch: HeaderAndBytes, budget: Budget | None) -> Fault | None:
     """Return what the careful decoder says against a batch, if anything."""
     head, data = batch
     try:
-        for _ in records(head, bytes(data)):
+        for _ in records(head, bytes(data), budget):
             pass
     except BadBatch as reason:
-        return Fault(i, str(reason))
+        return Fault(i, str(reason), isinstance(reason, OverBudget))
     return None
 
 
-def _join_payloads(batches: Sequence[HeaderAndBytes]) -> _Payloads:
-    """Decompress every payload and join them; empty where that cannot be, and where no record is left."""
-    parts: list[bytes | memoryview] = []
-    count, start = np.zeros(len(batches), np.int64), np.zeros(len(batches) + 1, np.int64)
-    old: list[Ints] = []
-    faults: list[Fault] = []
-    for i, (head, data) in enumerate(batches):
-        part: bytes | memoryview = b""
-        try:
-            if head.magic < 2:
-                rows = list(legacy.records(head, bytes(data)))
-                part = b"".join((row.key or b"") + (row.value or b"") for row in rows)
-                old.append(_legacy_arrays(i, rows, int(start[i])))
-            elif head.count:
-                packed = data[HEADER.size : head.size]
-                part = decompress(head.codec, bytes(packed)) if head.codec else packed
-                count[i] = head.count
-        except BadBatch as reason:
-            faults.append(Fault(i, str(reason)))
-        parts.append(part)
-        start[i + 1] = start[i] + len(part)
-    data = b"".join([*parts, bytes(_PADDING)])
-    return _Payloads(data=data, start=start, counts=count, old=old, faults=faults)
-
-
-def _legacy_arrays(i: int, rows: list[KafkaRecord], at: int) -> Ints:
-    """Return the arrays of old messages, whose keys and values lie one behind the other from `at`; shape (10, n)."""
-    found = np.empty((len(_ARRAYS), len(rows)), np.int64)
-    for k, row in enumerate(rows):
-        lengths = [-1 if held is None else len(held) for held in (row.key, row.value)]
-        value = at + max(lengths[0], 0)
-        end = value + max(lengths[1], 0)
-        found[:, k] = (i, row.offset, row.timestamp, at, lengths[0], value, lengths[1], 0, end, row.size)
-        at = end
-    return found
-
-
-def _record_bounds(payloads: _Payloads, data: Bytes) -> tuple[Ints, Ints, Ints, set[int]]:
+def _record_bounds(payloads: JoinedPayloads, data: Bytes) -> tuple[Ints, Ints, Ints, set[int]]:
     """Return where each record begins and ends, and its batch, shapes (n,); and the batches whose lengths do not fit.
 
     E.g. of two batches, with records of 9 and 8 bytes in the first and one of 10 in the second: begins [0, 9, 17],
@@ -224,7 +172,7 @@ def _record_bounds(payloads: _Payloads, data: Bytes) -> tuple[Ints, Ints, Ints, 
     return bounds[here], bounds[here + 1], whose, set(np.flatnonzero(~fits).tolist())
 
 
-def _follow_lengths(payloads: _Payloads, data: Bytes, count: Ints, first: Ints) -> Ints:
+def _follow_lengths(payloads: JoinedPayloads, data: Bytes, count: Ints, first: Ints) -> Ints:
     """Return, for each batch from its place `first` on, the begins of `count` records and the end of the last.
 
     Where lengths lead out of a payload or are negative, all that follow are its end plus one. E.g. of two batches with
@@ -287,7 +235,7 @@ def _decode_fields(
     offset, time, worse = _offsets_and_times(time, delta, whose, heads)
     bad |= worse
     arrays = [whose, offset, time, key, key_length, value, value_length, headers, at, end - begin]
-    return np.array(arrays, np.int64).reshape(len(_ARRAYS), -1), bad
+    return np.array(arrays, np.int64).reshape(len(ARRAYS), -1), bad
 
 
 def _bytes_places(data: Bytes, at: Ints, end: Ints, bad: Mask) -> tuple[Ints, Ints, Ints]:

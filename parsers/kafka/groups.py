@@ -22,12 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
-from cklog.engine.scan import Damage, Split
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
 from cklog.parsers.kafka.batches import Header
-from cklog.parsers.kafka.decode import Decoded, decode
+from cklog.parsers.kafka.decode import Decoded, decode_parts
 from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
+from cklog.parsers.kafka.limits import KEYS_KEPT, PART_BATCHES, PART_BYTES
 from cklog.parsers.kafka.segment import Segment
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO
@@ -35,14 +36,11 @@ from cklog.parsers.tables.records import PSEUDO
 TOPIC = "__consumer_offsets"
 READER = "cklog.parsers.kafka.groups:read"
 
-_KEYS_KEPT = 1 << 18
-"""Keys that are kept understood at a time."""
+_ROWS_AT_ONCE = 1 << 16
+"""Records that are Python's objects at a time."""
 
 _FLEXIBLE = 4
 """The version of a value from which on strings have varints as lengths."""
-
-_PART_BATCHES, _PART_BYTES = 1000, 16 << 20
-"""The most that is decoded at once from a segment, before decompression."""
 
 
 class NotACommit(Exception):
@@ -65,7 +63,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 detail = f"offsets {head.base} to {head.last}: {fault.reason}"
                 yield Damage(
                     path=split.path,
-                    id="bad-record",
+                    id="over-budget" if fault.over else "bad-record",
                     offset=int(part.at[fault.batch]),
                     detail=detail,
                     count=max(head.count, 1),
@@ -73,7 +71,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             found = _Commits(split.path, part, keys)
             yield from found.damage
             yield found.batch(shape)
-            if len(keys) > _KEYS_KEPT:
+            if len(keys) > KEYS_KEPT:
                 keys.clear()
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "unreadable-file", None, first_line(error))
@@ -88,13 +86,16 @@ class _Commits:
     def __init__(self, path: str, part: SegmentPart, keys: dict[bytes, tuple[str, str, int] | None]) -> None:
         self._path, self._part, self._keys = path, part, keys
         self.damage: list[Damage] = []
+        self._unlisted = 0
         self._rows: list[tuple[Any, ...]] = []
-        table = part.records.to_table()
-        columns = (table[name].to_pylist() for name in ("batch", "offset", "key", "value"))
         passed_over = [head.control or head.magic != 2 for head in part.heads]
-        for batch, offset, key, value in zip(*columns, strict=True):
-            if not passed_over[batch]:
-                self._add(batch, offset, key or b"", value)
+        for some in part.records.to_table().to_batches(_ROWS_AT_ONCE):
+            columns = (some[name].to_pylist() for name in ("batch", "offset", "key", "value"))
+            for batch, offset, key, value in zip(*columns, strict=True):
+                if not passed_over[batch]:
+                    self._add(batch, offset, key or b"", value)
+        if self._unlisted:
+            self.damage.append(Damage(path, "bad-record", None, "", self._unlisted))
 
     def _add(self, batch: int, offset: int, key: bytes, value: bytes | None) -> None:
         try:
@@ -104,8 +105,11 @@ class _Commits:
             if named is not None:
                 self._rows.append((batch, offset, *named, *commit_value(value)))
         except NotACommit as reason:
-            at = int(self._part.at[batch])
-            self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
+            if len(self.damage) < DAMAGE_LISTED:
+                at = int(self._part.at[batch])
+                self.damage.append(Damage(self._path, "bad-record", at, f"Kafka offset {offset}: {reason}"))
+            else:
+                self._unlisted += 1
 
     def batch(self, shape: pa.Schema) -> pa.RecordBatch:
         """Return the rows, as the columns of `shape`."""
@@ -236,22 +240,26 @@ def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Dam
                 batches = [
                     (head, memoryview(segment.bytes(i, head.size))) for i, head in zip(at.tolist(), some, strict=True)
                 ]
-                part = SegmentPart(at, some, decode(batches))
-                yield part
-                for i, reason in part.records.faults:
-                    detail = f"offsets {some[i].base} to {some[i].last}: {reason}"
-                    yield Damage(
-                        path=split.path, id="corrupt-batch", offset=int(at[i]), detail=detail, count=some[i].count
-                    )
+                for first, end, decoded in decode_parts(batches, segment.budget):
+                    yield SegmentPart(at[first:end], some[first:end], decoded)
+                    for i, reason, over in decoded.faults:
+                        head = some[first + i]
+                        yield Damage(
+                            path=split.path,
+                            id="over-budget" if over else "corrupt-batch",
+                            offset=int(at[first + i]),
+                            detail=f"offsets {head.base} to {head.last}: {reason}",
+                            count=head.count,
+                        )
 
 
 def _parts_of(found: Heads) -> Iterator[tuple[Ints, list[Header]]]:
-    """Yield positions and headers in parts of `_PART_BATCHES` and about `_PART_BYTES` at the most."""
+    """Yield positions and headers in parts of `PART_BATCHES` and about `PART_BYTES` at the most."""
     every = found.headers()
     end = np.cumsum([head.size for head in every])
     start = 0
     while start < len(every):
         before = int(end[start - 1]) if start else 0
-        stop = min(max(int(np.searchsorted(end, before + _PART_BYTES)), start + 1), start + _PART_BATCHES)
+        stop = min(max(int(np.searchsorted(end, before + PART_BYTES)), start + 1), start + PART_BATCHES)
         yield found.at[start:stop], every[start:stop]
         start = stop

@@ -27,15 +27,15 @@ from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka.batches import (
-    BATCH_LIMIT,
     BEFORE_LENGTH,
     CHECKED_FROM,
     FARTHEST,
     HEADER,
-    BadBatch,
     Header,
     marker,
 )
+from cklog.parsers.kafka.limits import BATCH_LIMIT
+from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.segment import FileShrunk, Segment, jumps, step
 from cklog.parsers.tables.records import PSEUDO
 
@@ -147,6 +147,7 @@ def heads_in(
 ) -> Iterator[Heads | Damage]:
     """Yield what `heads` does, of the batches that begin in [start, end) of an open segment."""
     segment.limit = end = min(end, segment.size)
+    segment.budget = Budget.of_split(end - start)
     at, want = start, _FIRST_RUN
     try:
         while at < end:

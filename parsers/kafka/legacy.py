@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 
 from cklog.arrays.types import Bytes
 from cklog.parsers.codecs.xxhash32 import xxh32
-from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, BadBatch, Header, KafkaRecord, decompress
+from cklog.parsers.kafka.batches import BEFORE_LENGTH, Header, KafkaRecord
+from cklog.parsers.kafka.limits import BATCH_LIMIT
+from cklog.parsers.kafka.payloads import BadBatch, Budget
 
 FRONT = struct.Struct(
     ">q"  # offset
@@ -90,7 +92,7 @@ def verify(message: bytes) -> None:
         raise BadBatch(f"crc is {crc:08x}, the message's bytes give {computed:08x}")
 
 
-def header(data: bytes) -> Header:
+def header(data: bytes, budget: Budget | None = None) -> Header:
     """Return what a whole message says as a header of a batch; a wrapper is decompressed for it.
 
     The CRC is not looked at.
@@ -104,7 +106,7 @@ def header(data: bytes) -> Header:
     first, last, count = outer, outer, 1
     if outer.attributes & _CODEC:
         count = 0
-        for last in _inner_messages(outer):
+        for last in _inner_messages(outer, budget or Budget()):
             first = last if not count else first
             count += 1
     base = first.offset if outer.magic == 0 else outer.offset - (last.offset - first.offset)
@@ -126,7 +128,7 @@ def header(data: bytes) -> Header:
     )
 
 
-def records(head: Header, data: bytes) -> Iterator[KafkaRecord]:
+def records(head: Header, data: bytes, budget: Budget | None = None) -> Iterator[KafkaRecord]:
     """Yield the records of a whole message, in order: itself, or those that it wraps.
 
     Raises
@@ -140,7 +142,7 @@ def records(head: Header, data: bytes) -> Iterator[KafkaRecord]:
         yield _as_record(outer, outer.offset, outer.time)
         return
     shift: int | None = 0 if outer.magic == 0 else None
-    for inner in _inner_messages(outer):
+    for inner in _inner_messages(outer, budget or Budget()):
         shift = head.base - inner.offset if shift is None else shift
         yield _as_record(inner, inner.offset + shift, outer.time if head.log_append_time else inner.time)
 
@@ -151,13 +153,13 @@ def _as_record(message: Message, offset: int, time: int) -> KafkaRecord:
     )
 
 
-def _inner_messages(outer: Message) -> Iterator[Message]:
+def _inner_messages(outer: Message, budget: Budget) -> Iterator[Message]:
     """Yield the messages that a wrapper holds, at least one."""
     codec = outer.attributes & _CODEC
     if outer.value is None or codec >= _ZSTD:
         raise BadBatch("a wrapper around nothing" if outer.value is None else f"compression codec {codec}")
     packed = _repaired_lz4(outer.value) if (outer.magic, codec) == (0, _LZ4) else outer.value
-    data = decompress(codec, packed)
+    data = budget.payload(codec, packed)
     at, before = 0, -1
     while at < len(data) or not at:
         inner = _decode_message(data, at)
@@ -165,6 +167,7 @@ def _inner_messages(outer: Message) -> Iterator[Message]:
             raise BadBatch(f"a message of format {inner.magic}, codec {inner.attributes & _CODEC} inside a wrapper")
         if inner.offset <= before:
             raise BadBatch(f"offset {inner.offset} after {before} inside a wrapper")
+        budget.count(1)
         at, before = at + inner.size, inner.offset
         yield inner
 

@@ -19,8 +19,9 @@ from cklog.engine.scan import Damage, Split
 from cklog.inputs.queues import Since
 from cklog.model.findings import Finding, Where
 from cklog.model.wording import many
-from cklog.parsers.kafka.batches import BadBatch, Header, records, verify
+from cklog.parsers.kafka.batches import Header, records, verify
 from cklog.parsers.kafka.compaction import SWAP, started
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.parsers.kafka.side_files import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.table import READER

@@ -19,8 +19,9 @@ from cklog.inputs.partitions import COMMITS, BrokerLayout, SegmentFile
 from cklog.inputs.record_batches import BATCHES
 from cklog.model.findings import Finding
 from cklog.parsers.kafka import groups, headers, legacy, log
-from cklog.parsers.kafka.batches import BadBatch, records
+from cklog.parsers.kafka.batches import records
 from cklog.parsers.kafka.folder import data_folders, has_segments, layout
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import Segment
 from cklog.storage import FileEntry, Root
 

@@ -20,7 +20,9 @@ import numpy as np
 from cklog.arrays.types import Bytes, Ints
 from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
-from cklog.parsers.kafka.batches import BATCH_LIMIT, BEFORE_LENGTH, HEADER, BadBatch, Header, header, near, verify
+from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
+from cklog.parsers.kafka.limits import BATCH_LIMIT, SEARCHED_BYTES
+from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
 from cklog.storage import FileEntry, open_file
 
 BLOCK_BYTES = 1 << 20
@@ -31,9 +33,6 @@ PROBE_BYTES = 64 << 10
 
 _NAME = re.compile(r"(?:^|/)[0-9]{20}\.log$")
 _DIGITS = re.compile("[0-9]{20}")
-
-_SEARCH_BYTES = 1 << 30
-"""Bytes whose CRC is computed in search of one batch: false candidates must not cost hours."""
 
 MAGIC_AT, OLD = 16, (b"\0", b"\1")
 """Where the magic of a batch of any format lies, and the magic of formats 0 and 1."""
@@ -78,6 +77,7 @@ class Segment:
         self.base = int(named[0]) if named else 0
         self.limit = size
         """No block is read ahead beyond this byte."""
+        self.budget = Budget.of_split(size)
         self._block = block
         self._buffer = bytearray()
         self._start = self._end = 0
@@ -177,7 +177,7 @@ class Segment:
 
     def search(self, start: int, end: int, below: int = 1 << 62, ordinary: bool = False) -> int | None:
         """Find the first place in [start, end) where a whole batch with the right CRC begins, its offsets `below`."""
-        budget = _SEARCH_BYTES
+        budget = SEARCHED_BYTES
         for at in self._candidates(start, end, ordinary):
             try:
                 head = self.header(at) if self.bytes(at + MAGIC_AT, 1) not in OLD else None
@@ -234,6 +234,9 @@ def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header
     """Return the batch that begins at `at`, or what lies there that is none, and where to go on."""
     try:
         head = whole_header(segment, at, check, ordinary)
+    except OverBudget as reason:  # of a message of format 0 or 1, which is whole
+        damage = Damage(segment.path, "over-budget", at, f"not decompressed: {reason}")
+        return damage, at + legacy.size(segment.bytes(at, legacy.FRONT.size))
     except BadBatch as reason:
         return _pass_damage(segment, at, str(reason), ordinary)
     return head, at + head.size
@@ -242,7 +245,7 @@ def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header
 def whole_header(segment: Segment, at: int, check: bool, ordinary: bool) -> Header:
     """Return the header of the whole batch at `at`, its CRC verified with `check`; `BadBatch` if there is none."""
     if ordinary and segment.bytes(at + MAGIC_AT, 1) in OLD:
-        return near(legacy.header(whole_message(segment, at, check)), segment.base)
+        return near(legacy.header(whole_message(segment, at, check), segment.budget), segment.base)
     head = near(segment.header(at), segment.base) if ordinary else segment.header(at)
     if at + head.size > segment.size:
         raise BadBatch(f"the batch needs {head.size} bytes, the file has {segment.size - at} more")

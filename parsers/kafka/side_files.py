@@ -36,7 +36,7 @@ import struct
 import crc32c
 
 from cklog.inputs.partitions import AbortedSpan, ProducerState
-from cklog.parsers.kafka.batches import BadBatch
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PROBE_BYTES, Segment
 from cklog.storage import open_file
 

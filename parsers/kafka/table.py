@@ -34,8 +34,9 @@ from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
-from cklog.parsers.kafka.batches import BadBatch, Header, KafkaRecord, records
-from cklog.parsers.kafka.decode import Decoded, decode
+from cklog.parsers.kafka.batches import Header, KafkaRecord, records
+from cklog.parsers.kafka.decode import Decoded, decode_parts
+from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
 from cklog.parsers.tables.records import NotARecord, as_record, batch_of_rows, strict_json
@@ -78,24 +79,27 @@ _SizedRow = tuple[int, dict[str, Any]]
 
 def _read_rows(split: Split, table: str, shape: jsonl.Shape) -> Iterator[_SizedRow | pa.RecordBatch | Damage]:
     """Yield a row per record of the split's batches, alone or many as an Arrow batch, and the damage."""
+    budget = Budget.of_split(split.end - split.start)
     if table == "outputs":
         for found in _batches_with_fates(split):
             if isinstance(found, Damage):
                 yield found
             else:
                 piece, fate = found
-                yield from _rows_of_batch(split.path, piece, fate, table, shape.schema)
+                yield from _rows_of_batch(split.path, piece, fate, table, shape.schema, budget)
         return
     for group in _committed_groups(split):
         if isinstance(group, Damage):
             yield _as_lost_events(group) if table == "events" else group
             continue
-        at_once = rows_at_once(group, shape, table == "events")
-        if at_once is not None:
-            yield from at_once
-            continue
-        for piece in group:
-            yield from _rows_of_batch(split.path, piece, "commit", table, shape.schema)
+        for start, end, decoded in decode_parts([(piece.head, piece.data) for piece in group], budget):
+            pieces = group[start:end]
+            at_once = rows_at_once(pieces, decoded, shape, table == "events")
+            if at_once is not None:
+                yield from at_once
+                continue
+            for piece in pieces:
+                yield from _rows_of_batch(split.path, piece, "commit", table, shape.schema, budget)
 
 
 def _committed_groups(split: Split) -> Iterator[list[RawBatch] | Damage]:
@@ -141,13 +145,13 @@ def _as_lost_events(damage: Damage) -> Damage:
 
 
 def _rows_of_batch(
-    path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: pa.Schema
+    path: str, piece: RawBatch, fate: MarkerFate, table: str, schema: pa.Schema, budget: Budget
 ) -> Iterator[_SizedRow | Damage]:
     """Yield a row per record of one batch, decoded one by one."""
     at, head, batch = piece
     done, own = 0, table == "events"
     try:
-        for record in records(head, batch):
+        for record in records(head, batch, budget):
             nth, done = done, done + 1
             if head.control or fate != "commit":
                 row = {"type": "control", "ts": head.max_time, "pos": record.offset}
@@ -163,7 +167,8 @@ def _rows_of_batch(
     except BadBatch as reason:
         detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
         count = max(head.count - done, 1)
-        yield Damage(path=path, id="corrupt-batch", offset=at, detail=detail, count=count)
+        id = "over-budget" if isinstance(reason, OverBudget) else "corrupt-batch"
+        yield Damage(path=path, id=id, offset=at, detail=detail, count=count)
 
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
@@ -260,16 +265,16 @@ class RawBatch(NamedTuple):
 
 
 def rows_at_once(
-    pieces: Sequence[RawBatch], shape: jsonl.Shape, events: bool
+    pieces: Sequence[RawBatch], found: Decoded, shape: jsonl.Shape, events: bool
 ) -> Iterator[pa.RecordBatch | Damage] | None:
     """Yield batches of the shape's columns, and damage; None: read the rows one by one.
 
     Parameters
     ----------
     pieces : batches that follow each other, none of them a control batch
+    found : their records
     events : each is placed at a byte of its own in its batch (`own_place`), and else at the batch
     """
-    found = decode([(piece.head, piece.data) for piece in pieces])
     at = np.array([piece.at for piece in pieces], np.int64)[found.batch]
     if events:
         nth = np.arange(len(at)) - np.searchsorted(found.batch, found.batch)  # of its batch, from 0

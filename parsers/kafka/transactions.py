@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from cklog.engine.scan import Damage, Split
-from cklog.parsers.kafka.batches import BadBatch, marker, verify
+from cklog.parsers.kafka.batches import marker, verify
+from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.storage import Root
 

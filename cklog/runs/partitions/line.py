@@ -15,7 +15,7 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import UNREADABLE, GroupCommit, Partition, Range, RangeCount
+from cklog.inputs.partitions import UNREAD, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.checks import Check, Verification, verification
@@ -74,7 +74,7 @@ class PartitionLog:
     def unread(self) -> bool:
         """Whether some segment could not be read, so that ends of logs and committed offsets are bounds."""
         return any(p.unread for p in self.partitions.values()) or any(
-            item.id == UNREADABLE for item in self.logs.commits.damage
+            item.id in UNREAD for item in self.logs.commits.damage
         )
 
     def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:

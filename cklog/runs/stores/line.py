@@ -15,7 +15,7 @@ from typing import TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import OffersStores
-from cklog.inputs.partitions import UNREADABLE, Range
+from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
@@ -199,7 +199,7 @@ class StoreRestores:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
 
 
-_UNSURE = frozenset({UNREADABLE})
+_UNSURE = UNREAD
 """Findings after which a store's offset, or what its changelog holds, is not known."""
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.parsers.kafka.batches import BadBatch, decompress, header
+from cklog.parsers.kafka.batches import header
+from cklog.parsers.kafka.payloads import BadBatch, decompress
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
 from tests.reading.kafka import decoded

@@ -12,8 +12,9 @@ import pytest
 from cklog.engine.scan import Damage, Split
 from cklog.parsers.kafka import groups as kafka_groups
 from cklog.parsers.kafka.batches import header
-from cklog.parsers.kafka.decode import Fault, decode
+from cklog.parsers.kafka.decode import decode
 from cklog.parsers.kafka.groups import SegmentPart, read_records
+from cklog.parsers.kafka.joined import Fault
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
 from tests.reading.kafka_dump import dumped
@@ -64,7 +65,7 @@ def test_a_batch_that_does_not_decode_is_a_fault_and_the_rest_stays() -> None:
 
 
 def test_a_segment_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_groups, "_PART_BATCHES", 3)
+    monkeypatch.setattr(kafka_groups, "PART_BATCHES", 3)
     path = tmp_path / f"{0:020}.log"
     made = [batch(2 * i, [Row(b"v" * i), Row(None)]) for i in range(10)]
     made[4] = batch(8, [], payload=b"\x02\0", count=1, last_delta=1)

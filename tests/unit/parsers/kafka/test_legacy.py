@@ -7,8 +7,9 @@ import struct
 import pytest
 
 from cklog.parsers.codecs.xxhash32 import xxh32
-from cklog.parsers.kafka.batches import BadBatch, KafkaRecord
+from cklog.parsers.kafka.batches import KafkaRecord
 from cklog.parsers.kafka.legacy import header, places, records, size, verify
+from cklog.parsers.kafka.payloads import BadBatch
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, message, messages
 

@@ -1,0 +1,144 @@
+"""Payloads of Kafka batches and messages, decompressed: gzip, snappy (raw, or framed by the Java client), lz4, zstd.
+
+Compressed bytes do not say how much they hold, so that little input may ask for any memory and any time. A payload has
+a limit, and all payloads of a split together have a `Budget` that grows with the bytes that were read for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from cklog.errors import first_line
+from cklog.parsers.kafka.limits import (
+    INFLATED_FIRST,
+    INFLATED_PER_BYTE,
+    PAYLOAD_LIMIT,
+    RECORDS_FIRST,
+    RECORDS_LIMIT,
+    RECORDS_PER_BYTE,
+)
+from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
+
+_BLOCK_BYTES = 1 << 20
+_SNAPPY_RATIO = 22
+"""A snappy element of 3 bytes makes 64 at the most: a block that claims to hold more is a lie."""
+
+_XERIAL = b"\x82SNAPPY\x00"
+_CODECS: dict[int, str] = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+
+
+class BadBatch(Exception):
+    """Why bytes are no record batch."""
+
+
+class OverBudget(BadBatch):
+    """Why a batch was not decoded, though nothing may be wrong with it: it holds too much."""
+
+
+class Budget:
+    """What may yet be decompressed and decoded, shared by all that reads one split.
+
+    By default it is what one batch may hold. What was decompressed in vain is spent, too.
+    """
+
+    def __init__(self, size: int = PAYLOAD_LIMIT, records: int = RECORDS_LIMIT) -> None:
+        self._left, self._records = size, records
+
+    @classmethod
+    def of_split(cls, size: int) -> Budget:
+        """Return what may be decompressed of a split of `size` bytes."""
+        return cls(INFLATED_FIRST + INFLATED_PER_BYTE * size, RECORDS_FIRST + RECORDS_PER_BYTE * size)
+
+    def payload(self, codec: int, packed: bytes, records: int = 0) -> bytes:
+        """Return the payload that `packed` holds, whose header announces so many records.
+
+        Raises
+        ------
+        BadBatch
+            as `decompress`.
+        OverBudget
+            it holds more than one batch may, or the split's budget is spent.
+        """
+        self.count(records)
+        if codec == 0:
+            return packed
+        if self._left <= 0:
+            raise OverBudget("the batches before it held so much that no more is decompressed")
+        parts = []
+        for part in _limited_parts(codec, packed, min(PAYLOAD_LIMIT, self._left)):
+            self._left -= len(part)
+            parts.append(part)
+        return b"".join(parts)
+
+    def count(self, records: int) -> None:
+        """Take records that will be decoded, all of one batch."""
+        if records > RECORDS_LIMIT:
+            raise OverBudget(f"{records} records, more than {RECORDS_LIMIT} of one batch are not decoded")
+        self._records -= records
+        if self._records < 0:
+            raise OverBudget("the batches before it held so many records that no more are decoded")
+
+
+def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
+    """Return the payload that `packed` holds, of `limit` bytes at the most.
+
+    Raises
+    ------
+    BadBatch
+        an unknown codec, or a stream that is cut short or wrong.
+    OverBudget
+        more than `limit` bytes in it.
+    """
+    return packed if codec == 0 else b"".join(_limited_parts(codec, packed, limit))
+
+
+def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
+    """Yield what a payload holds, part by part, as long as it stays within the limit."""
+    if codec not in _CODECS:
+        raise BadBatch(f"compression codec {codec}")
+    left = limit
+    try:
+        for part in _snappy_parts(packed, limit) if codec == 2 else _stream_parts(packed, _CODECS[codec], limit):
+            left -= len(part)
+            if left < 0:
+                raise OverBudget(f"more than {limit} bytes when decompressed")
+            yield part
+    except (OSError, pa.ArrowException) as error:
+        raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
+
+
+def _stream_parts(packed: bytes, codec: str, limit: int) -> Iterator[bytes]:
+    with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
+        while part := stream.read(min(_BLOCK_BYTES, limit + 1)):
+            yield part
+
+
+def _snappy_parts(packed: bytes, limit: int) -> Iterator[bytes]:
+    """Decompress a snappy payload by blocks: the Java client frames them (xerial), librdkafka writes one raw block."""
+    if not packed.startswith(_XERIAL):
+        yield _decompress_snappy(packed, limit)
+        return
+    at = len(_XERIAL) + 8  # two version numbers that no reader looks at
+    while at < len(packed):
+        length = int.from_bytes(packed[at : at + 4], "big")
+        at += 4
+        if at + length > len(packed):
+            raise BadBatch(f"a snappy block of {length} bytes where {max(len(packed) - at, 0)} are left")
+        yield _decompress_snappy(packed[at : at + length], limit)
+        at += length
+
+
+def _decompress_snappy(block: bytes, limit: int) -> bytes:
+    """Decompress one block, which begins with the size of what it holds: an unsigned varint of at most 5 bytes."""
+    try:
+        size, at = unsigned_varint(block, 0)
+    except BadVarint as reason:
+        raise BadBatch(f"a snappy block without a length: {reason}") from None
+    if size > _SNAPPY_RATIO * (len(block) - at):
+        raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
+    if size > limit:
+        raise OverBudget(f"more than {limit} bytes when decompressed")
+    decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+    return decompressed
