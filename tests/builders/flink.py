@@ -129,18 +129,35 @@ def states(stream: Built, lists: Mapping[str, tuple[int, Sequence[int]]] | None 
 
 
 def key_groups(kind: int, stream: Built) -> Built:
-    return Built(bytes([kind]) + ITS_OFFSETS) + stream + (utf("id") if kind == 12 else b"")
+    grouped = stream.having(form="keyed-state", offsets=ITS_OFFSETS)
+    return Built(bytes([kind]) + ITS_OFFSETS) + grouped + (utf("id") if kind == 12 else b"")
+
+
+LOCAL_NAMES = {
+    "{:06}.sst": "sst",
+    "MANIFEST-{:06}": "manifest",
+    "CURRENT": "current",
+    "OPTIONS-{:06}": "options",
+    "{:06}.blob": None,
+}
+"""What an LSM tree calls its files, and what they are; nobody looks into a blob, so that it may hold anything."""
 
 
 def incremental(
-    meta: Built, shared: Sequence[Built] = (), private: Sequence[Built] = (), uid: str = "u-1", second: bool = True
+    meta: Built,
+    shared: Sequence[Built] = (),
+    private: Sequence[Built] = (),
+    uid: str = "u-1",
+    second: bool = True,
+    local: str = "{:06}.blob",
 ) -> Built:
     head = bytes([11 if second else 5]) + i64(8) + utf(uid) + ITS_GROUPS + (i64(-1) if second else b"")
     lists = [
-        counted([Built(utf(f"{i:06}.blob")) + _labelled(file, detail) for i, file in enumerate(files)])
+        counted([Built(utf(local.format(i))) + _labelled(file, detail) for i, file in enumerate(files)])
         for detail, files in (("shared", shared), ("private", private))
     ]
-    return (Built(head) + meta + joined(lists) + (utf("id") if second else b"")).having(uid=uid)
+    files = joined(lists).having(form=LOCAL_NAMES[local])
+    return (Built(head) + meta.having(form="keyed-meta") + files + (utf("id") if second else b"")).having(uid=uid)
 
 
 def changelog(materialized: Sequence[Built], changing: Sequence[Built], second: bool = True) -> Built:
@@ -159,7 +176,8 @@ def changes(increments: Sequence[Built], second: bool = True) -> Built:
     parts = [
         replace(one, says=tuple(s | ({"at_least": True} if "file" in s else {}) for s in one.says)) for one in parts
     ]
-    body = Built(bytes([13 if second else 10]) + ITS_GROUPS, CLAIM) + counted(parts) + i64(1, 1) + utf("id")
+    told = counted(parts).having(form="changes", offsets=[0])
+    body = Built(bytes([13 if second else 10]) + ITS_GROUPS, CLAIM) + told + i64(1, 1) + utf("id")
     return body + (utf("filesystem") if second else b"")
 
 
@@ -203,13 +221,20 @@ def subtask(
 ) -> Built:
     made = Built(i32(index) + (i64(12) + i32(0) if version == 2 else b""))
     for part, state in (("managed-operator", managed), ("raw-operator", raw)):
-        made += Built(i32(0)) if state is None else Built(i32(1)) + state.having(kind=part)
-    made += (keyed or null()).having(kind="managed-keyed") + (raw_keyed or null()).having(kind="raw-keyed")
+        form = "operator-state" if part == "managed-operator" else None
+        made += Built(i32(0)) if state is None else Built(i32(1)) + state.having(kind=part, form=form)
+    made += (keyed or null()).having(kind="managed-keyed") + _raw(raw_keyed or null()).having(kind="raw-keyed")
     if version >= 3:
         made += _channels("input", inputs) + _channels("output", outputs)
     if version == 7:
         made += b"\0" if older is None else Built(b"\1" + i64(older), ({"entry": "reference", "checkpoint": older},))
     return made.having(entry="handle", subtask=index)
+
+
+def _raw(state: Built) -> Built:
+    """The same as raw state, whose key groups have a layout of their own."""
+    says = (said | ({"form": None} if said.get("form") == "keyed-state" else {}) for said in state.says)
+    return replace(state, says=tuple(says))
 
 
 def _channels(side: str, channels: Sequence[Built]) -> Built:
@@ -221,7 +246,7 @@ def _channels(side: str, channels: Sequence[Built]) -> Built:
             says.append({"entry": "channel", "kind": side} | said)
         elif said.get("file") is None or said["file"] not in files:
             files.add(said.get("file"))
-            says.append({"kind": f"{side}-channel"} | said)
+            says.append({"kind": f"{side}-channel", "form": "channels"} | said)
     return Built(made.data, tuple(says))
 
 
@@ -265,7 +290,9 @@ def _settled(subtask: Built, parallelism: int, most: int = 128) -> Built:
     index = struct.unpack(">i", subtask.data[:4])[0]
     its = [group for group in range(most) if group * parallelism // most == index] or [0]
     data = subtask.data.replace(ITS_INDEX, i32(index)).replace(ITS_GROUPS, i32(its[0], len(its)))
-    return replace(subtask, data=data.replace(ITS_OFFSETS, i32(its[0]) + offsets([0] * len(its))))
+    began = {"offsets": [its[0], *[0] * len(its)]}
+    says = tuple(row | began if row.get("offsets") == ITS_OFFSETS else row for row in subtask.says)
+    return replace(subtask, data=data.replace(ITS_OFFSETS, i32(its[0]) + offsets([0] * len(its))), says=says)
 
 
 def master(name: str, state: bytes) -> Built:

@@ -37,7 +37,7 @@ operator_states = st.none() | st.builds(fb.states, handles, lists, st.booleans()
 plain_keyed = st.one_of(
     st.builds(fb.null),
     st.builds(fb.key_groups, st.sampled_from([3, 7, 12]), handles),
-    st.builds(fb.incremental, handles, files, files, texts, st.booleans()),
+    st.builds(fb.incremental, handles, files, files, texts, st.booleans(), st.sampled_from([*fb.LOCAL_NAMES])),
     st.builds(fb.changes_inlined, st.lists(st.binary(max_size=9), max_size=3)),
     st.builds(fb.changes, files, st.booleans()),
 )

@@ -261,10 +261,8 @@ def test_a_changelog_of_a_later_release_is_not_judged() -> None:
 def rocks() -> Memory:
     """Zips 2 and 4 and changelogs 1 to 5; both zips need the first SST."""
     files = operator(partitions=1) | {f"state/0/0/{v}.changelog": DELTA for v in range(1, 6)}
-    tables = {"a.sst": b"aa", "b.sst": b"bbb"}
-    files |= {f"state/0/0/SSTs/{name}": data for name, data in tables.items()}
-    files |= {f"state/0/0/SSTs/.{name}.crc": encode(data) for name, data in tables.items()}  # proven: not looked into
-    files |= {"state/0/0/2.zip": snapshot(("a.sst", 2)), "state/0/0/4.zip": snapshot(("a.sst", 2), ("b.sst", 3))}
+    files |= {"state/0/0/SSTs/a.blob": b"aa", "state/0/0/SSTs/b.blob": b"bbb"}
+    files |= {"state/0/0/2.zip": snapshot(("a.blob", 2)), "state/0/0/4.zip": snapshot(("a.blob", 2), ("b.blob", 3))}
     return memory(checkpoint(ROCKS, 5), files)
 
 
@@ -273,8 +271,8 @@ def rocks() -> Memory:
     [
         (["5.changelog"], 3, [("error", "missing-state-file", "5.changelog")]),
         (["4.zip"], 4, []),
-        (["SSTs/b.sst"], 4, [("warning", "missing-state-file", "4.zip")]),
-        (["SSTs/a.sst"], 4, [("warning", "missing-state-file", "2.zip"), ("warning", "missing-state-file", "4.zip")]),
+        (["SSTs/b.blob"], 4, [("warning", "missing-state-file", "4.zip")]),
+        (["SSTs/a.blob"], 4, [("warning", "missing-state-file", "2.zip"), ("warning", "missing-state-file", "4.zip")]),
         (["1.changelog"], 4, []),
         (["4.zip", "3.changelog"], 1, [("error", "missing-state-file", "3.changelog")]),
     ],
