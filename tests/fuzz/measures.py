@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,12 +10,20 @@ Answer = Mapping[str, Any]
 Key = tuple[str, ...]
 Measured = dict[Key, float]
 
+_PLACE = re.compile(r":\d+$")
+"""The byte of a file, behind its name."""
+
 _GUARANTEES = ("none", "at-most-once", "at-least-once", "exactly-once")
+
+
+def _result(answer: Answer) -> Mapping[str, Any]:
+    """The result; of an answer that has none, such as that no crash is known of, an empty one."""
+    return answer["result"] or {}
 
 
 def positions(answer: Answer) -> Measured:
     """How new: the checkpoint of each subtask of a line, what a chain can be restored to, the round that is used."""
-    result = answer["result"]
+    result = _result(answer)
     found: Measured = {}
     for entry in result.get("line") or ():
         key = (str(entry["operator"]), str(entry.get("subtask")))
@@ -36,7 +45,7 @@ def positions(answer: Answer) -> Measured:
 
 def starts(answer: Answer) -> Measured:
     """Where what is read again begins: of channels, sources, queues."""
-    result = answer["result"]
+    result = _result(answer)
     found: Measured = {}
     for row in result.get("channels") or ():
         if isinstance(row, Mapping) and row.get("replay_from") is not None:
@@ -57,7 +66,7 @@ def starts(answer: Answer) -> Measured:
 
 def ends(answer: Answer) -> Measured:
     """Where what is read again ends."""
-    rows = answer["result"].get("channels") or ()
+    rows = _result(answer).get("channels") or ()
     return {
         ("channel", row["channel"]): row["replay_to"]
         for row in rows
@@ -67,7 +76,7 @@ def ends(answer: Answer) -> Measured:
 
 def deletable(answer: Answer) -> Measured:
     """What may go: rows of a plan, and how far message logs may be cut."""
-    result = answer["result"]
+    result = _result(answer)
     found: Measured = {("row", row["path"]): 1 for row in result.get("rows") or () if row.get("fate") == "OBSOLETE"}
     found |= {
         ("trim", row["channel"]): row["below"] for row in result.get("trimming") or () if row["below"] is not None
@@ -77,12 +86,22 @@ def deletable(answer: Answer) -> Measured:
 
 def stays(answer: Answer) -> set[str]:
     """The rows of a plan that stay."""
-    return {row["path"] for row in answer["result"].get("rows") or () if row.get("fate") != "OBSOLETE"}
+    return {row["path"] for row in _result(answer).get("rows") or () if row.get("fate") != "OBSOLETE"}
 
 
 def findings(answer: Answer) -> set[tuple[str, str, str]]:
     """What was told."""
     return {(f["id"], f["subject"], f["message"]) for f in answer["findings"]}
+
+
+def said(value: Any) -> Any:
+    """A result without places and sizes of files: these are as they are, wherever damage has moved them."""
+    if isinstance(value, Mapping):
+        left_out = {"bytes", "store_bytes", "state_bytes", *(("offset", "at") if "path" in value else ())}
+        return {key: said(below) for key, below in value.items() if key not in left_out}
+    if isinstance(value, list):
+        return [said(below) for below in value]
+    return _PLACE.sub("", value) if isinstance(value, str) else value
 
 
 def _numbers(value: Any, where: str = "") -> list[tuple[str, float]]:

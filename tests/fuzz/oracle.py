@@ -79,12 +79,18 @@ def violations(base: Told, found: Told, held: Levels) -> list[str]:
         "later": _above(measures.starts(before), measures.starts(after)),
         "shorter": _below(measures.ends(before), measures.ends(after)) if same_line else [],
         "deletable": _deletable(before, after),
-        "silent": ["another result, and no new finding"] if not told and before["result"] != after["result"] else [],
+        "silent": [] if told else _changed(before, after),
     }
     for name, cases in checks.items():
         if cases and not excused[held[name]]:
             wrong.append(f"{name}: {'; '.join(cases[:3])}{' (silent)' if not told else ''}")
     return wrong
+
+
+def _changed(before: measures.Answer, after: measures.Answer) -> list[str]:
+    was, now = (measures.said(answer["result"]) or {} for answer in (before, after))
+    names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    return [f"another {', '.join(names)}, and no new finding"] if names else []
 
 
 def _deletable(before: measures.Answer, after: measures.Answer) -> list[str]:

@@ -35,7 +35,7 @@ from cklog.advise.extent.grid import (
 from cklog.advise.extent.replay import PolicyGroup, PolicyReplay
 from cklog.advise.extent.scan import EventReader, FirstLook, first_look
 from cklog.advise.extent.tracks import ExtentTally, RecoveryCost, Spread, Track
-from cklog.engine.scan import reader_of
+from cklog.engine.scan import Damage, reader_of
 from cklog.errors import CorruptInput, UsageError
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
@@ -167,7 +167,8 @@ def advise_extent(
         span = f"{look.first_ms} to {look.last_ms}"
         raise CorruptInput(f"{queue.subtask}: timestamps from {span}: no clock that periods could be counted by")
     load, replay = load_rate(asked), replay_rate(asked, look)
-    size = tuple_bytes(asked, _upstream_bytes(queue.subtask, queues, manifest), look)
+    upstream_bytes, of_upstream = _upstream_bytes(queue.subtask, queues, manifest)
+    size = tuple_bytes(asked, upstream_bytes, look)
     settings, notes = grid(asked, look)
     assert load.value is not None
     cost = RecoveryCost(1 / load.value, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value)
@@ -202,7 +203,7 @@ def advise_extent(
         comparisons=tuple(_comparisons(outcomes)),
         notes=tuple(notes),
     )
-    findings = [*queue.findings(), *damage_findings(look.damage)]
+    findings = [*queue.findings(), *damage_findings(look.damage), *of_upstream]
     if asked.max_recovery_s is not None and chosen is None:
         findings.append(_no_setting(queue.subtask, outcomes, asked.max_recovery_s))
     return advice, findings
@@ -340,16 +341,25 @@ def _no_setting(subtask: Subtask, outcomes: list[Outcome], max_recovery_s: float
     return Finding("no-setting", "error", str(subtask), message)
 
 
-def _upstream_bytes(subtask: Subtask, queues: Mapping[Subtask, Queue], manifest: Mapping[str, Any]) -> float | None:
-    """Return the mean size of data records at the end of the queues that feed a subtask; None if no record tells."""
+def _upstream_bytes(
+    subtask: Subtask, queues: Mapping[Subtask, Queue], manifest: Mapping[str, Any]
+) -> tuple[float | None, list[Finding]]:
+    """Return the mean size of data records at the end of the queues that feed a subtask, and what cannot be read there.
+
+    None if no record tells a size.
+    """
     sizes: list[int] = []
+    findings: list[Finding] = []
     for channel in (parse_channel(row["channel"]) for row in manifest.get("channels", [])):
         if channel is None or channel.receiver != subtask or channel.sender not in queues:
             continue
+        findings += queues[channel.sender].findings()
         split = next(queues[channel.sender].tail(), None)
-        for item in reader_of(split)(split, "outputs", ("type", "bytes")) if split else ():
+        items = list(reader_of(split)(split, "outputs", ("type", "bytes"))) if split else []
+        findings += damage_findings(item for item in items if isinstance(item, Damage))
+        for item in items:
             if isinstance(item, pa.RecordBatch):
                 kinds = kinds_of(item.column("type"))
                 data = item.column("bytes").filter(pa.array((kinds == RESULT) | (kinds == EMIT)))
                 sizes += data.drop_null().to_pylist()
-    return sum(sizes) / len(sizes) if sizes else None
+    return (sum(sizes) / len(sizes) if sizes else None), findings

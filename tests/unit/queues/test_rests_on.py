@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -61,3 +62,19 @@ def test_an_unreadable_record_that_is_to_be_replayed_is_told(
     if matters:
         assert ("bad-record", UPSTREAM) in told(question, folder)
     assert cklog(*question.split(), folder, "--strict").code == (65 if matters else 0)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_an_advice_read_of_the_upstream_is_told(compressed: bool, folder: Path) -> None:
+    """The mean size of its records is in the advice."""
+    path = folder / UPSTREAM
+    data = path.read_bytes()
+    if compressed:
+        path.unlink()
+        path = path.with_name("part-00000.jsonl.gz")
+        packed = gzip.compress(data)
+        path.write_bytes(packed[:-6] + b"xx" + packed[-4:])
+    else:
+        path.write_bytes(data[:-40] + b"x" * 39 + b"\n")
+    found = told("advise extent --operator agg1", folder)
+    assert {subject for _, subject in found} == {path.relative_to(folder).as_posix()}
