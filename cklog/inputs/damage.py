@@ -13,6 +13,7 @@ _SEVERITY: Mapping[str, Any] = {
     "empty-file": "warning",
     "open-transaction": "warning",
     "offset-jump": "warning",
+    "unchecked-file": "warning",
 }
 
 
@@ -35,6 +36,7 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
         "corrupt-file": "part of the file cannot be read",
         "over-budget": f"{count} {'record' if count == 1 else 'records'} not read: batches hold too much",
         "unreadable-file": "cannot be read to its end",
+        "unchecked-file": "nothing proves what was read of it",
         "corrupt-metadata": "the snapshot cannot be read",
         "corrupt-batch": f"{count} {'record is' if count == 1 else 'records are'} in batches that fail their checksum",
         "open-transaction": f"{count} {'record' if count == 1 else 'records'} of a transaction that never ended",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
+from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.tables.records import (
@@ -54,6 +55,8 @@ _BEYOND_BYTES = 16 << 10
 _PACKED_BYTES = 256 << 10
 """Compressed bytes read at a time."""
 
+_ZERO_TAIL = "zeros at the end"
+
 READER = "cklog.parsers.jsonl.reader:read"
 UNTRUSTED = "cklog.parsers.jsonl.reader:read_untrusted"
 
@@ -78,15 +81,13 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
     schema, fields = _read_fields(table, columns)
     try:
         with ByteStream(split, trusted) as file:
-            flat = fields if file.trusted else None
-            for start, block in whole_lines(file, split):
+            proven = Shape(split.path, schema, columns, fields, trusted=True, known=members_of(table))
+            unproven = replace(proven, flat=None, trusted=False)
+            for start, block, believed in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
                 else:
-                    shape = Shape(split.path, schema, columns, flat, file.trusted, members_of(table))
-                    yield from rows_of(shape, start, block)
-            if file.fault is not None:
-                yield file.fault
+                    yield from rows_of(proven if believed else unproven, start, block)
     except (OSError, pa.ArrowException) as error:
         yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 
@@ -185,12 +186,17 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
 
 
 class Gunzip:
-    """A gzip file, decompressed no further than asked: what comes before a fault can be had to the last byte."""
+    """A gzip file, decompressed no further than asked: what comes before a fault can be had to the last byte.
+
+    Each of its members ends in a CRC-32 and a size; `proven` counts the bytes of those that were held against both.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._member = zlib.decompressobj(wbits=31)
         self._ahead = b""
+        self._done = 0
+        self.proven = 0
 
     def __enter__(self) -> Gunzip:
         return self
@@ -215,38 +221,47 @@ class Gunzip:
             except zlib.error as error:
                 raise OSError(str(error)) from None
             self._ahead = self._member.unconsumed_tail
+            self._done += len(data)
+            if self._member.eof:
+                self.proven = self._done
             if data:
                 return data
 
     def _next_member(self) -> bool:
-        """Go on with the member behind this one, over the zeros that may pad a file; False at the end."""
-        rest = self._member.unused_data
-        while not rest.strip(b"\0"):
+        """Go on with the member behind this one; False at the end. Zeros may be padding, or a member that is gone."""
+        rest = self._member.unused_data or self._file.read(_PACKED_BYTES)
+        if not rest.startswith(b"\0"):
+            self._member, self._ahead = zlib.decompressobj(wbits=31), rest
+            return bool(rest)
+        while rest and not rest.strip(b"\0"):
             rest = self._file.read(_PACKED_BYTES)
-            if not rest:
-                return False
-        self._member, self._ahead = zlib.decompressobj(wbits=31), rest.lstrip(b"\0")
-        return True
+        raise OSError("zeros between two members" if rest else _ZERO_TAIL)
 
 
 class ByteStream:
-    """The (decompressed) bytes of a split's file, as far as they can be had.
+    """The (decompressed) bytes of a split's file, as far as they can be had; `whole_lines` reads it.
 
-    A compressed file is decompressed twice: its checksum stands at the end, and until it has been seen the
-    bytes prove nothing. `fault` says what is wrong; `trusted` is False if bytes may be wrong and not only
-    missing, so that only lines with a checksum of their own are records.
+    A compressed file is decompressed twice: its checksums stand behind what they cover, and until they have been seen
+    the bytes prove nothing. `proven` is how many bytes they vouch for, None: nothing is wrong. Behind it bytes may be
+    wrong and not only missing, so that only lines with a checksum of their own are records. `faults` say what is wrong.
     """
 
     def __init__(self, split: Split, trusted: bool = True) -> None:
         self._split = split
         self._codec = next(codec for suffix, codec in _BY_LENGTH if split.path.endswith(suffix))
-        self.fault: Damage | None = None
-        self.trusted = trusted
+        self.proven: int | None = None if trusted else 0
+        self.faults: tuple[Damage, ...] = ()
+        self.unchecked = False
+        """No checksum covers the bytes of a compressed stream."""
+
         self._left: int | None = None
 
     def __enter__(self) -> ByteStream:
         if self._codec is not None:
             self._verify()
+        if self._codec == "zstd":
+            with open_file(self._split.uri) as file:
+                self.unchecked = not has_checksums(file)
         self._file = self._open()
         return self
 
@@ -273,36 +288,70 @@ class ByteStream:
         return file if self._codec is None else pa.CompressedInputStream(file, self._codec)
 
     def _verify(self) -> None:
-        """Find how many bytes decompress, and why not more."""
-        good = 0
+        """Find how many bytes decompress, why not more, and how many of them a checksum vouches for."""
+        good = proven = 0
         for step in (_BLOCK_BYTES, 4096, 1):
-            good, reason = self._decompress(good, step)
+            good, proven, reason = self._decompress(good, step)
             if reason is None:
                 return
         self._left = good
-        cut = reason is not None and "Truncated" in reason
-        kind, end = ("torn-tail", "is cut short") if cut else ("corrupt-file", f"is corrupt ({reason})")
-        self.trusted = self.trusted and cut
-        kept = "" if self.trusted else "; only lines with a crc32c of their own are kept"
-        self.fault = Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}")
+        self.proven = proven if self.proven is None else self.proven
+        cut = reason is not None and ("Truncated" in reason or reason == _ZERO_TAIL)
+        kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")
+        kept = f"; of the last {good - self.proven} only lines with a crc32c of their own are kept"
+        kept = kept if self.proven < good else ""
+        self.faults = (Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}"),)
 
-    def _decompress(self, skip: int, step: int) -> tuple[int, str | None]:
-        """Count the bytes that come out when read in `step`s after the first `skip`; also the error that ends them."""
+    def _decompress(self, skip: int, step: int) -> tuple[int, int, str | None]:
+        """Count the bytes that come out when read in `step`s after the first `skip`, and of them those proven.
+
+        Also returns the error that ends them.
+        """
         done = 0
         with self._open() as file:
             try:
                 while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
                     done += len(data)
             except OSError as error:
-                return done, first_line(error)
-        return done, None
+                return done, getattr(file, "proven", 0), first_line(error)
+        return done, done, None
 
 
-def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
-    """Yield blocks of whole lines that begin in the split, each with its offset, and lines that are too long as damage.
+Lines = tuple[int, bytes | Damage, bool]
+"""Whole lines with the offset of the first, and whether they are to be believed; or what is wrong at that offset."""
 
-    Reads little beyond the split's end. A last line without a newline is damage, too.
+
+def whole_lines(file: ByteStream, split: Split) -> Iterator[Lines]:
+    """Yield blocks of whole lines that begin in the split, and all that is wrong, in order.
+
+    Lines that are not to be believed are records only with a checksum of their own. Reads little beyond the split's
+    end.
     """
+    sealed = True  # whether every line may have a checksum of its own
+    for start, block in _blocks(file, split):
+        if isinstance(block, Damage):
+            yield start, block, False
+            continue
+        if file.unchecked and sealed:
+            sealed = block.count(b'"crc32c":"') >= block.count(b"\n")
+        cut = len(block) if file.proven is None else block.rfind(b"\n", 0, max(file.proven - start, 0)) + 1
+        if cut:
+            yield start, block[:cut], True
+        if cut < len(block):
+            yield start + cut, block[cut:], False
+    for fault in file.faults:
+        yield fault.offset or 0, fault, False
+    if file.unchecked and not sealed:
+        yield 0, Damage(split.path, "unchecked-file", None, _UNCHECKED), False
+
+
+_UNCHECKED = (
+    "its Zstandard stream carries no checksum: a wrong byte would show in lines with a crc32c of their own alone"
+)
+
+
+def _blocks(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damage]]:
+    """Yield blocks of whole lines with their offsets, and lines that are too long or not ended as damage."""
     whole = split.start == 0 and split.end >= split.size
     at, rest = 0, b""  # what has been read and not given yet begins at `at`
     if not whole:
@@ -328,9 +377,9 @@ def whole_lines(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | D
         if len(rest) > _LINE_BYTES:
             yield at, Damage(split.path, "bad-record", at, f"a line longer than {_LINE_BYTES >> 20} MiB")
             at, rest = _after_newline(file, at + len(rest), _BLOCK_BYTES)
-    if rest and not file.trusted:
+    if rest and file.proven is not None:
         yield at, rest + b"\n"  # its own checksum tells whether all of it is there
-    elif rest and (whole or at < split.end) and file.fault is None:
+    elif rest and (whole or at < split.end):
         yield at, Damage(split.path, "torn-tail", at, f"the last line has no newline ({len(rest)} bytes)")
 
 

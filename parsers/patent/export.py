@@ -46,14 +46,12 @@ def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
     split = _split_of(root, entry)
     try:
         with ByteStream(split) as file:
-            for start, block in whole_lines(file, split):
+            for start, block, believed in whole_lines(file, split):
                 if isinstance(block, Damage):
                     yield block
                     continue
                 for at, line in _lines_at(start, block):
-                    yield _decode_line(entry.path, at, line, file.trusted)
-            if file.fault is not None:
-                yield file.fault
+                    yield _decode_line(entry.path, at, line, believed)
     except (OSError, pa.ArrowException) as error:
         yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
 

@@ -1,4 +1,4 @@
-"""Real restarts with files of offsets, commits and sources changed: it fails where it was said to fail, and only there."""
+"""Real restarts with logs of offsets, commits and sources changed: they fail where they were said to, only there."""
 
 from __future__ import annotations
 
