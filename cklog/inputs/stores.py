@@ -10,17 +10,22 @@ from cklog.model.findings import Finding, InputUsed
 GLOBAL = "global"
 """The group of the stores that every instance has in full; it is no subtopology."""
 
-Start = Literal["checkpoint", "beginning"]
+Start = Literal["checkpoint", "beginning", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOffset:
-    """An offset as it was written, None if it was not known then; `at` is its byte in the file."""
+    """An offset as it was written, None if it was not known then; `at` is its byte in the file.
+
+    `file`: where it was written, "" for the task's own file. `store`: the one that it is of, None if nothing says so.
+    """
 
     topic: str
     partition: int
     offset: int | None
     at: int
+    file: str = ""
+    store: str | None = None
 
     @property
     def name(self) -> str:
@@ -29,11 +34,25 @@ class StoreOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreInside:
+    """What a store says inside of its changelogs; `unread`: why that could not be read, "" if it was.
+
+    `unclean`: it was open when the instance ended, so that it may hold what was never committed.
+    """
+
+    store: str
+    offsets: tuple[StoreOffset, ...]
+    unclean: bool
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StoreTask:
     """A task's folder: `stores` with their bytes, `folders` by name, `entries` None if no list of them can be read.
 
     `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
-    `empty` are the stores whose folder holds no database: one would be made anew, and begin empty.
+    `empty` are the stores whose folder holds no database: one would be made anew, and begin empty. `inside` are those
+    that keep their offsets themselves.
     """
 
     application: str
@@ -46,6 +65,7 @@ class StoreTask:
     entries: tuple[StoreOffset, ...] | None
     several: bool = False
     empty: frozenset[str] = frozenset()
+    inside: tuple[StoreInside, ...] = ()
 
     @property
     def operator(self) -> str:
@@ -85,8 +105,10 @@ class StoreRestore:
 
     A log that ends before the store's offset gives a `restore_to` below `restore_from`.
 
-    `start`: from its checkpoint, or from the changelog's beginning. `store` None: the entry names no store that is here
-    (a source topic that serves as changelog). `records` and `bytes` are those of the range, if the logs are there.
+    `start`: from its checkpoint, or from the changelog's beginning, or it could not be read. `unclean`: it was open
+    when the instance ended, so that exactly-once wipes it first; None: nothing says so. `store` None: the entry names
+    no store that is here (a source topic that serves as changelog). `records` and `bytes` are those of the range, if
+    the logs are there.
     """
 
     task: str
@@ -98,3 +120,4 @@ class StoreRestore:
     records: int | None
     bytes: int | None
     store_bytes: int | None
+    unclean: bool | None = None

@@ -31,4 +31,5 @@ Parsers:
 
 - `parser`: a broker's data folder
 - `streams`: a state folder of Kafka Streams
+- `state`: offsets that stores keep inside RocksDB, a room of its own
 """

@@ -1,9 +1,10 @@
-"""State folders of Kafka Streams: what an instance keeps on its own disk of the stores of its tasks (2.6 to 4.2).
+"""State folders of Kafka Streams: what an instance keeps on its own disk of the stores of its tasks (2.6 and later).
 
     {state.dir}/{application.id}/
         kafka-streams-process-metadata, .lock
         {subtopology}_{partition}/          a task, active or standby alike; of a named topology below __{topology}__/
             .checkpoint                     text: "0", the number of entries, then entries
+            .checkpoint_{store}             from 4.3 on: the same, of a store that keeps no offset inside
             rocksdb/{store}/                the store's own files; RocksDB takes one without CURRENT for a new store
         global/                             the global stores, laid out like a task
     entry = topic " " partition " " offset
@@ -12,8 +13,11 @@ PATH is any of the three folders. A task's entry is the offset of the *last* cha
 if that is not known; an entry of global/ is the *next* offset to read. The file is written beside and renamed, at
 commits now and then, so that a store is mostly ahead of its entry: restoring writes the same records again. With
 exactly-once the file is deleted when a task starts and written when it is closed in good order: after a crash there is
-none. Versions before 2.6 wrote the next offset for tasks, too, so that one record more is needed than said here. From
-4.3 on RocksDB stores keep their offset inside, and no file need be there.
+none. Versions before 2.6 wrote the next offset for tasks, too, so that one record more is needed than said here.
+
+From 4.3 on RocksDB stores keep their offsets inside (`cklog.parsers.kafka.state.offsets`), and whether they were
+closed: one that was not is wiped under exactly-once, with its task. A `.checkpoint` that is still there is of the
+version before, and its offsets are taken over at the next start.
 """
 
 from __future__ import annotations
@@ -30,11 +34,12 @@ import pyarrow as pa
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
-from cklog.inputs.stores import GLOBAL, StoreLayout, StoreOffset, StoreTask
+from cklog.inputs.stores import GLOBAL, StoreInside, StoreLayout, StoreOffset, StoreTask
 from cklog.model.findings import Finding, InputUsed, Severity, Where
+from cklog.parsers.kafka.state import offsets, rocksdb
 from cklog.parsers.tables.records import batch_of_rows
 from cklog.parsers.tables.records_parser import whole_folder
-from cklog.storage import READ_LIMIT, Root
+from cklog.storage import READ_LIMIT, FileEntry, Root
 
 ENTRIES = pa.schema(
     [
@@ -112,6 +117,7 @@ class KafkaStreams(Format):
             empty = frozenset(name for name in stores if not _has_database(f"{_below(path)}{ROCKSDB}/{name}/", below))
             listed = tuple(sorted(stores.items()))
             application, topology, group, partition = self._task_name(path)
+            inside = self._inside(path, [entry for entry in files if entry.path in below])
             task = StoreTask(
                 application=application,
                 topology=topology,
@@ -122,6 +128,7 @@ class KafkaStreams(Format):
                 folders=names,
                 entries=entries,
                 empty=empty,
+                inside=inside,
             )
             tasks.append(task)
         used = tuple(
@@ -151,16 +158,49 @@ class KafkaStreams(Format):
         return parts[-2], found[1] or topology, found[2], int(found[3])
 
     def _entries(self, path: str, sizes: dict[str, int]) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
-        """Return the entries of a task's file, None if there is none or it cannot be read as Kafka Streams reads it."""
-        file = f"{_below(path)}{CHECKPOINT}"
-        if file not in sizes:
-            return None, []
-        if sizes[file] > READ_LIMIT:
-            return None, [_corrupt_file(file, 0, f"{sizes[file]} bytes are no list of offsets")]
+        """Return the entries of a task's files, None if there is none, or one cannot be read as Kafka Streams does."""
+        task = f"{_below(path)}{CHECKPOINT}"
+        files = [
+            file for file in sizes if file == task or (file.startswith(f"{task}_") and "/" not in file[len(task) :])
+        ]
+        entries: list[StoreOffset] = []
+        findings: list[Finding] = []
+        for file in files:
+            found, told = self._read_file(file, sizes[file])
+            findings += told
+            if found is None:
+                return None, findings
+            store = file[len(task) + 1 :]
+            entries += [replace(entry, file=file, store=store) for entry in found] if store else found
+        return (tuple(entries) if files else None), findings
+
+    def _read_file(self, file: str, size: int) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
+        """Return the entries of one file."""
+        if size > READ_LIMIT:
+            return None, [_corrupt_file(file, 0, f"{size} bytes are no list of offsets")]
         try:
             return read_entries(file, self._root.read(file))
         except OSError as error:
             return None, [_corrupt_file(file, 0, first_line(error))]
+
+    def _inside(self, path: str, files: Sequence[FileEntry]) -> tuple[StoreInside, ...]:
+        """Return what the stores of a task say inside, those that keep their offsets there."""
+        lead = f"{_below(path)}{ROCKSDB}/"
+        found = []
+        keeping: dict[str, list[FileEntry]] = {}
+        for folder, database in rocksdb.databases(e for e in files if e.path.startswith(lead)).items():
+            try:
+                if rocksdb.has_family(self._root, database, offsets.KAFKA_STREAMS):
+                    keeping[folder] = database
+            except (OSError, pa.ArrowException) as error:
+                found.append(StoreInside(folder[len(lead) :].partition("/")[0], (), False, first_line(error)))
+        for folder, read in rocksdb.read_family(self._root, keeping, offsets.KAFKA_STREAMS).items():
+            store = folder[len(lead) :].partition("/")[0]
+            if read.why:
+                found.append(StoreInside(store, (), False, read.why))
+            else:
+                found.append(offsets.of_kafka_streams(store, folder, read.pairs))
+        return offsets.joined(found)
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

@@ -26,7 +26,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task
+from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task, unread_stores
 
 
 class TaskRow(TypedDict):
@@ -149,7 +149,7 @@ class StoreRestores:
             raise NotFound(
                 "no task's folder with stores is here", "PATH is state.dir, or the application's folder in it"
             )
-        findings = [*self._layout.findings]
+        findings = [*self._layout.findings, *unread_stores(self._layout.tasks)]
         restores: list[tuple[StoreTask, StoreRestore, StoreOffset | None]] = []
         for task in self._layout.tasks:
             damaged = any(f.subject.rpartition("/")[0] == task.path.removeprefix(".") for f in findings)
@@ -177,6 +177,9 @@ class StoreRestores:
                 findings += no_log(task, restore)
                 rows.append(restore)
                 continue
+            if restore.start == "unknown":
+                rows.append(replace(restore, restore_to=p.restart_end))
+                continue
             row, told = fitted(task, restore, entry, p.log_start, p.restart_end)
             if not p.unread:  # else nothing is known of where the changelog ends
                 findings += told if p.records else [*told, *emptied(task, restore)]
@@ -199,7 +202,7 @@ class StoreRestores:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
 
 
-_UNSURE = UNREAD
+_UNSURE = UNREAD | {"unread-store"}
 """Findings after which a store's offset, or what its changelog holds, is not known."""
 
 
@@ -219,7 +222,8 @@ def _refuse(question: Question) -> None:
 
 def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
     """At the lowest next offset of the stores that have one; initial if there is none."""
-    starts = [r.restore_from for r in restores if r.start == "checkpoint" and r.restore_from is not None]
+    rows = list(restores)
+    starts = [r.restore_from for r in rows if r.start == "checkpoint" and r.restore_from is not None]
     if not starts:
         return LineEntry(
             operator=task.operator,
@@ -228,7 +232,7 @@ def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
             time=None,
             uri=task.path,
             rolled_back=False,
-            state="initial",
+            state="stored" if any(r.start == "unknown" for r in rows) else "initial",
         )
     return LineEntry(
         operator=task.operator,
@@ -289,16 +293,30 @@ def _tasks_sentence(tasks: Iterable[StoreTask]) -> str:
 
 
 def _headline(restores: list[StoreRestore], logged: bool) -> str:
-    whole = sum(r.start == "beginning" for r in restores)
-    kept = len(restores) - whole
+    whole, unread = (sum(r.start == start for r in restores) for start in ("beginning", "unknown"))
+    kept = len(restores) - whole - unread
     lead = f"{kept} of {many(len(restores), 'store')} {_go(kept)} on from {_its(kept)} checkpoint"
     rest = f", {whole} from the beginning of {_its(whole)} changelog" if whole else ""
+    rest += f", of {unread} nothing is known" if unread else ""
+    wiped = _wiped(restores)
+    if wiped:
+        rest += f"; with exactly-once {wiped} of these {_is(wiped)} wiped and restored from the beginning"
     if not logged:
         return f"{lead}{rest}. How much that is, the changelogs would say: --kafka FOLDER."
     counted = [r for r in restores if r.records is not None]
     records, size = sum(r.records or 0 for r in counted), sum(r.bytes or 0 for r in counted)
-    applied = f"{many(records, 'record')} {'is' if records == 1 else 'are'} applied again"
+    applied = f"{many(records, 'record')} {_is(records)} applied again"
     return f"{lead}{rest}: {applied}, in {many(size, 'byte')} of batches."
+
+
+def _wiped(restores: list[StoreRestore]) -> int:
+    """How many stores go on from a checkpoint, unless exactly-once wipes their task."""
+    tasks = {r.task for r in restores if r.unclean}
+    return sum(r.task in tasks and r.start == "checkpoint" for r in restores)
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _go(count: int) -> str:

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from cklog.inputs.stores import GLOBAL, StoreOffset, StoreRestore, StoreTask
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.wording import many
 
 _CHANGELOG = "-changelog"
 
 
 def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, StoreOffset | None]], list[Finding]]:
-    """Say what the stores of a task read again, by the task's own files, and what does not fit there."""
+    """Say what the stores of a task read again, by the task's own files and what stores keep inside.
+
+    A file of the task is taken over by the stores when the task starts, so that its entries count where both speak.
+    """
     sizes = dict(task.stores)
-    if task.entries is None:
-        missing = [] if damaged or not sizes else [_no_checkpoint(task)]
-        return [(_whole(task, store, size), None) for store, size in task.stores], missing
+    unread = {inside.store for inside in task.inside if inside.unread}
+    unclean = {inside.store: inside.unclean for inside in task.inside if not inside.unread}
+    written = {(entry.topic, entry.partition) for entry in task.entries or ()}
+    kept = [
+        entry for inside in task.inside for entry in inside.offsets if (entry.topic, entry.partition) not in written
+    ]
+    entries = [*(task.entries or ()), *kept]
+    findings = [*_unclean_stores(task, [store for store, open_ in unclean.items() if open_])]
     found: list[tuple[StoreRestore, StoreOffset | None]] = []
-    findings: list[Finding] = []
-    named: set[str] = set()
-    mine = [entry for entry in task.entries if task.group == GLOBAL or entry.partition == task.partition]
-    findings += [_foreign(task, entry) for entry in task.entries if entry not in mine]
+    found += [(_unknown(task, store, sizes.get(store, 0)), None) for store in sorted(unread)]
+    named = set(unread)
+    mine = [entry for entry in entries if task.group == GLOBAL or entry.partition == task.partition]
+    findings += [_foreign(task, entry) for entry in entries if entry not in mine]
     for entry in mine:
         store = _store_of(task, entry)
+        if store in unread:
+            continue
         named |= {store} if store else set()
-        found.append((_restore(task, entry, store, sizes.get(store or "")), entry))
+        restore = _restore(task, entry, store, sizes.get(store or ""))
+        found.append((replace(restore, unclean=unclean.get(store or "")), entry))
     unnamed = [store for store in sizes if store not in named]
+    if task.entries is None and not entries and not unread:
+        missing = [] if damaged or not sizes else [_no_checkpoint(task)]
+        return [(_whole(task, store, size), None) for store, size in task.stores], [*findings, *missing]
     for entry in mine:
         store = _store_of(task, entry)
         if store is None and entry.offset is not None and not (unnamed and not entry.topic.endswith(_CHANGELOG)):
@@ -40,7 +56,9 @@ def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, St
 
 
 def _store_of(task: StoreTask, entry: StoreOffset) -> str | None:
-    """The store that a changelog's name ends with: the longest name there is."""
+    """The store that an entry is of: the one that keeps it, or the longest name that the changelog's name ends with."""
+    if entry.store is not None:
+        return entry.store
     if not entry.topic.endswith(_CHANGELOG):
         return None
     names = {*dict(task.stores), *task.folders}
@@ -73,6 +91,11 @@ def _whole(task: StoreTask, store: str, size: int) -> StoreRestore:
     return _from_beginning(task, store, name, size)
 
 
+def _unknown(task: StoreTask, store: str, size: int) -> StoreRestore:
+    """A store whose offset could not be read."""
+    return replace(_whole(task, store, size), start="unknown")
+
+
 def _from_beginning(task: StoreTask, store: str | None, changelog: str, size: int | None) -> StoreRestore:
     """A store that the whole changelog is read for."""
     return StoreRestore(
@@ -93,7 +116,7 @@ def fitted(
 ) -> tuple[StoreRestore, list[Finding]]:
     """Fit the range into the log, which may have lost its beginning (retention) or its end (a restart)."""
     start = restore.restore_from
-    where = (Where(task.file, entry.at),) if entry is not None else ()
+    where = (_place(task, entry),) if entry is not None else ()
     if start is None:
         return replace(restore, restore_from=log_start, restore_to=log_end), []
     if start < log_start:
@@ -116,11 +139,46 @@ def fitted(
     return replace(restore, restore_to=log_end), []
 
 
+def _place(task: StoreTask, entry: StoreOffset) -> Where:
+    """Where an entry is written; in a store there is no byte to look at."""
+    return Where(entry.file) if entry.file and entry.store else Where(entry.file or task.file, entry.at)
+
+
+def _unclean_stores(task: StoreTask, stores: list[str]) -> list[Finding]:
+    if not stores:
+        return []
+    were = "was" if len(stores) == 1 else "were"
+    told = (
+        f"{', '.join(stores)} of task {task.name} {were} open when the instance ended. With at-least-once every store "
+        "goes on from its offset; with exactly-once (processing.guarantee) Kafka Streams wipes all stores of the task "
+        "when it starts, and restores them from the beginning of their changelogs"
+    )
+    where = tuple(Where(f"{task.path}/rocksdb/{store}") for store in stores)
+    return [Finding(id="unclean-store", severity="warning", subject=task.name, message=told, where=where)]
+
+
+def unread_stores(tasks: Iterable[StoreTask]) -> list[Finding]:
+    """Report the stores whose offsets could not be read, once for each reason."""
+    why: dict[str, list[str]] = {}
+    for task in tasks:
+        for inside in task.inside:
+            if inside.unread:
+                why.setdefault(inside.unread, []).append(f"{task.path}/rocksdb/{inside.store}")
+    found = []
+    for reason, places in sorted(why.items()):
+        told = (
+            f"the offsets of {many(len(places), 'store')} lie inside RocksDB and were not read: {reason}. What these "
+            "stores read again is not known"
+        )
+        where = tuple(Where(place) for place in places)
+        found.append(Finding(id="unread-store", severity="error", subject=places[0], message=told, where=where))
+    return found
+
+
 def _no_checkpoint(task: StoreTask) -> Finding:
     told = (
         f"task {task.name} has stores and no {task.file}: they are restored from the beginning of their changelogs, "
-        "and wiped first under exactly-once (which leaves no file in a crash); stores of Kafka Streams 4.3 and later "
-        "keep their offset inside and may need less"
+        "and wiped first under exactly-once (which leaves no file in a crash)"
     )
     return Finding(
         id="no-store-checkpoint", severity="warning", subject=task.path, message=told, where=(Where(task.file),)
@@ -142,26 +200,25 @@ def _no_entry(task: StoreTask, store: str) -> Finding:
 
 
 def _foreign(task: StoreTask, entry: StoreOffset) -> Finding:
+    file = entry.file or task.file
     told = (
-        f"{task.file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
+        f"{file} has {entry.name}, which is no partition of task {task.name}: the entry is ignored. Was the file "
         "copied from another task?"
     )
-    return Finding(
-        id="corrupt-file", severity="error", subject=task.file, message=told, where=(Where(task.file, entry.at),)
-    )
+    return Finding(id="corrupt-file", severity="error", subject=file, message=told, where=(_place(task, entry),))
 
 
 def _no_store(task: StoreTask, entry: StoreOffset, why: str) -> Finding:
     told = (
-        f"{task.file} has {entry.name} at offset {entry.offset}, and {why}: its store begins empty and is restored "
-        "from that offset on only, without what came before. Delete the file before a restart"
+        f"{entry.file or task.file} has {entry.name} at offset {entry.offset}, and {why}: its store begins empty and "
+        "is restored from that offset on only, without what came before. Delete the file before a restart"
     )
     return Finding(
         id="entry-without-store",
         severity="error",
         subject=entry.name,
         message=told,
-        where=(Where(task.file, entry.at),),
+        where=(_place(task, entry),),
     )
 
 

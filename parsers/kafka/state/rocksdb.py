@@ -1,0 +1,164 @@
+"""Column families of RocksDB folders, read without writing to them.
+
+    STORE/  CURRENT  MANIFEST-N  OPTIONS-N  N.log  N.sst  …
+
+Whoever opens a RocksDB writes to its folder. So it is another folder that is opened, a temporary one: a copy of the
+small files, with links to the tables, which nobody ever changes (copies, too, if they are not on a local disk). It is
+opened read-only, by a process of its own (`cklog.parsers.kafka.state.child`), and removed whatever happens. Which
+column families there are is told by the manifest, without any library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import posixpath
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from cklog.errors import first_line
+from cklog.parsers.kafka.state import child
+from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
+
+LIBRARY = "rocksdict"
+NOT_INSTALLED = "RocksDB is read with rocksdict, which is not installed: pip install 'cklog[rocksdb]'"
+_FILE = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(log|sst|blob)")
+_TABLES = (".sst", ".blob")
+_CURRENT = re.compile(rb"MANIFEST-\d+\n")
+_FAMILY_ADDED = b"\xc9\x01"
+"""The tag of a manifest's record that adds a column family: its name follows, behind its length."""
+
+_SECONDS = 60
+_COPIED_BYTES = 8 << 20
+
+
+class FamilyRead(NamedTuple):
+    """The pairs of a column family; `why` they were not read, "" if they were."""
+
+    pairs: Mapping[bytes, bytes]
+    why: str = ""
+
+
+def is_installed() -> bool:
+    """Return whether the library is there that reads RocksDB."""
+    return importlib.util.find_spec(LIBRARY) is not None
+
+
+def databases(entries: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
+    """Return {folder: the files of its RocksDB}, for every folder with a CURRENT that is not empty."""
+    found: dict[str, list[FileEntry]] = {}
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        if _FILE.fullmatch(name):
+            found.setdefault(folder, []).append(entry)
+    return {folder: files for folder, files in found.items() if any(_name(e) == "CURRENT" and e.size for e in files)}
+
+
+def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:
+    """Return whether a manifest of the RocksDB names a column family; OSError if it cannot be read."""
+    name = family.encode()
+    added = _FAMILY_ADDED + bytes([len(name)]) + name
+    manifests = [entry for entry in files if _name(entry).startswith("MANIFEST-")]
+    return any(added in root.read(entry.path, READ_LIMIT) for entry in manifests)
+
+
+def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: str) -> dict[str, FamilyRead]:
+    """Read a column family of each RocksDB, given as {folder: files}; what cannot be read says why."""
+    if not is_installed():
+        return {folder: FamilyRead({}, NOT_INSTALLED) for folder in stores}
+    found = {}
+    with _Reader() as reader:
+        for folder, files in stores.items():
+            with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
+                try:
+                    _copy(root, files, Path(copy))
+                    found[folder] = reader.read(copy, family)
+                except (OSError, pa.ArrowException) as error:
+                    found[folder] = FamilyRead({}, first_line(error).replace(copy, "the copy"))
+    return found
+
+
+def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
+    """Put the files of a RocksDB into the folder `copy`: tables as links where that can be, all else as copies."""
+    local = "://" not in root.path
+    needed = sum(entry.size for entry in files if not (local and _name(entry).endswith(_TABLES)))
+    free = shutil.disk_usage(copy).free
+    if needed > free:
+        raise OSError(f"a copy needs {needed} bytes of temporary space, and {free} are free: set TMPDIR")
+    for entry in files:
+        there = copy / _name(entry)
+        if local and _name(entry).endswith(_TABLES):
+            os.symlink(root.uri(entry.path), there)
+            continue
+        with open_file(root.uri(entry.path)) as file, there.open("wb") as out:
+            while data := file.read(_COPIED_BYTES):
+                out.write(data)
+    if not _CURRENT.fullmatch((copy / "CURRENT").read_bytes()):
+        raise OSError("CURRENT does not name a manifest")  # the library would follow it anywhere
+
+
+class _Reader:
+    """The process that opens copies, begun when it is needed, and again if it ended."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def read(self, copy: str, family: str) -> FamilyRead:
+        """Return a column family of the RocksDB in the folder `copy`."""
+        line = self._ask(json.dumps([copy, family]).encode() + b"\n")
+        if line is None:
+            self._end()
+            return FamilyRead({}, "the process that read it ended, or took too long")
+        answer = json.loads(line)
+        if "error" in answer:
+            why = next(iter(str(answer["error"]).splitlines()), "no reason given")
+            return FamilyRead({}, why.replace(f"{copy}/", "").replace(copy, "the copy"))
+        return FamilyRead({bytes.fromhex(key): bytes.fromhex(value) for key, value in answer["pairs"]})
+
+    def _ask(self, question: bytes) -> bytes | None:
+        """Return the answer to a line; None if there is none."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, str(child.__file__)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        asked, told = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert told is not None
+        try:
+            asked.write(question)
+            asked.flush()
+            ready, _, _ = select.select([told], [], [], _SECONDS)
+            return (told.readline() or None) if ready else None
+        except OSError:
+            return None
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            with contextlib.suppress(OSError):
+                self._process.communicate()
+            self._process = None
+
+
+def _name(entry: FileEntry) -> str:
+    return posixpath.basename(entry.path)

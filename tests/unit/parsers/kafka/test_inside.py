@@ -1,0 +1,190 @@
+"""Offsets inside the RocksDB of stores: read, never written to, and honestly unknown where they cannot be read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.model.question import Question
+from cklog.parsers.kafka.state import child, rocksdb
+from tests.program import cklog
+from tests.unit.parsers.kafka.test_streams import APP, opened, put_log, put_task
+
+rocksdict: Any = pytest.importorskip("rocksdict", reason="the extra rocksdb is not installed")
+
+OPEN, CLOSED = 1, 0
+
+
+def put_store(folder: Path, family: str, pairs: Mapping[bytes, int]) -> Path:
+    """A RocksDB with data and a column family of 64-bit integers, as its library leaves it without closing well."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    database = rocksdict.Rdict(str(folder), options=options, column_families={"default": options, family: options})
+    inside = database.get_column_family(family)
+    database[b"key"] = b"value"
+    for key, number in pairs.items():
+        inside[key] = struct.pack(">q", number)
+    inside.flush()
+    inside.close()
+    database.close()
+    return folder
+
+
+def put_streams_store(task: Path, store: str, status: int | None = CLOSED, **offsets: int) -> Path:
+    """A store of Kafka Streams 4.3; offsets by name of the store that the changelog is of."""
+    pairs = {f"{APP}-{name}-changelog-{task.name.rpartition('_')[2]}".encode(): n for name, n in offsets.items()}
+    return put_store(task / "rocksdb" / store, "offsets", pairs | ({} if status is None else {b"status": status}))
+
+
+def rows(folder: Path, logs: Path | None = None) -> dict[str, tuple[str, int | None, bool | None]]:
+    answer = opened(folder, logs).recovery_line(Question())
+    return {
+        row["store"]: (row["start"], row["restore_from"], row["unclean"]) for row in answer.result.details["stores"]
+    }
+
+
+def findings(folder: Path) -> list[tuple[str, str]]:
+    return [(f.id, f.severity) for f in opened(folder).recovery_line(Question()).findings]
+
+
+def content(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {str(p): (p.read_bytes(), p.stat().st_mtime_ns) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_closed_and_an_open_store(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    put_streams_store(task, "sums", OPEN, sums=99)
+    put_streams_store(task, "fresh", None, fresh=7)
+    assert rows(tmp_path) == {
+        "counts": ("checkpoint", 42, False),
+        "sums": ("checkpoint", 100, True),
+        "fresh": ("checkpoint", 8, False),
+    }
+    assert findings(tmp_path) == [("unclean-store", "warning")]
+    answer = opened(tmp_path).recovery_line(Question())
+    assert [(entry.checkpoint, entry.state) for entry in answer.result.line] == [(8, "stored")]
+    assert "with exactly-once 3 of these are wiped" in answer.result.details["headline"]
+
+
+def test_the_range_is_that_of_the_changelog(tmp_path: Path) -> None:
+    task = put_task(tmp_path / "state" / APP, "0_1", (), None)
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    put_log(tmp_path / "kafka", f"{APP}-counts-changelog", 1, 60)
+    answer = opened(tmp_path / "state", tmp_path / "kafka").recovery_line(Question())
+    (row,) = answer.result.details["stores"]
+    assert (row["restore_from"], row["restore_to"], row["records"]) == (42, 60, 18)
+
+
+def test_a_file_of_the_version_before_is_taken_over(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), {f"{APP}-counts-changelog 1": 12})
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    put_streams_store(task, "sums", CLOSED, sums=5)
+    assert rows(tmp_path) == {"counts": ("checkpoint", 13, False), "sums": ("checkpoint", 6, False)}
+
+
+def test_a_file_of_one_store(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", ("mine",), None)
+    (task / ".checkpoint_mine").write_text(f"0\n1\n{APP}-mine-changelog 1 30\n")
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    assert rows(tmp_path) == {"mine": ("checkpoint", 31, None), "counts": ("checkpoint", 42, False)}
+
+
+def test_a_store_without_an_offset_begins_anew(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    put_streams_store(task, "sums", CLOSED)
+    assert rows(tmp_path)["sums"] == ("beginning", None, None)
+    assert findings(tmp_path) == [("store-without-entry", "warning")]
+
+
+def test_a_store_with_segments_is_as_far_as_the_least_of_them(tmp_path: Path) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    for segment, offset in ((0, 50), (60000, 44)):
+        pairs = {f"{APP}-w-changelog-1".encode(): offset, b"status": CLOSED}
+        put_store(task / "rocksdb" / "w" / f"w.{segment}", "offsets", pairs)
+    assert rows(tmp_path) == {"w": ("checkpoint", 45, False)}
+
+
+def test_the_original_is_not_touched_and_no_copy_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = put_task(tmp_path / "state" / APP, "0_1", (), None)
+    put_streams_store(task, "counts", OPEN, counts=41)
+    broken = put_streams_store(task, "sums", OPEN, sums=41)
+    table = next(broken.glob("*.sst"))
+    table.write_bytes(bytes(table.stat().st_size))
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    before = content(task)
+    assert rows(tmp_path / "state")["counts"] == ("checkpoint", 42, True)
+    assert content(task) == before
+    assert not [*copies.iterdir()]
+
+
+@pytest.mark.parametrize("what", ["zeroed", "gone", "current", "value", "child"])
+def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "good", CLOSED, good=41)
+    store = put_streams_store(task, "bad", CLOSED, bad=41)
+    if what == "zeroed":
+        for table in store.glob("*.sst"):
+            table.write_bytes(bytes(table.stat().st_size))
+    elif what == "gone":
+        for table in store.glob("*.sst"):
+            table.unlink()
+    elif what == "current":
+        (store / "CURRENT").write_bytes(b"../../good/MANIFEST-000005\n")
+    elif what == "value":
+        put_store(store, "offsets", {b"no-offset": 1})
+    else:
+        script = tmp_path / "child.py"
+        script.write_text("import sys\nfor line in sys.stdin:\n    sys.exit(1)\n")
+        monkeypatch.setattr(child, "__file__", str(script))
+    found = rows(tmp_path)
+    assert found["bad"] == ("unknown", None, None)
+    assert found["good"] == (("unknown", None, None) if what == "child" else ("checkpoint", 42, False))
+    answer = opened(tmp_path).recovery_line(Question())
+    assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
+    assert [(f.id, f.severity) for f in answer.findings] == [("unread-store", "error")]
+    assert str(tempfile.gettempdir()) not in answer.findings[0].message
+
+
+def test_without_the_library_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "counts", CLOSED, counts=41)
+    put_streams_store(task, "sums", CLOSED, sums=41)
+    put_task(tmp_path / APP, "0_2", ("old",), {f"{APP}-old-changelog 2": 12})
+    monkeypatch.setattr(rocksdb, "LIBRARY", "no_such_library")
+    ended = cklog("recovery-line", tmp_path)
+    assert ended.code == 5
+    assert ended.out.count("pip install 'cklog[rocksdb]'") == 1
+    assert "the offsets of 2 stores" in ended.out
+    assert rows(tmp_path)["old"] == ("checkpoint", 13, None)
+    assert cklog("inspect", tmp_path).code == 5
+    assert opened(tmp_path).verify({"0/2": 13}, False, Question()).exit_code == 5
+
+
+def test_stores_of_older_versions_need_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a store keeps offsets inside is told by its manifest."""
+    task = put_task(tmp_path / APP, "0_1", (), {f"{APP}-counts-changelog 1": 12})
+    put_store(task / "rocksdb" / "counts", "keyValueWithTimestamp", {b"k": 1})
+    monkeypatch.setattr(rocksdb, "LIBRARY", "no_such_library")
+    assert rows(tmp_path) == {"counts": ("checkpoint", 13, None)}
+    assert findings(tmp_path) == []
+
+
+def test_the_folder_after_the_layout_of_4_3(shared_data: Path) -> None:
+    folder = shared_data / "engine-verified" / "kafka-streams-43" / "state"
+    before = os.listdir(folder / "orders-app" / "0_1" / "rocksdb" / "counts")
+    assert rows(folder) == {"counts": ("checkpoint", 1235, True)}
+    assert os.listdir(folder / "orders-app" / "0_1" / "rocksdb" / "counts") == before
