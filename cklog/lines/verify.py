@@ -302,13 +302,8 @@ def _maximal_check(
     return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text)]
 
 
-def weakened(check: Check, bound: bool) -> Check:
-    """Return a check that holds as one that nobody can tell, where evidence is missing.
-
-    `bound`: what some survivors hold now is not known, which touches the check "consistent" too, not only "maximal".
-    """
-    if check.check != "maximal" and not bound:
-        return check
+def weakened(check: Check) -> Check:
+    """Return a check that holds as one that nobody can tell, where what some survivors hold now is not known."""
     if check.holds is not True or check.check in ("complete", "restorable"):
         return check
     return replace(check, holds=None, because=f"{check.because}, as far as the records that are left tell")

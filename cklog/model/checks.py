@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cklog.model.findings import Finding
+from cklog.model.verdict import LOSSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +16,26 @@ class Check:
     check: str
     holds: bool | None
     because: str
+
+
+_HIDING = LOSSES | {"unreadable-file"}
+"""Findings after which something newer may be there than what was read shows."""
+
+
+def hides_newer(findings: Iterable[Finding]) -> bool:
+    """Say whether any finding speaks of something that could not be read, and may be newer than all that was."""
+    return any(finding.id in _HIDING for finding in findings)
+
+
+def unless_hidden(checks: Iterable[Check], hidden: bool) -> list[Check]:
+    """Return checks as they are; but nobody can tell that a line is maximal where something newer may be `hidden`."""
+    return [_weakened(check) if hidden and check.check == "maximal" else check for check in checks]
+
+
+def _weakened(check: Check) -> Check:
+    if check.holds is not True:
+        return check
+    return replace(check, holds=None, because=f"{check.because}, as far as what can be read tells")
 
 
 def summary(checks: Sequence[Check]) -> str:

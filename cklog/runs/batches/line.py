@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import StateStoreRow
 from cklog.inputs.offers import OffersBatches
-from cklog.model.checks import Check, Verification, verification
+from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
@@ -75,8 +75,9 @@ class BatchLog:
         batch = _batch_of(line)
         newest = self.plan(question)
         target = plan_of(self._parser, question.as_of, None if batch < 0 else batch, question.check_contents)
-        checks = _checks(batch, newest, target, maximal)
-        findings = [*target.findings, *_refutations(batch, checks)]
+        hidden = hides_newer(newest.findings) or bool(newest.unjudged)
+        checks = unless_hidden(_checks(batch, newest, target, maximal), hidden)
+        findings = [*target.findings, *(newest.findings if maximal else ()), *_refutations(batch, checks)]
         result = verification(checks)
         return Draft("verify", result, findings, target.inputs, indeterminate=result.undecided)
 

@@ -18,7 +18,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.checks import Check, Verification, verification
+from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
@@ -53,12 +53,15 @@ class PartitionLog:
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Say whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
         _refuse(question)
-        checks = _checks(self._asked(line), maximal)
+        known = self.findings()
+        unread = any(f.id in ("corrupt-file", "unreadable-file") for f in known)  # damage inside a log ends it
+        checks = unless_hidden(_checks(self._asked(line), maximal), unread)
         findings = [
-            *self.findings(),
+            *known,
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        return Draft("verify", verification(checks), findings, self.inputs(), indeterminate=self.unread)
+        result = verification(checks)
+        return Draft("verify", result, findings, self.inputs(), indeterminate=result.undecided or self.unread)
 
     @property
     def partitions(self) -> dict[str, Partition]:

@@ -10,9 +10,9 @@ from cklog.history.state_files import is_gone
 from cklog.lines.proof import Marks
 from cklog.lines.replay_ranges import Ranges, with_parts
 from cklog.lines.verify import distinct_rows, judge, stored_and_marks, weakened
-from cklog.model.checks import Check, Verification, verification
+from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.question import Question
-from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.verdict import Draft
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.plan import Replay, replay_of
 from cklog.runs.records.reading import RecordReader
@@ -39,8 +39,9 @@ def verify_line(
         replay = _in_flight(reader, evidence, marks, index, line, question.as_of)
         evidence = evidence.joined(replay.findings, replay.inputs)
         checks = [*checks, _replayable(replay)]
-    if evidence.bound or (maximal and any(f.id in DAMAGE for f in evidence.findings)):
-        checks = [weakened(check, bool(evidence.bound)) for check in checks]
+    if evidence.bound:
+        checks = [weakened(check) for check in checks]
+    checks = unless_hidden(checks, hides_newer(evidence.findings) or evidence.unproven)
     result = verification(checks)
     return Draft("verify", result, evidence.findings, evidence.inputs, indeterminate=result.undecided)
 

@@ -13,7 +13,7 @@ from typing import Any
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
-from cklog.model.checks import Check, Verification, verification
+from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
@@ -24,6 +24,7 @@ from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
+    is_hidden,
     is_unsure,
     job_named,
     may_be_older,
@@ -274,6 +275,6 @@ def _checks(
     if maximal:
         told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
         newest = best is judged or best is None
-        unsure = is_unsure(group, judged) or (judged is not None and may_be_older(group, judged))
-        checks.append(Check("maximal", None if newest and unsure else newest, told))
+        hidden = is_hidden(group, judged) or (judged is not None and may_be_older(group, judged))
+        checks += unless_hidden([Check("maximal", newest, told)], hidden)
     return checks

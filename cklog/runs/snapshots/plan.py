@@ -130,6 +130,14 @@ def may_be_older(group: Candidates, judged: JudgedSnapshot) -> bool:
     return any(j.disputed and j is not judged and max(j.numbers) > min(judged.numbers) for j in group.snapshots)
 
 
+def is_hidden(group: Candidates, judged: JudgedSnapshot | None) -> bool:
+    """Return whether a snapshot newer than one of a job was not read to its end, so that nobody knows what it is."""
+    return any(j.verdict not in _READ for j in newer_than(group, judged))
+
+
+_READ = ("restorable", "missing-state-file", "size-mismatch", "corrupt-state-file", "no-metadata")
+
+
 def newer_than(group: Candidates, judged: JudgedSnapshot | None) -> Sequence[JudgedSnapshot]:
     """Return what is newer than one of the snapshots of a job; all of them, if that is None."""
     return group.snapshots if judged is None else group.snapshots[: group.snapshots.index(judged)]

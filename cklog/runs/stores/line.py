@@ -19,7 +19,7 @@ from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
-from cklog.model.checks import Check, Verification, verification
+from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
@@ -84,7 +84,7 @@ class StoreRestores:
             *findings,
             *(Finding(_REFUTED[c.check], "error", "line", c.because) for c in checks if c.holds is False),
         ]
-        result = verification(checks)
+        result = verification(unless_hidden(checks, hides_newer(findings)))
         unsure = result.undecided or _is_unsure(findings)
         return Draft("verify", result, found, self._inputs(), indeterminate=unsure)
 
