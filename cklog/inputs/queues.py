@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Protocol
 
-from cklog.engine.scan import Split
+from cklog.engine.scan import Damage, Split
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 
@@ -14,6 +14,7 @@ class Since(NamedTuple):
     """What follows `offset`, in the batch at byte `at` of `path`, up to before `end`: so many records and bytes.
 
     `first` is the first offset of the log; `by` says whether an input's number led to `offset`, or a time alone.
+    `damage` is what cannot be read behind `offset`; what it held is not counted.
     """
 
     offset: int
@@ -24,6 +25,7 @@ class Since(NamedTuple):
     tuples: int
     bytes: int
     by: Literal["input", "time"]
+    damage: tuple[Damage, ...] = ()
 
 
 class Queue(Protocol):

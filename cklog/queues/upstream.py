@@ -8,17 +8,19 @@ from their end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from cklog.engine.scan import Damage
 from cklog.inputs.damage import damage_findings
 from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualReplay, UpstreamOffset
-from cklog.model.findings import Finding
+from cklog.model.findings import Finding, Where
 from cklog.model.names import Channel, Subtask, parse_channel
+from cklog.model.verdict import DAMAGE
 from cklog.queues.judge import QueueJudgement
 from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader
 
@@ -91,7 +93,6 @@ def _upstream_offset(
     stamp = None if number is None else _stamp_of(judged, number)
     first: int | None
     last: int | None
-    unread: list[Finding] = []
     indexed = queue.since(judged.ts, number, stamp)
     if indexed is not None:
         found = UpstreamOffset(
@@ -107,26 +108,48 @@ def _upstream_offset(
             bytes=indexed.bytes,
         )
         first, last, at_head = indexed.first, indexed.end - 1, indexed.offset == indexed.first
+        damage = indexed.damage
     else:
         log = _read_back(queue, number, judged.ts)
         if not len(log):
             message = f"{channel}: the queue of {queue.subtask} holds no record at or after T that can be read"
             behind = Finding("upstream-behind", "warning", str(channel), message)
-            return None, [*queue.findings(), *damage_findings(log.damage), behind]
-        found = _by_reading(queue, channel, log, number, judged)
+            return None, [behind, *queue.findings(), *damage_findings(log.damage)]
+        row, by = _first_row(log, number, judged)
+        found = _by_reading(queue, channel, log, row, by)
+        damage = _damage_from(log, row, by)
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
         last = None if log.pos[-1] == UNKNOWN else int(log.pos[-1])
         at_head = log.from_head and found.pos == first
-        unread = _unread_in_replay(log, number, judged)
     hole = _hole_at_head(queue, first, number, judged) if at_head else []
-    return found, [*queue.findings(), *unread, *hole, *_torn_tail(queue, channel, last, judged)]
+    lost = _hole_inside(queue, channel, damage)
+    return found, [*hole, *lost, *_torn_tail(queue, channel, last, judged), *queue.findings()]
+
+
+def _damage_from(log: QueueLog, row: int, by: Literal["input", "time"]) -> tuple[Damage, ...]:
+    """Return the damage at or behind the first row to replay; of the place before it only if time alone led there."""
+    first = row if by == "time" else row + 1
+    return tuple(item for item, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= first)
+
+
+def _hole_inside(queue: Queue, channel: Channel, damage: Sequence[Damage]) -> list[Finding]:
+    """Say what cannot be read of that which is to be replayed; a torn end was never durable, so it comes again."""
+    found = damage_findings(damage)
+    lost = [item for item in damage if item.id in DAMAGE - {"torn-tail"}]
+    if not lost:
+        return found
+    message = (
+        f"{channel}: part of what is to be replayed from the queue of {queue.subtask} cannot be read: its tuples are "
+        "missing from the replay, and the state cannot be completed from here"
+    )
+    places = tuple(Where(item.path, item.offset) for item in lost[:10])
+    return [*found, Finding("retention-hole", "error", str(queue.subtask), message, where=places)]
 
 
 def _by_reading(
-    queue: Queue, channel: Channel, log: QueueLog, number: int | None, judged: QueueJudgement
+    queue: Queue, channel: Channel, log: QueueLog, row: int, by: Literal["input", "time"]
 ) -> UpstreamOffset:
-    """Return the first record to replay, of a queue that was read back far enough."""
-    row, by = _first_row(log, number, judged)
+    """Return what is to be replayed from a row on, of a queue that was read back far enough."""
     data = (log.type[row:] == EMIT) | (log.type[row:] == RESULT)
     sizes = log.bytes[row:][data]
     known = bool((sizes != UNKNOWN).all())
@@ -155,12 +178,6 @@ def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
         if by_time and by_input:
             break
     return reader.log()
-
-
-def _unread_in_replay(log: QueueLog, number: int | None, judged: QueueJudgement) -> list[Finding]:
-    """Report what of the upstream's queue cannot be read from the first record to replay on, or right before it."""
-    row, _ = _first_row(log, number, judged)
-    return damage_findings([d for d, at in zip(log.damage, log.damage_at.tolist(), strict=True) if at >= row])
 
 
 def _first_row(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:

@@ -302,7 +302,8 @@ def since(
         same, later = at(stamp), at(stamp + 1)
         if same is not None and same.offset <= number and (later is None or number < later.offset):
             start, by = same._replace(offset=number), "input"
-    found = [batch for batch in _batches_from(uri_of, entries, start) if batch.head.last >= start.offset]
+    read_on = list(_batches_from(uri_of, entries, start))
+    found = [item for item in read_on if isinstance(item, _LogBatch) and item.head.last >= start.offset]
     if not found:  # the log ends before `number`: its last records were torn
         return since(uri_of, read, entries, ts) if by == "input" else None
     data = [batch.head for batch in found if not batch.head.control]
@@ -315,6 +316,7 @@ def since(
         tuples=sum(batch.count - max(start.offset - batch.base, 0) for batch in data),
         bytes=sum(batch.size for batch in data),
         by=by,
+        damage=tuple(item for item in read_on if isinstance(item, Damage)),
     )
 
 
@@ -326,16 +328,17 @@ class _LogBatch(NamedTuple):
     head: Header
 
 
-def _batches_from(uri_of: Callable[[str], str], entries: list[FileEntry], start: RecordPlace) -> Iterator[_LogBatch]:
-    """Yield every whole batch from that of a record on."""
+def _batches_from(
+    uri_of: Callable[[str], str], entries: list[FileEntry], start: RecordPlace
+) -> Iterator[_LogBatch | Damage]:
+    """Yield every intact batch from that of a record on, and what is none."""
     for entry in segments(entries):
         if entry.path < start.path:
             continue
         with _open(uri_of, entry) as segment:
             first = start.at if entry.path == start.path else 0
-            for found in walk(segment, first, entry.size, check=False):
-                if not isinstance(found, Damage):
-                    yield _LogBatch(entry.path, found.at, found.head)
+            for found in walk(segment, first, entry.size):
+                yield found if isinstance(found, Damage) else _LogBatch(entry.path, found.at, found.head)
 
 
 def _all_older(segment: Segment, index: list[IndexHint], times: list[TimeHint], ts: int) -> int:

@@ -45,6 +45,8 @@ class OutputQueue:
     files: tuple[FileEntry, ...]
     root: Root
     check: Callable[[FileEntry], tuple[Finding, ...]]
+    about: tuple[Finding, ...] = ()
+    """What is wrong with the run that all of its queues rest on: its manifest, files that are gone."""
 
     @property
     def bytes(self) -> int:
@@ -64,7 +66,7 @@ class OutputQueue:
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
         found = [finding for entry in self.files if not is_segment(entry.path) for finding in self.check(entry)]
-        return (*found, *self._reconciled())
+        return (*self.about, *found, *self._reconciled())
 
     def inputs(self) -> tuple[InputUsed, ...]:
         """Return one row per kind of file."""
@@ -165,16 +167,19 @@ def refused(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.R
 
 
 def output_queues(
-    root: Root, entries: Iterable[FileEntry], check: Callable[[FileEntry], tuple[Finding, ...]]
+    root: Root,
+    entries: Iterable[FileEntry],
+    check: Callable[[FileEntry], tuple[Finding, ...]],
+    about: tuple[Finding, ...] = (),
 ) -> dict[Subtask, OutputQueue]:
-    """Find every output queue below `outputs/`; `check` finds faults of a file as a whole."""
+    """Find every output queue below `outputs/`; `check` finds faults of a file as a whole, `about` are the run's."""
     files: dict[Subtask, list[FileEntry]] = {}
     for entry in entries:
         subtask = owner_of(entry.path)
         if subtask is not None:
             files.setdefault(subtask, []).append(entry)
     ordered = {subtask: tuple(sorted(found, key=lambda e: natural(e.path))) for subtask, found in files.items()}
-    return {subtask: OutputQueue(subtask, ordered[subtask], root, check) for subtask in sorted(ordered)}
+    return {subtask: OutputQueue(subtask, ordered[subtask], root, check, about) for subtask in sorted(ordered)}
 
 
 def owner_of(path: str) -> Subtask | None:

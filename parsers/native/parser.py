@@ -128,7 +128,8 @@ class Native(Format):
 
     def queues(self) -> dict[Subtask, OutputQueue]:
         """Return the persisted output queues, by subtask."""
-        return output_queues(self._root, self._entries, self._check_file)
+        about = (*self.manifest_findings, *self._missing_files("outputs"))
+        return output_queues(self._root, self._entries, self._check_file, about)
 
     def is_stored(self, uri: str) -> bool | None:
         """Return whether a state file, or folder, that a record names is there; None: it is not below PATH.
