@@ -189,15 +189,18 @@ def forward_scan(queue: Queue, split_bytes: int, names: Iterable[str] | None = N
 
 
 def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split_bytes: int) -> list[Finding]:
-    """Compare the windows that are open by the whole log with those found from its end."""
-    whole = set(engine.run(forward_scan(queue, split_bytes)).table["window"].to_pylist())
+    """Compare the windows that are open by the whole log with those found from its end; and tell its damage."""
+    scanned = engine.run(forward_scan(queue, split_bytes))
+    damage = damage_findings(scanned.damage)
+    whole = set(scanned.table["window"].to_pylist())
     tail = set(judged.log.windows_of(judged.open))
     doubtful = whole ^ tail
     if doubtful:
-        again = engine.run(forward_scan(queue, split_bytes, doubtful)).table["window"].to_pylist()
-        whole = (whole & tail) | set(again)
+        scanned = engine.run(forward_scan(queue, split_bytes, doubtful))
+        damage += damage_findings(scanned.damage)
+        whole = (whole & tail) | set(scanned.table["window"].to_pylist())
     if whole == tail:
-        return []
+        return damage
     subject = str(queue.subtask)
     more, fewer = sorted(whole - tail), sorted(tail - whole)
     parts = []
@@ -206,4 +209,4 @@ def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split
     if fewer:
         parts.append(f"{first_few(fewer, _NAMED)} would be closed by the whole log")
     message = f"{subject}: forward and backward disagree, and N says {judged.open_windows}: {'; '.join(parts)}"
-    return [Finding("forward-mismatch", "error", subject, message)]
+    return [*damage, Finding("forward-mismatch", "error", subject, message)]

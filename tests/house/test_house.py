@@ -97,3 +97,29 @@ def test_every_finding_is_documented() -> None:
         )
     assert len(made) > 20
     assert made <= known
+
+
+def _functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+
+
+def _drops_the_damage_of_a_scan(node: ast.AST) -> bool:
+    """Whether it takes a scan's table alone, as in `engine.run(scan).table`."""
+    taken = node.value if isinstance(node, ast.Attribute) and node.attr == "table" else None
+    return isinstance(taken, ast.Call) and isinstance(taken.func, ast.Attribute) and taken.func.attr == "run"
+
+
+def test_who_reads_takes_what_cannot_be_read_along() -> None:
+    """The core: a scan's damage is looked at, and so is that of a reader called directly; rows may hold it instead."""
+    in_rows = {"cklog/inputs/annotate.py"}  # its tables have rows for damage (`COUNTS`)
+    for path in modules():
+        place = _place(path)
+        if not place.startswith("cklog/") or place in in_rows:
+            continue
+        dropped = [node for node in ast.walk(ast.parse(path.read_text())) if _drops_the_damage_of_a_scan(node)]
+        assert not dropped, f"{place}: a scan of which the table alone is taken"
+        for function in _functions(path):
+            text = ast.unparse(function)
+            reads = "reader_of(" in text and function.name != "reader_of"
+            kept = "Damage" in text or "list(reader_of(" in text  # tested, or handed on with the rows
+            assert not reads or kept, f"{place}: {function.name} reads and passes damage over"
