@@ -23,6 +23,7 @@ from cklog.policies.delta_number import RESTORE
 from cklog.run import Options, open_run
 from cklog.runs.records.reading import RecordReader, pieces_of_records
 from cklog.storage import Root
+from tests.builders.flink_folders import ORIGIN, job
 from tests.builders.kafka import Log, Row, batch
 from tests.builders.native import checkpoint, write
 from tests.conftest import SAMPLES
@@ -303,3 +304,15 @@ def test_the_sample_with_a_record_lost(tmp_path: Path) -> None:
 def test_what_has_no_chains_says_so() -> None:
     ended = cklog("chain", SAMPLES / "kafka-broker")
     assert (ended.code, ended.out) == (66, "")
+
+
+def test_a_chain_of_shared_files_goes_back_to_the_oldest_checkpoint_that_wrote_one(tmp_path: Path) -> None:
+    """Of each chk-N a file is of N - 1, one of N shared, and one its own: two are read that N itself has written."""
+    job(tmp_path, numbers=(5, 6, 7))
+    ended = cklog("chain", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--json")
+    found = json.loads(ended.out)["result"]
+    [count] = [row for row in found["chains"] if row["store"] == "count"]
+    written = {"s6": 6, "s7": 7, "p7": 7}
+    assert (count["checkpoint"], count["pieces"], count["deltas"]) == (7, len(written), 1)
+    assert count["back_to"] == min(written.values())
+    assert {row["path"].rpartition("/")[2]: row["checkpoint"] for row in found["read"][1:]} == written
