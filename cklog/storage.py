@@ -170,9 +170,13 @@ class Root:
 
     def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
         """Return the bytes of a file, `limit` of them at the most."""
-        with open_file(self.uri(path)) as file:
+        with self.open(path) as file:
             data: bytes = file.read(limit)
             return data
+
+    def open(self, path: str) -> Any:
+        """Open a file as a random-access, read-only one of `pyarrow.fs`."""
+        return open_file(self.uri(path))
 
     def uri(self, path: str) -> str:
         """Return the path or URI by which `open_file` opens a relative path; "" is the root itself.

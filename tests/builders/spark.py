@@ -6,8 +6,9 @@ import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
 
 from cklog.inputs.pieces import PiecesRead
@@ -40,6 +41,9 @@ class Memory(Root):
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path][:limit]
+
+    def open(self, path: str) -> Any:
+        return pa.BufferReader(self.read(path, None))
 
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         if not self.home or not stored.startswith(self.home + "/"):

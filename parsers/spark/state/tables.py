@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from cklog.inputs.batches import FileFlaw, TablesSeen
 from cklog.parsers.codecs.sst import check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
-from cklog.storage import FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root
 
 _SUFFIX = ".sst"
 
@@ -35,7 +35,7 @@ class SnapshotTables:
         """
         if not entry.path.endswith(_SUFFIX):
             return None
-        with open_file(self.root.uri(entry.path)) as file:
+        with self.root.open(entry.path) as file:
 
             def read(at: int, count: int) -> bytes:
                 data: bytes = file.read_at(min(count, entry.size - at), at)

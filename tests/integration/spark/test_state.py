@@ -126,7 +126,7 @@ def test_chains_agree_with_the_line_and_read_every_file(name: str) -> None:
 
 @needs_real
 def test_a_flipped_bit_is_found_with_and_without_checksums() -> None:
-    """But in RocksDB's own files without a checksum file, whose blocks only RocksDB can check."""
+    """But in RocksDB's own tables without a checksum file, which are read whole with --check-contents only."""
     for name in ("spark-state-hdfs", "spark-state-rocksdb", "F_rocksdb_ckptformat_v2"):
         for root in (root_of(name), root_of(name).without_checksums()):
             for path in [p for p in root.files if _NAME.fullmatch(p) and p.split("/")[3] == "0"]:
@@ -134,7 +134,8 @@ def test_a_flipped_bit_is_found_with_and_without_checksums() -> None:
                 at = len(data) // 2
                 flipped = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
                 told = root.with_files({**root.files, path: flipped}).pieces()[1]
-                assert [finding.subject for finding in told] == [path] or is_the_same(path, data, flipped), path
+                subjects = [finding.subject for finding in told if finding.severity != "info"]
+                assert subjects == [path] or is_the_same(path, data, flipped), path
 
 
 def is_the_same(path: str, data: bytes, flipped: bytes) -> bool:
