@@ -52,7 +52,7 @@ class StoreTask:
 
     `group` is the subtopology, or "global", which has no partition. `several`: there are more applications here.
     `empty` are the stores whose folder holds no database: one would be made anew, and begin empty. `inside` are those
-    that keep their offsets themselves.
+    that keep their offsets themselves. In Quix Streams a task is a partition of a stream, which is its `group`.
     """
 
     application: str
@@ -66,6 +66,7 @@ class StoreTask:
     several: bool = False
     empty: frozenset[str] = frozenset()
     inside: tuple[StoreInside, ...] = ()
+    system: Literal["kafka-streams", "quix-streams"] = "kafka-streams"
 
     @property
     def operator(self) -> str:
@@ -84,10 +85,11 @@ class StoreTask:
         return f"{self.path}/.checkpoint" if self.path != "." else ".checkpoint"
 
     @property
-    def order(self) -> tuple[str, str, bool, int, int, str]:
+    def order(self) -> tuple[str, str, bool, int, str, int, str]:
         """What tasks are sorted by: subtopologies by number, global stores last."""
-        number = int(self.group) if self.group != GLOBAL else 0
-        return self.application, self.topology, self.group == GLOBAL, number, self.partition, self.path
+        number = int(self.group) if self.system == "kafka-streams" and self.group != GLOBAL else 0
+        last = self.group == GLOBAL and self.system == "kafka-streams"
+        return self.application, self.topology, last, number, self.group, self.partition, self.path
 
 
 @dataclass(frozen=True, slots=True)

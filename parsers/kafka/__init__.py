@@ -1,4 +1,4 @@
-"""Kafka on disk: the data folder of a broker, and state folders of Kafka Streams.
+"""Kafka on disk: the data folder of a broker, and state folders of Kafka Streams and Quix Streams.
 
 Bytes become batches, records, and tables here; what a log means for groups and transactions is worked out in
 `cklog.kafka_logs`. Readers are named by strings and loaded in Spark tasks, so no module loads more than it needs.
@@ -30,6 +30,6 @@ Tables:
 Parsers:
 
 - `parser`: a broker's data folder
-- `streams`: a state folder of Kafka Streams
+- `streams`, `quix`: state folders of Kafka Streams, and of Quix Streams
 - `state`: offsets that stores keep inside RocksDB, a room of its own
 """

@@ -181,6 +181,10 @@ class StoreRestores:
                 rows.append(replace(restore, restore_to=p.restart_end))
                 continue
             row, told = fitted(task, restore, entry, p.log_start, p.restart_end)
+            if row.start == "unknown":
+                findings += told
+                rows.append(row)
+                continue
             if not p.unread:  # else nothing is known of where the changelog ends
                 findings += told if p.records else [*told, *emptied(task, restore)]
             start = row.restore_from or 0

@@ -19,7 +19,8 @@ def of_task(task: StoreTask, damaged: bool) -> tuple[list[tuple[StoreRestore, St
     """
     sizes = dict(task.stores)
     unread = {inside.store for inside in task.inside if inside.unread}
-    unclean = {inside.store: inside.unclean for inside in task.inside if not inside.unread}
+    told = [inside for inside in task.inside if not inside.unread and task.system == "kafka-streams"]
+    unclean = {inside.store: inside.unclean for inside in told}
     written = {(entry.topic, entry.partition) for entry in task.entries or ()}
     kept = [
         entry for inside in task.inside for entry in inside.offsets if (entry.topic, entry.partition) not in written
@@ -67,10 +68,10 @@ def _store_of(task: StoreTask, entry: StoreOffset) -> str | None:
 
 
 def _restore(task: StoreTask, entry: StoreOffset, store: str | None, size: int | None) -> StoreRestore:
-    """From behind the last applied record; the offset of a global store is the next one already."""
+    """From behind the last applied record, which Quix Streams reads again; a global store's offset is the next one."""
     if entry.offset is None:
         return _from_beginning(task, store, entry.name, size)
-    start = entry.offset if task.group == GLOBAL else entry.offset + 1
+    start = entry.offset if task.group == GLOBAL or task.system == "quix-streams" else entry.offset + 1
     return StoreRestore(
         task=task.name,
         store=store,
@@ -119,6 +120,8 @@ def fitted(
     where = (_place(task, entry),) if entry is not None else ()
     if start is None:
         return replace(restore, restore_from=log_start, restore_to=log_end), []
+    if task.system == "quix-streams":
+        return _fitted_quix(task, restore, start, log_start, log_end)
     if start < log_start:
         told = (
             f"{restore.changelog} begins at offset {log_start}, task {task.name} goes on at {start}: out of range; "
@@ -163,7 +166,9 @@ def unread_stores(tasks: Iterable[StoreTask]) -> list[Finding]:
     for task in tasks:
         for inside in task.inside:
             if inside.unread:
-                why.setdefault(inside.unread, []).append(f"{task.path}/rocksdb/{inside.store}")
+                between = "/rocksdb" if task.system == "kafka-streams" else ""
+                beneath = f"/{task.group}/{task.partition}" if task.system == "quix-streams" else ""
+                why.setdefault(inside.unread, []).append(f"{task.path}{between}/{inside.store}{beneath}")
     found = []
     for reason, places in sorted(why.items()):
         told = (
@@ -173,6 +178,29 @@ def unread_stores(tasks: Iterable[StoreTask]) -> list[Finding]:
         where = tuple(Where(place) for place in places)
         found.append(Finding(id="unread-store", severity="error", subject=places[0], message=told, where=where))
     return found
+
+
+def _fitted_quix(
+    task: StoreTask, restore: StoreRestore, start: int, log_start: int, log_end: int
+) -> tuple[StoreRestore, list[Finding]]:
+    """Fit what Quix Streams reads again: from its last record on, and nothing if that is the changelog's last."""
+    if start >= log_end > 0:
+        told = (
+            f"{restore.changelog} ends at offset {log_end}, a store of {task.name} holds it to {start}: Quix Streams "
+            "refuses to start (InvalidStoreChangelogOffset). Delete the store's folder, so that it is restored"
+        )
+        found = Finding(id="store-beyond-log", severity="error", subject=restore.changelog, message=told)
+        return replace(restore, restore_from=start + 1, restore_to=log_end), [found]
+    if start < log_start:
+        told = (
+            f"{restore.changelog} begins at offset {log_start}, a store of {task.name} goes on at {start}: out of "
+            "range, and auto.offset.reset decides what is read. Delete the store's folder, so that it is restored"
+        )
+        moved = replace(restore, start="unknown", restore_from=None, restore_to=log_end)
+        return moved, [Finding(id="store-below-log", severity="error", subject=restore.changelog, message=told)]
+    return replace(
+        restore, restore_from=min(start, log_end) if start + 1 < log_end else log_end, restore_to=log_end
+    ), []
 
 
 def _no_checkpoint(task: StoreTask) -> Finding:

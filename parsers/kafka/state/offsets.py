@@ -44,7 +44,7 @@ def of_kafka_streams(store: str, file: str, pairs: Mapping[bytes, bytes]) -> Sto
 
 
 def of_quix(store: str, file: str, changelog: str, partition: int, pairs: Mapping[bytes, bytes]) -> StoreInside:
-    """Return what a store of Quix Streams says of its changelog, none if it has written nothing yet.
+    """Return what a store of Quix Streams says of its changelog; its offset is None if it has written nothing yet.
 
     >>> pairs = {b"__changelog_offset__": _LONG.pack(41)}
     >>> of_quix("default", "default/orders/0", "changelog__g--orders--default", 0, pairs).offsets[0].offset
@@ -52,7 +52,7 @@ def of_quix(store: str, file: str, changelog: str, partition: int, pairs: Mappin
     """
     value = pairs.get(_QUIX_OFFSET)
     if value is None:
-        return StoreInside(store, (), False)
+        return StoreInside(store, (StoreOffset(changelog, partition, None, 0, file, store),), False)
     if len(value) != _LONG.size or value[0] & 0x80:
         return StoreInside(store, (), False, f"{_QUIX_OFFSET!a} in its column family {QUIX} is no offset")
     offset = StoreOffset(changelog, partition, int(_LONG.unpack(value)[0]), 0, file, store)

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import struct
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cklog.model.question import Question
 from cklog.parsers.kafka.state import child, rocksdb
+from tests.builders.stores import APP, content, put_log, put_store, put_task
 from tests.program import cklog
-from tests.unit.parsers.kafka.test_streams import APP, opened, put_log, put_task
+from tests.reading.stores import opened
 
-rocksdict: Any = pytest.importorskip("rocksdict", reason="the extra rocksdb is not installed")
+pytest.importorskip("rocksdict", reason="the extra rocksdb is not installed")
 
 OPEN, CLOSED = 1, 0
-
-
-def put_store(folder: Path, family: str, pairs: Mapping[bytes, int]) -> Path:
-    """A RocksDB with data and a column family of 64-bit integers, as its library leaves it without closing well."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    options = rocksdict.Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.create_missing_column_families(True)
-    database = rocksdict.Rdict(str(folder), options=options, column_families={"default": options, family: options})
-    inside = database.get_column_family(family)
-    database[b"key"] = b"value"
-    for key, number in pairs.items():
-        inside[key] = struct.pack(">q", number)
-    inside.flush()
-    inside.close()
-    database.close()
-    return folder
 
 
 def put_streams_store(task: Path, store: str, status: int | None = CLOSED, **offsets: int) -> Path:
@@ -55,10 +34,6 @@ def rows(folder: Path, logs: Path | None = None) -> dict[str, tuple[str, int | N
 
 def findings(folder: Path) -> list[tuple[str, str]]:
     return [(f.id, f.severity) for f in opened(folder).recovery_line(Question()).findings]
-
-
-def content(folder: Path) -> dict[str, tuple[bytes, int]]:
-    return {str(p): (p.read_bytes(), p.stat().st_mtime_ns) for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def test_a_closed_and_an_open_store(tmp_path: Path) -> None:

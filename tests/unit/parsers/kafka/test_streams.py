@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,54 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.errors import CorruptInput, NotFound, UsageError
-from cklog.kafka_logs.logs import PartitionLogs
 from cklog.model.question import Question
 from cklog.model.verdict import Answer
-from cklog.parsers.kafka.parser import Kafka
 from cklog.parsers.kafka.streams import KafkaStreams, read_entries
 from cklog.render.formats import render
-from cklog.runs.stores.line import StoreRestores
 from cklog.storage import Root
-from tests.builders.kafka import Log, Row, batch
+from tests.builders.stores import APP, checkpoint, put_log, put_task
 from tests.conftest import REPOSITORY
-from tests.reading.concluded import READING, Concluded
-
-APP = "shop"
-
-
-def checkpoint(entries: Mapping[str, int], count: int | None = None, version: int = 0) -> bytes:
-    """A checkpoint file; entries by "topic partition"."""
-    lines = [f"{version}", f"{len(entries) if count is None else count}", *(f"{k} {n}" for k, n in entries.items())]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def put_task(folder: Path, name: str, stores: tuple[str, ...], entries: Mapping[str, int] | None) -> Path:
-    """A task's folder below `folder`, which is the application's."""
-    task = folder / name
-    task.mkdir(parents=True)
-    for store in stores:
-        (task / "rocksdb" / store).mkdir(parents=True)
-        (task / "rocksdb" / store / "000004.log").write_bytes(b"x" * 10)
-        (task / "rocksdb" / store / "CURRENT").write_bytes(b"MANIFEST-000005\n")
-    if entries is not None:
-        (task / ".checkpoint").write_bytes(checkpoint(entries))
-    return task
-
-
-def put_log(folder: Path, topic: str, partition: int, end: int, start: int = 0) -> None:
-    """A partition with offsets [start, end), ten records a batch."""
-    log = Log(base=start)
-    for base in range(start, end, 10):
-        log.add(batch(base, [Row(b"v" * 20, b"k", time=1_700_000_000_000 + base) for _ in range(min(10, end - base))]))
-    log.write(folder / f"{topic}-{partition}")
-
-
-def logs_of(folder: Path) -> PartitionLogs:
-    return PartitionLogs(Kafka(Root(str(folder))), READING)
-
-
-def opened(folder: Path, logs: Path | None = None, strict: bool = False) -> Concluded:
-    return Concluded(StoreRestores(KafkaStreams(Root(str(folder))), None if logs is None else logs_of(logs)), strict)
+from tests.reading.stores import opened
 
 
 def rows(answer: Answer[Any]) -> dict[tuple[str, str | None], tuple[object, ...]]:
