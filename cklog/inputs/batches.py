@@ -22,6 +22,9 @@ T = TypeVar("T")
 FoundSize = int | Literal["outside"] | None
 """The size of a stored file in bytes; None: it is missing; "outside": it lies outside PATH, so nobody looked."""
 
+UNCHECKED_BY_SPARK = "checksum-mismatch"
+"""The flaw of a file of a log whose checksum is wrong: read off Spark 4.3, a restart does not look at it."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFlaw:
@@ -149,8 +152,12 @@ class MetadataLogs:
 
     @property
     def committed(self) -> int:
-        """The newest batch with a commit that is not damaged, -1 for none; one that may not be read may be whole."""
-        done = (n for n, read in self.commits.items() if read.flaw is None or read.flaw.id == UNREAD)
+        """The newest batch with a commit that is not damaged, -1 for none.
+
+        One that may not be read may be whole; one whose checksum is wrong is a commit for Spark.
+        """
+        there = (UNREAD, UNCHECKED_BY_SPARK)
+        done = (n for n, read in self.commits.items() if read.flaw is None or read.flaw.id in there)
         return max(done, default=-1)
 
     @property

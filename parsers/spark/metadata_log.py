@@ -113,8 +113,9 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
         _check_not_empty(data)
+        value = decode(data)  # first what stops a restart: Spark passes over a wrong checksum
         _check_sums(data, sums)
-        return replace(done, value=decode(data))
+        return replace(done, value=value)
     except Damaged as damaged:
         return replace(done, flaw=damaged.flaw)
 

@@ -21,7 +21,7 @@ from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.wording import first_few
-from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_findings
+from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_facts
 from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
 
 _EXAMPLES = 3
@@ -96,7 +96,7 @@ def _first_offset_findings(parser: OffersBatches, key: str, kind: SourceKind) ->
             path = f"{listing.folder}/0"
             yield file_finding("missing-source-log", "warning", path, f"{path} is missing. {then}")
         return
-    yield from flaw_findings(read, "error", then)
+    yield from (fact.finding for fact in flaw_facts(read, "error", then, stops=True))
     yield from checksum_findings([read])
 
 
@@ -107,8 +107,7 @@ def log_facts(log: FileLog, gap: str, then: str, stops: bool) -> Iterable[Fact]:
     fails.
     """
     for _, read in sorted(log.reads.items()):
-        for finding in flaw_findings(read, "error", then):
-            yield Fact(finding, stops)
+        yield from flaw_facts(read, "error", then, stops)
         yield from map(Fact, checksum_findings([read]))
     listing = log.listing
     numbers = [listing.base - (0 if listing.compacts else 1), *sorted(log.reads)]

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from cklog.errors import NotFound
-from cklog.inputs.batches import FileRead, LogListing, MetadataLogs
+from cklog.inputs.batches import UNCHECKED_BY_SPARK, FileRead, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.runs.batches.offsets import kind_of, went_back
@@ -39,14 +39,21 @@ def file_finding(id: str, severity: Severity, path: str, message: str, offset: i
     return Finding(id, severity, path, message, where=(Where(path, offset),))
 
 
-def flaw_findings(read: FileRead[Any], severity: Severity, then: str) -> Iterable[Finding]:
-    """Yield a finding if a file cannot be used; `then` says what a restart does, and what to do now."""
+def flaw_facts(read: FileRead[Any], severity: Severity, then: str, stops: bool) -> Iterable[Fact]:
+    """Yield a fact if a file cannot be used; `then` says what a restart does, and what to do now.
+
+    `stops`: it fails. Of a wrong checksum alone it does not: Spark 4.3 goes on with what the file says.
+    """
     if read.flaw is None:
         return
+    if read.flaw.id == UNCHECKED_BY_SPARK:
+        then = (
+            f"Spark does not check it here, and a restart goes on with what the file says. Either it or {read.sidecar} "
+            "is damaged, so that nothing is believed of it: compare it with a backup."
+        )
     why = f"{read.path}: {read.flaw.why}. {then}"
-    if read.flaw.id == "checksum-mismatch":
-        why += f" Either it or {read.sidecar} is damaged; Spark does not always check, and then reads it as it is."
-    yield file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
+    finding = file_finding(read.flaw.id, severity, read.path, why, read.flaw.offset)
+    yield Fact(finding, stops and read.flaw.id != UNCHECKED_BY_SPARK)
 
 
 def checksum_findings(reads: Iterable[FileRead[Any]]) -> Iterable[Finding]:
@@ -84,8 +91,7 @@ def _judge_metadata(logs: MetadataLogs) -> Iterable[Fact]:
         path = f"{logs.prefix}metadata"
         yield Fact(file_finding("missing-metadata", "error", path, f"{path} is missing. {then}"), stops=True)
         return
-    for finding in flaw_findings(logs.metadata, "error", then):
-        yield Fact(finding, stops=True)
+    yield from flaw_facts(logs.metadata, "error", then, stops=True)
 
 
 def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
@@ -93,8 +99,7 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
     o, folder = logs.planned, logs.offset_log.folder
     for n, read in sorted(logs.offsets.items()):
         needed = n in (o, o - 1)
-        for finding in flaw_findings(read, "error" if needed else "warning", _without_offsets(n, logs)):
-            yield Fact(finding, stops=needed)
+        yield from flaw_facts(read, "error" if needed else "warning", _without_offsets(n, logs), needed)
     if o > 0 and o - 1 not in logs.offsets:
         message = f"{folder}/{o - 1} is missing. {_without_offsets(o - 1, logs)}"
         yield Fact(file_finding("missing-batch-file", "error", f"{folder}/{o - 1}", message), stops=True)
@@ -150,8 +155,7 @@ def _judge_commits(logs: MetadataLogs) -> Iterable[Fact]:
     newest, folder = max(logs.commits, default=-1), logs.commit_log.folder
     for n, read in sorted(logs.commits.items()):
         then = _without_commit(n, logs) if n == newest else "A restart does not read it."
-        for finding in flaw_findings(read, "error" if n == newest else "warning", then):
-            yield Fact(finding, stops=n == newest)
+        yield from flaw_facts(read, "error" if n == newest else "warning", then, n == newest)
     yield from map(Fact, _gap_findings(logs.commit_log, logs.commits, newest))
     for n in logs.commit_log.orphans:
         if n > newest:

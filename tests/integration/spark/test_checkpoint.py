@@ -112,7 +112,7 @@ TABLE: list[tuple[str, Damage, int, int | None, bool, list[tuple[str, str, str]]
         5,
         6,
         True,
-        [("error", "checksum-mismatch", "ck/offsets/6")],
+        [("error", "torn-batch-file", "ck/offsets/6")],
     ),
     (
         "offsets/o without its source",
