@@ -21,7 +21,7 @@ _TO_BYTES = {text: byte for byte, text in _TO_TEXT.items()}
 _KEPT_BY_FILE_SYSTEMS = frozenset({"lost+found"})  # made by mkfs for root alone: nothing of a job's is in it
 
 
-class Listed(NamedTuple):
+class FoundEntry(NamedTuple):
     """A file or folder below a root: its relative path, and its size in bytes, None for a folder."""
 
     path: str
@@ -99,7 +99,7 @@ def is_local(uri: str) -> bool:
     return "://" not in uri or uri.startswith("file://")
 
 
-def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterator[Listed]:
+def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterator[FoundEntry]:
     """Yield every file and folder below `root`/`below`, their paths relative to `root`; nothing if it is not there.
 
     A link is followed if it leads to a place below `root`, or wherever it leads with `follow_links`, and to a folder
@@ -138,13 +138,13 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                         trouble.unread[path] = reason(error)
                     continue
                 if stat.S_ISREG(about.st_mode):
-                    yield Listed(path, about.st_size)
+                    yield FoundEntry(path, about.st_size)
                 elif stat.S_ISDIR(about.st_mode):
                     identity = (about.st_dev, about.st_ino)
                     if identity in seen and linked:
                         continue
                     seen.add(identity)
-                    yield Listed(path, None)
+                    yield FoundEntry(path, None)
                     waiting.append((entry.path, path))
 
 

@@ -52,7 +52,7 @@ class SstFlaw(Exception):
         self.at, self.why = at, why
 
 
-class Unreadable(Exception):
+class UnknownTable(Exception):
     """Raised for what may well be right, but cannot be checked here: a later version, an unknown compression."""
 
 
@@ -107,7 +107,7 @@ def check_sst(read: Read, size: int, every_block: bool) -> SstCheck:
         unchecked = table.unproved
     except SstFlaw as found:
         flaw = found
-    except Unreadable as reason:
+    except UnknownTable as reason:
         unchecked = str(reason)
     return SstCheck(flaw, table.blocks, table.bytes, unchecked)
 
@@ -231,7 +231,7 @@ class _Table:
         for first, last in _stretches(handles):
             start, end = handles[first].at, handles[last - 1].end
             if end - start > _BLOCK_LIMIT + _STRETCH_BYTES:
-                raise Unreadable(f"its {what} block at byte {start} has {end - start} bytes")
+                raise UnknownTable(f"its {what} block at byte {start} has {end - start} bytes")
             data = self._bytes(start, end - start)
             for handle in handles[first:last]:
                 at = handle.at - start
@@ -300,7 +300,7 @@ def _decode_extended(footer: bytes, at: int, version: int) -> Footer:
     if computed != stored:
         raise SstFlaw(at, f"the checksum of its footer is {computed:08x}, stored is {stored:08x}")
     if version > _NEWEST or any(footer[33:41]):
-        raise Unreadable(f"its version is {version}, known are 0 to {_NEWEST}")
+        raise UnknownTable(f"its version is {version}, known are 0 to {_NEWEST}")
     return Footer(at, version, footer[0], base, Handle(at - _TRAILER_BYTES - size, size), None)
 
 
@@ -328,11 +328,11 @@ def _modifier(base: int, at: int) -> int:
 
 
 def _plain(block: bytes, compression: int, version: int) -> bytes:
-    """Return a block decompressed; raise `Unreadable` where that cannot be done."""
+    """Return a block decompressed; raise `UnknownTable` where that cannot be done."""
     try:
         return decompress(block, compression, version, _BLOCK_LIMIT)
     except ValueError as error:
-        raise Unreadable(f"an index block cannot be decompressed ({error})") from None
+        raise UnknownTable(f"an index block cannot be decompressed ({error})") from None
 
 
 def _entries(block: bytes, at: int, deltas: bool) -> Iterator[tuple[bytes, bytes, int, int]]:

@@ -70,14 +70,14 @@ class SnapshotContents:
         return _why_not_there(self._split, piece.file, found)
 
 
-class Candidates(NamedTuple):
+class StoredFilePlaces(NamedTuple):
     """Where a stored file may be, the likeliest first; `known`: a map, or its own name, says that it is there."""
 
     uris: list[str]
     known: bool
 
 
-def candidates(split: Split, stored: str) -> Candidates:
+def candidates(split: Split, stored: str) -> StoredFilePlaces:
     """Return the URIs at which a stored file may be found: below PATH, or where a map leads.
 
     >>> split = Split("s3://b/copy/ab/chk-1/_metadata?region=x", "chk-1/_metadata", "", 0, 9, 9)
@@ -95,14 +95,14 @@ def candidates(split: Split, stored: str) -> Candidates:
         mapped = Root(bare.removesuffix("/" + split.path) or "/", split.maps).resolve(stored)
         if mapped is not None:
             remote = "://" in mapped and _BEYOND_A_PATH.search(stored)
-            return Candidates([] if remote else [mapped], known=True)
+            return StoredFilePlaces([] if remote else [mapped], known=True)
         found, known = [posixpath.join(folder, posixpath.basename(stored))], False
         found += _places_below_job(split.path, bare, stored)
     safe = [one for one in found if "://" not in one or not _BEYOND_A_PATH.search(one.removeprefix(folder))]
-    return Candidates([one + mark + query for one in safe], known)
+    return StoredFilePlaces([one + mark + query for one in safe], known)
 
 
-def _why_not_there(split: Split, stored: str, looked: Candidates) -> str:
+def _why_not_there(split: Split, stored: str, looked: StoredFilePlaces) -> str:
     """Say why a stored file was not found: it is missing, or nobody knows where it is."""
     bare, shown = split.uri, looked.uris
     if "://" in split.uri:

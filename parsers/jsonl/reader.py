@@ -283,9 +283,8 @@ class ByteStream:
 
     def _open(self) -> Any:
         file = open_file(self._split.uri)
-        if self._codec == "gzip":
-            return Gunzip(file)
-        return file if self._codec is None else pa.CompressedInputStream(file, self._codec)
+        plain = file if self._codec in (None, "gzip") else pa.CompressedInputStream(file, self._codec)
+        return Gunzip(file) if self._codec == "gzip" else plain
 
     def _verify(self) -> None:
         """Find how many bytes decompress, why not more, and how many of them a checksum vouches for."""
@@ -299,8 +298,8 @@ class ByteStream:
         cut = reason is not None and ("Truncated" in reason or reason == _ZERO_TAIL)
         kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")
         kept = f"; of the last {good - self.proven} only lines with a crc32c of their own are kept"
-        kept = kept if self.proven < good else ""
-        self.faults = (Damage(self._split.path, kind, good, f"the compressed stream {end} after {good} bytes{kept}"),)
+        why = f"the compressed stream {end} after {good} bytes{kept if self.proven < good else ''}"
+        self.faults = (Damage(self._split.path, kind, good, why),)
 
     def _decompress(self, skip: int, step: int) -> tuple[int, int, str | None]:
         """Count the bytes that come out when read in `step`s after the first `skip`, and of them those proven.

@@ -22,7 +22,16 @@ from cklog.errors import NotFound, UsageError, first_line
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part
 from cklog.parsers.native.output_queues import natural, suffix_of
-from cklog.parsers.results.lines import TrustTally, Unreadable, as_lines, blocks, from_lines, lines, times_of, whole
+from cklog.parsers.results.lines import (
+    TrustTally,
+    UnreadableResults,
+    as_lines,
+    blocks,
+    from_lines,
+    lines,
+    times_of,
+    whole,
+)
 from cklog.parsers.tables.parquet import row_groups
 from cklog.storage import FileEntry, Root, open_file
 
@@ -131,7 +140,7 @@ def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
             for block, _ in blocks(whole(split)):
                 if isinstance(block, bytes):
                     yield times_of(block, job.column)[0]
-    except (Unreadable, pa.ArrowException):
+    except (UnreadableResults, pa.ArrowException):
         return  # reported when the part is written
 
 
@@ -168,7 +177,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
 
     Raises
     ------
-    Unreadable : the file cannot be read, or not on
+    UnreadableResults : the file cannot be read, or not on
     """
     try:
         with open_file(split.uri) as handle:
@@ -176,7 +185,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
             groups = list(range(split.start, split.end))
             yield from file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False)
     except (OSError, pa.ArrowException) as error:
-        raise Unreadable(first_line(error)) from None
+        raise UnreadableResults(first_line(error)) from None
 
 
 def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
@@ -189,7 +198,7 @@ def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: T
     try:
         for batch in _read_batches(split, None):
             if job.column not in batch.schema.names:
-                raise Unreadable(f"no column {job.column}")
+                raise UnreadableResults(f"no column {job.column}")
             made = annotate(batch, job.column, job.steps, max(before - at, 0))
             at += batch.num_rows
             if job.form == "jsonl":
@@ -199,7 +208,7 @@ def _write_from_parquet(job: Job, split: Split, before: int, file: Any, tally: T
                 writer.write_batch(made)
             untimed = batch.column(job.column).null_count
             tally.add(made.column(made.num_columns - 1).indices.to_numpy(), untimed)
-    except (Unreadable, pa.ArrowInvalid) as error:
+    except (UnreadableResults, pa.ArrowInvalid) as error:
         tally.harm(Damage(split.path, "corrupt-file", None, f"from row {at} on: {first_line(error)}"))
     if job.form == "parquet":
         (writer or pq.ParquetWriter(file, NOTHING)).close()

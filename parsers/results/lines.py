@@ -33,7 +33,7 @@ _ESCAPED = r'["\\\x00-\x1f]'
 """Characters that a JSON string holds in another form only."""
 
 
-class Unreadable(Exception):
+class UnreadableResults(Exception):
     """Raised where results cannot be read, or not on; says why."""
 
 

@@ -11,6 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cklog.parsers.flink.derived import operator_id
+from tests.builders.java_bytes import blob as blob
+from tests.builders.java_bytes import i32 as i32
+from tests.builders.java_bytes import i64 as i64
+from tests.builders.java_bytes import offsets as offsets
+from tests.builders.java_bytes import utf as utf
 
 Cells = dict[str, Any]
 MAGIC, MASTER_MAGIC = bytes.fromhex("4960672d"), bytes.fromhex("c96b1696")
@@ -46,28 +51,6 @@ def joined(parts: Sequence[Built]) -> Built:
 
 def counted(parts: Sequence[Built]) -> Built:
     return Built(i32(len(parts))) + joined(parts)
-
-
-def i32(*numbers: int) -> bytes:
-    return struct.pack(f">{len(numbers)}i", *numbers)
-
-
-def i64(*numbers: int) -> bytes:
-    return struct.pack(f">{len(numbers)}q", *numbers)
-
-
-def utf(text: str) -> bytes:
-    units = struct.unpack(f">{len(text.encode('utf-16-be')) // 2}H", text.encode("utf-16-be"))
-    raw = b"".join(b"\xc0\x80" if u == 0 else chr(u).encode("utf-8", "surrogatepass") for u in units)
-    return struct.pack(">H", len(raw)) + raw
-
-
-def blob(data: bytes) -> bytes:
-    return i32(len(data)) + data
-
-
-def offsets(numbers: Sequence[int]) -> bytes:
-    return i32(len(numbers)) + i64(*numbers)
 
 
 # STREAM

@@ -22,7 +22,7 @@ _TABLE, _OPTIONS = "sst", "options"
 
 
 @dataclass(slots=True)
-class StateContents:
+class ExaminedState:
     """Looks into the files that snapshots name, `thorough` or only where it costs little."""
 
     parser: OffersSnapshots

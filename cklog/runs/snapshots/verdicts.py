@@ -23,7 +23,7 @@ from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
-from cklog.runs.snapshots.contents import StateContents
+from cklog.runs.snapshots.contents import ExaminedState
 
 SnapshotVerdict = Literal[
     "restorable",
@@ -126,7 +126,7 @@ class Survey:
     tables: Mapping[str, pa.Table]
     damage: tuple[Damage, ...]
     inputs: tuple[InputUsed, ...]
-    contents: StateContents | None = None
+    contents: ExaminedState | None = None
 
 
 def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -144,7 +144,7 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, 
     tables = {name: table.slice(a, b - a) for name, a, b in folders}
     named = _named_files(table, folders)
     damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
-    contents = StateContents(parser, check_contents) if check_files else None
+    contents = ExaminedState(parser, check_contents) if check_files else None
     judged = tuple(
         _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), contents)
         for folder in parser.snapshots
@@ -173,7 +173,7 @@ def _judge(
     table: pa.Table | None,
     named: _NamedFiles | None,
     damage: Damage | None,
-    contents: StateContents | None,
+    contents: ExaminedState | None,
 ) -> JudgedSnapshot:
     if folder.metadata is None or damage is not None or table is None or named is None:
         verdict: SnapshotVerdict = "no-metadata" if folder.metadata is None else "corrupt"

@@ -78,7 +78,7 @@ def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: s
     if not is_installed():
         return {folder: FamilyRead({}, NOT_INSTALLED) for folder in stores}
     found = {}
-    with _Reader() as reader:
+    with _ReadingChild() as reader:
         for folder, files in stores.items():
             with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
                 try:
@@ -108,13 +108,13 @@ def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
         raise OSError("CURRENT does not name a manifest")  # the library would follow it anywhere
 
 
-class _Reader:
+class _ReadingChild:
     """The process that opens copies, begun when it is needed, and again if it ended."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> _ReadingChild:
         return self
 
     def __exit__(self, *_: object) -> None:
