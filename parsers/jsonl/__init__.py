@@ -3,6 +3,7 @@
 Every line is judged by the rules of `cklog.parsers.tables.records`; what a line means is its table's business.
 
 - `reader`: the rows of a split, and its bad lines as damage; files as streams of whole lines
+- `gunzip`: a gzip stream, and how much of it its checksums have proven
 - `columns`: lines of one shape as columns, all at once
 - `template`: what the first line of a block fixes for all of them
 - `words`: eight bytes of many lines at a time: digits, strings' ends, checksums

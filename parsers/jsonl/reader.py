@@ -10,7 +10,6 @@ a newline: a torn tail, skipped even if it parses. Offsets are those of the deco
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -19,14 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine.scan import Damage, Split
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
+from cklog.parsers.jsonl.gunzip import ZERO_TAIL, Gunzip
 from cklog.parsers.jsonl.template import ColumnKind
 from cklog.parsers.tables.records import (
     PSEUDO,
+    UNSEALED,
     NotARecord,
     as_record,
     batch_of_rows,
@@ -51,11 +52,6 @@ _FEW_BYTES = 2 << 10
 
 _BEYOND_BYTES = 16 << 10
 """Read at a time behind a split's end, where only the rest of its last line is wanted."""
-
-_PACKED_BYTES = 256 << 10
-"""Compressed bytes read at a time."""
-
-_ZERO_TAIL = "zeros at the end"
 
 READER = "cklog.parsers.jsonl.reader:read"
 UNTRUSTED = "cklog.parsers.jsonl.reader:read_untrusted"
@@ -143,12 +139,27 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
         if batch is not None:
             yield batch
             return
+    if not shape.trusted and b'"crc32c"' not in block:
+        yield from _unsealed(shape.path, start, block)
+        return
     middle = block.find(b"\n", len(block) // 2) + 1
     if shape.flat is None or len(block) <= _BISECT_BYTES or middle in (0, len(block)):
         yield from _line_by_line(shape, start, block)
     else:
         yield from rows_of(shape, start, block[:middle])
         yield from rows_of(shape, start + middle, block[middle:])
+
+
+def _unsealed(path: str, start: int, block: bytes) -> Iterator[Damage]:
+    """Yield the damage of a block of which no line has a checksum that it needs: the first places, and a count."""
+    lines, at = block.split(b"\n")[:-1], start
+    for line in lines[:DAMAGE_LISTED]:
+        if line.strip():
+            yield Damage(path, "bad-record", at, UNSEALED)
+        at += len(line) + 1
+    count = sum(map(bool, map(bytes.strip, lines[DAMAGE_LISTED:])))
+    if count:
+        yield Damage(path, "bad-record", None, "", count)
 
 
 def _batch_of_columns(shape: Shape, start: int, found: pa.RecordBatch) -> pa.RecordBatch | None:
@@ -183,59 +194,6 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
         at += len(line) + 1
     if rows:
         yield batch_of_rows(rows, shape.schema, shape.columns)
-
-
-class Gunzip:
-    """A gzip file, decompressed no further than asked: what comes before a fault can be had to the last byte.
-
-    Each of its members ends in a CRC-32 and a size; `proven` counts the bytes of those that were held against both.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._member = zlib.decompressobj(wbits=31)
-        self._ahead = b""
-        self._done = 0
-        self.proven = 0
-
-    def __enter__(self) -> Gunzip:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file below."""
-        self._file.close()
-
-    def read(self, size: int) -> bytes:
-        """Return at most `size` bytes, none only at the end; OSError where the stream is cut short or corrupt."""
-        while True:
-            if self._member.eof and not self._next_member():
-                return b""
-            packed = self._ahead or self._file.read(_PACKED_BYTES)
-            if not packed and not self._member.unconsumed_tail:
-                raise OSError("Truncated compressed stream")
-            try:
-                data = self._member.decompress(packed, size)
-            except zlib.error as error:
-                raise OSError(str(error)) from None
-            self._ahead = self._member.unconsumed_tail
-            self._done += len(data)
-            if self._member.eof:
-                self.proven = self._done
-            if data:
-                return data
-
-    def _next_member(self) -> bool:
-        """Go on with the member behind this one; False at the end. Zeros may be padding, or a member that is gone."""
-        rest = self._member.unused_data or self._file.read(_PACKED_BYTES)
-        if not rest.startswith(b"\0"):
-            self._member, self._ahead = zlib.decompressobj(wbits=31), rest
-            return bool(rest)
-        while rest and not rest.strip(b"\0"):
-            rest = self._file.read(_PACKED_BYTES)
-        raise OSError("zeros between two members" if rest else _ZERO_TAIL)
 
 
 class ByteStream:
@@ -295,7 +253,7 @@ class ByteStream:
                 return
         self._left = good
         self.proven = proven if self.proven is None else self.proven
-        cut = reason is not None and ("Truncated" in reason or reason == _ZERO_TAIL)
+        cut = reason is not None and ("Truncated" in reason or reason == ZERO_TAIL)
         kind, end = ("torn-tail", f"breaks off ({reason})") if cut else ("corrupt-file", f"is corrupt ({reason})")
         kept = f"; of the last {good - self.proven} only lines with a crc32c of their own are kept"
         why = f"the compressed stream {end} after {good} bytes{kept if self.proven < good else ''}"

@@ -50,6 +50,10 @@ PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
 """Columns that every table has: where a record was read."""
 
 
+UNSEALED = "no crc32c, in a file whose bytes cannot be trusted"
+"""Why a line that may be whole is none."""
+
+
 class NotARecord(Exception):
     """Why a line is skipped."""
 
@@ -85,7 +89,7 @@ def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()
         _verify_checksum(line)
         del found["crc32c"]
     elif required:
-        raise NotARecord("no crc32c, in a file whose bytes cannot be trusted")
+        raise NotARecord(UNSEALED)
     else:
         why = damaged_name(found, known)
         if why:
