@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -103,9 +104,10 @@ class RecordsKind(Kind):
     def impact(self, asked: ImpactQuestion, question: Question, kafka: KafkaLogs) -> Draft[Impact | SinkImpact | None]:
         """Judge by time where a crash is named, or a log tells of the system's life; else sink by sink."""
         log = self._system_log(asked)
-        if log is None:
+        if log is None or not self._tells_times(log, asked):
             self._refuse_times(asked)
-            return self._sink_impact(question, self._bound_logs(kafka, self._tables.manifest))
+            found = self._sink_impact(question, self._bound_logs(kafka, self._tables.manifest))
+            return found if log is None else replace(found, findings=(*found.findings, *log.findings))
         if question != Question() or kafka != KafkaLogs():
             raise UsageError(
                 "--at, --against, --failed, --as-of and --kafka: this run is judged by its system log",
@@ -115,7 +117,7 @@ class RecordsKind(Kind):
 
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Draft[Impact | None]:
         log = self._system_log(asked)
-        if log is None:
+        if log is None or not self._tells_times(log, asked):
             return super().annotate(asked, to_write)
         from cklog.impact.annotate import annotated_answer
 
@@ -124,13 +126,16 @@ class RecordsKind(Kind):
         return annotated_answer(found, to_write, lambda o: root.uri(f"outputs/{o}"), self._opened.results_in, reading)
 
     def _system_log(self, asked: ImpactQuestion) -> SystemLog | None:
-        """The log that tells of one system's life, or might; None: the run restarts from a line of checkpoints."""
+        """The log that may tell of one system's life; None: there is none, and nobody says when it crashed."""
         if asked.crash is None and not self._tables.has("system"):
             return None
         from cklog.impact.system import read_system
 
-        log = read_system(self._tables, self._opened.reading)
-        return log if asked.crash is not None or log.events or log.damaged else None
+        return read_system(self._tables, self._opened.reading)
+
+    def _tells_times(self, log: SystemLog, asked: ImpactQuestion) -> bool:
+        """Whether a crash is judged by time, and not by the line that the run restarts from."""
+        return asked.crash is not None or bool(log.events) or log.damaged
 
     def _impact_by_time(self, log: SystemLog, asked: ImpactQuestion) -> Draft[Impact | None]:
         from cklog.impact.answer import impact_answer

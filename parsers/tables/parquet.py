@@ -94,12 +94,27 @@ def _read_row_groups(
         at = row
         try:
             for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
+                _require_sound(batch)
                 shaped = _as_table_columns(batch, schema, columns, split.path, at)
                 yield from _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
             yield Damage(split.path, "corrupt-file", None, f"row group {group}: {first_line(error)}")
+        else:
+            if at - row != metadata.row_group(group).num_rows:  # a page header that lies makes the library stop early
+                what = f"row group {group}: {at - row} of its {metadata.row_group(group).num_rows} rows can be read"
+                yield Damage(split.path, "corrupt-file", None, what)
         row += metadata.row_group(group).num_rows
+
+
+def _require_sound(batch: pa.RecordBatch) -> None:
+    """Raise `ArrowInvalid` where numbers in a page lead nowhere: the library follows them without a look.
+
+    Those are indices into a dictionary, and where the cells of maps begin.
+    """
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
+            column.validate(full=True)
 
 
 def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:

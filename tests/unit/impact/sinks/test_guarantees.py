@@ -68,3 +68,13 @@ def test_no_loss_of_records_makes_a_guarantee_stronger(sample: str, tmp_path: Pa
             shutil.copytree(SAMPLES / sample, folder)
             (folder / "checkpoints" / path.name).write_bytes(b"".join(lines[:kept]) + lines[kept][:-9])
             assert all(rank <= whole.get(sink, 3) for sink, rank in ranks(folder).items()), (path.name, kept)
+
+
+def test_a_system_log_of_which_nothing_can_be_read_is_told(tmp_path: Path) -> None:
+    """Zeros and no newline: nothing of it says when the system crashed, so the answer is about sinks."""
+    folder = tmp_path / "run"
+    shutil.copytree(SAMPLES / "odysseus-gap", folder)
+    log = folder / "system" / "part-00000.jsonl"
+    log.write_bytes(bytes(log.stat().st_size))
+    answer = json.loads(cklog("impact", folder, "--json").out)
+    assert ("torn-tail", "system/part-00000.jsonl") in {(f["id"], f["subject"]) for f in answer["findings"]}
