@@ -17,6 +17,7 @@ from cklog.model.verdict import Answer
 from cklog.run import Options, open_run
 from tests.builders.native import line, zstd
 from tests.builders.queues import GOLDEN, Row, queue, records
+from tests.conftest import SAMPLES
 from tests.reading.answers import ids
 
 
@@ -317,3 +318,10 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     path.write_bytes(b"\x00" * 100 + b"\n")
     with pytest.raises(CorruptInput):
         extent(tmp_path)
+
+
+def test_what_was_read_of_a_queue_is_counted_from_its_end() -> None:
+    """filter1's queue is decided by its last step: 256 KiB of 267,780 bytes."""
+    with open_run(str(SAMPLES / "cec-aggregate")) as run:
+        run.extent("filter1")
+        assert run.spoken == ["read 262,144 of 267,780 bytes of filter1/0's queue, from its end (97.895%)"]
