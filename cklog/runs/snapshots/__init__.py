@@ -11,5 +11,6 @@
 * `inspection`: what is here
 * `chains`: snapshots as base and delta checkpoints
 * `impact`: what a restore does to the results of sinks
-* `retention`: which files nothing needs; `kept`: which snapshots stay, or would if they were mended
+* `retention`: which files nothing needs
+* `kept`: which snapshots stay, or would if they were mended
 """
