@@ -189,9 +189,13 @@ class Root:
         whole = os.path.join(os.path.abspath(_without_file_scheme(self.path)), path)
         if path:
             why = why_unreadable(whole)
-            if why:
+            if why and (os.path.lexists(os_name(whole)) or self._is_listed(path)):
                 self.trouble.unread[whole] = why
         return whole
+
+    def _is_listed(self, path: str) -> bool:
+        """Return whether a listing of this root has a file: only then can it be gone since."""
+        return any(entry.path == path for tree in self._listed.values() for entry in tree.files)
 
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Return the size in bytes of a stored absolute path, None if it is missing, or "outside": not looked at."""

@@ -41,6 +41,10 @@ from cklog.storage import open_file
 _BLOCK_BYTES = 8 << 20
 """Read at a time: small enough for the cache, large enough for vectorised decoding."""
 
+_INFLATED_BYTES, _INFLATED_PER_BYTE = 128 << 20, 256
+"""What a compressed file may hold: so many bytes, or so many for each of its own, whichever is more. Lines of JSON are
+seldom packed to a hundredth; a bomb is to a thousandth."""
+
 _LINE_BYTES = 64 << 20
 """A line longer than this is no record, and is passed over without being held."""
 
@@ -213,6 +217,7 @@ class ByteStream:
         """No checksum covers the bytes of a compressed stream."""
 
         self._left: int | None = None
+        self._most = max(_INFLATED_BYTES, _INFLATED_PER_BYTE * split.size)
 
     def __enter__(self) -> ByteStream:
         if self._codec is not None:
@@ -251,6 +256,8 @@ class ByteStream:
             good, proven, reason = self._decompress(good, step)
             if reason is None:
                 return
+            if good > self._most:
+                break
         self._left = good
         self.proven = proven if self.proven is None else self.proven
         cut = reason is not None and ("Truncated" in reason or reason == ZERO_TAIL)
@@ -269,6 +276,8 @@ class ByteStream:
             try:
                 while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
                     done += len(data)
+                    if done > self._most:
+                        return done, getattr(file, "proven", 0), f"it unpacks to more than {self._most} bytes"
             except OSError as error:
                 return done, getattr(file, "proven", 0), first_line(error)
         return done, done, None

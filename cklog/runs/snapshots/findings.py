@@ -40,6 +40,7 @@ def snapshot_findings(
         severity: Severity = "error" if j.folder.path in newer else "warning"
         if j.verdict in ("missing-state-file", "size-mismatch"):
             found.append(_broken(j, severity))
+            found += [_damaged(j, severity)] if any(f.why for f in j.flaws) else []
         elif j.verdict == "corrupt-state-file":
             found.append(_damaged(j, severity))
         elif j.verdict == "no-metadata":
@@ -78,7 +79,7 @@ def _place(j: JudgedSnapshot) -> tuple[Where, ...]:
 def _broken(j: JudgedSnapshot, severity: Severity) -> Finding:
     """Missing files and files of a wrong size."""
     gone = [f for f in j.flaws if f.size is None and not f.outside]
-    wrong = [f for f in j.flaws if f.size is not None]
+    wrong = [f for f in j.flaws if f.size is not None and not f.why]
     if gone:
         lead = f"{name_of(j)}: {len(gone)} of the {many(j.files, 'file')} that it names are missing"
         lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {many(j.files, 'file')} that it names is missing"
