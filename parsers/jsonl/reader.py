@@ -136,6 +136,8 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
 
     `start` is the offset of the block in the file; yields batches of the shape's columns, and damage.
     """
+    if not block.strip():
+        return  # blank lines, of which a few bytes of a compressed stream hold millions
     if shape.flat is not None and len(block) > _FEW_BYTES:
         found = decode(block, shape.flat, shape.known)
         found = decode_mixed(block, shape.flat, shape.known) if found is None else found

@@ -39,7 +39,7 @@ def snapshot_findings(
     for j in survey.judged:
         severity: Severity = "error" if j.folder.path in newer else "warning"
         if j.verdict in ("missing-state-file", "size-mismatch"):
-            found.append(_broken(j, severity))
+            found += _broken(j, severity)
             found += [_damaged(j, severity)] if any(f.why for f in j.flaws) else []
         elif j.verdict == "corrupt-state-file":
             found.append(_damaged(j, severity))
@@ -76,34 +76,24 @@ def _place(j: JudgedSnapshot) -> tuple[Where, ...]:
     return (Where(j.folder.metadata or name_of(j)),)
 
 
-def _broken(j: JudgedSnapshot, severity: Severity) -> Finding:
-    """Missing files and files of a wrong size."""
+def _broken(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
+    """Yield what is wrong with files: that they are missing, or of a wrong size."""
     gone = [f for f in j.flaws if f.size is None and not f.outside]
     wrong = [f for f in j.flaws if f.size is not None and not f.why]
     if gone:
-        lead = f"{name_of(j)}: {len(gone)} of the {many(j.files, 'file')} that it names are missing"
-        lead = lead if len(gone) > 1 else f"{name_of(j)}: one of the {many(j.files, 'file')} that it names is missing"
-        message = f"{lead} (first {gone[0].path}); a restore from it is accepted and fails when tasks start"
-        again = _found_again(gone)
-        return Finding(
-            id="missing-state-file",
-            severity=severity,
-            subject=name_of(j),
-            message=message + again,
-            where=tuple(Where(f.path) for f in gone),
+        count = "one" if len(gone) == 1 else f"{len(gone)}"
+        message = (
+            f"{name_of(j)}: {count} of the {many(j.files, 'file')} that it names are missing (first {gone[0].path}); a "
+            f"restore from it is accepted and fails when tasks start{_found_again(gone)}"
         )
-    first = wrong[0]
-    message = (
-        f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} bytes, "
-        f"{first.needed} were stored"
-    )
-    return Finding(
-        id="size-mismatch",
-        severity=severity,
-        subject=name_of(j),
-        message=message,
-        where=tuple(Where(f.path) for f in wrong),
-    )
+        yield Finding("missing-state-file", severity, name_of(j), message, tuple(Where(f.path) for f in gone))
+    if wrong:
+        first = wrong[0]
+        message = (
+            f"{name_of(j)}: {many(len(wrong), 'file')} of another size than stored: {first.path} has {first.size} "
+            f"bytes, {first.needed} were stored"
+        )
+        yield Finding("size-mismatch", severity, name_of(j), message, tuple(Where(f.path) for f in wrong))
 
 
 def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
