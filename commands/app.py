@@ -8,11 +8,13 @@ import json
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from importlib.abc import MetaPathFinder
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import typer
+from typer.main import get_command
 
 from cklog.commands import INTERRUPTED
 from cklog.commands.lazy import SETTINGS, LazyCommands
@@ -71,6 +73,12 @@ def _cklog(
     """Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing."""
 
 
+@cache
+def _program() -> Any:
+    """The program's commands, built once in a process."""
+    return get_command(app)
+
+
 def main() -> None:
     """Run the program; the only place that catches `CklogError`."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -78,7 +86,7 @@ def main() -> None:
     _leave_pandas_out()
     gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
-        app(standalone_mode=True)
+        _program()(standalone_mode=True)
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)

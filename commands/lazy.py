@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar
 
 import typer
@@ -27,14 +28,18 @@ class LazyCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Load a command; None: there is no such one."""
-        if cmd_name not in self.places:
-            return None
-        module, _, name = self.places[cmd_name].partition(":")
-        found = getattr(importlib.import_module(module), name)
-        if isinstance(found, typer.Typer):
-            group = get_group(found)
-            group.name = cmd_name
-            return group
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=SETTINGS)
-        alone.command(cmd_name)(found)
-        return get_command(alone)
+        return _loaded(self.places[cmd_name], cmd_name) if cmd_name in self.places else None
+
+
+@cache
+def _loaded(place: str, name: str) -> Any:
+    """The command or group at a place: built once, for a program that is asked again in the same process."""
+    module, _, attribute = place.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        group.name = name
+        return group
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=SETTINGS)
+    alone.command(name)(found)
+    return get_command(alone)
