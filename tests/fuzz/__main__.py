@@ -23,16 +23,17 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0, help="the number of the first case")
     options.add_argument("--jobs", type=int, default=1, help="how many processes at a time")
     options.add_argument("--shared", action="store_true", help="folders of ../shared/data too: other cases by number")
+    options.add_argument("--only", default="", metavar="FAMILY,…", help="leave cases of other families out")
     options.add_argument("--replay", type=int, metavar="CASE", help="try one case again, and keep its folder")
     options.add_argument("--worker", help=argparse.SUPPRESS)
     asked = options.parse_args()
     if asked.worker:
         first, step, count = map(int, asked.worker.split(","))
-        worker.main(first, step, count, asked.shared)
+        worker.main(first, step, count, asked.shared, asked.only)
         return
     if asked.replay is not None:
         sys.exit(replay(asked.replay, asked.shared))
-    sums = campaign.run(asked.seed, asked.count, asked.jobs, asked.shared)
+    sums = campaign.run(asked.seed, asked.count, asked.jobs, asked.shared, asked.only)
     print(sums.summary())
     if why_not_shut():
         print(f"not tried: {why_not_shut()}")

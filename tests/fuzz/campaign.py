@@ -64,16 +64,22 @@ class Sums:
             lines += ["", title] + [f"  {name:<32} {number:>9}" for name, number in sorted(counts.items())]
         lines += [""] if self.wrong else []
         for said in sorted(self.wrong, key=lambda one: one["case"]):
-            lines.append(f"case {said['case']}: {said['subject']}: cklog {said['question']}; {'; '.join(said['what'])}")
-            lines += [f"  {wrong}" for wrong in said["wrong"]]
+            lines.append(_as_told(said))
         return "\n".join(lines)
 
 
-def run(first: int, count: int, jobs: int, shared: bool = False) -> Sums:
+def _as_told(said: dict[str, Any]) -> str:
+    """A case with violations, for people."""
+    head = f"case {said['case']}: {said['subject']}: cklog {said['question']}; {'; '.join(said['what'])}"
+    return "\n".join([head, *(f"  {wrong}" for wrong in said["wrong"])])
+
+
+def run(first: int, count: int, jobs: int, shared: bool = False, only: str = "") -> Sums:
     """Try `count` cases from `first` on with `jobs` workers at a time."""
     sums, lock = Sums(), threading.Lock()
+    words = [*(["--shared"] if shared else []), *(["--only", only] if only else [])]
     threads = [
-        threading.Thread(target=_lane, args=(first + job, jobs, len(range(job, count, jobs)), shared, sums, lock))
+        threading.Thread(target=_lane, args=(first + job, jobs, len(range(job, count, jobs)), words, sums, lock))
         for job in range(jobs)
     ]
     for thread in threads:
@@ -83,12 +89,12 @@ def run(first: int, count: int, jobs: int, shared: bool = False) -> Sums:
     return sums
 
 
-def _lane(first: int, step: int, count: int, shared: bool, sums: Sums, lock: threading.Lock) -> None:
+def _lane(first: int, step: int, count: int, words: list[str], sums: Sums, lock: threading.Lock) -> None:
     """Try every `step`th case, in one worker after the other."""
     done = 0
     while done < count:
         part = min(_RESTARTED_EVERY, count - done)
-        tried, ended = _one_worker(first + done * step, step, part, shared, sums, lock)
+        tried, ended = _one_worker(first + done * step, step, part, words, sums, lock)
         done += tried
         if tried < part and ended:
             said = {"case": first + done * step, "subject": "?", "question": "?", "mutation": "?", "exit": "killed"}
@@ -97,11 +103,12 @@ def _lane(first: int, step: int, count: int, shared: bool, sums: Sums, lock: thr
             done += 1
 
 
-def _one_worker(first: int, step: int, count: int, shared: bool, sums: Sums, lock: threading.Lock) -> tuple[int, str]:
+def _one_worker(
+    first: int, step: int, count: int, words: list[str], sums: Sums, lock: threading.Lock
+) -> tuple[int, str]:
     """Let a worker try cases; how many it has tried, and how it ended if that was not by itself."""
-    words = ["--worker", f"{first},{step},{count}", *(["--shared"] if shared else [])]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fuzz", *words],
+        [sys.executable, "-m", "tests.fuzz", "--worker", f"{first},{step},{count}", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=Path(__file__).parents[2],
@@ -116,8 +123,11 @@ def _one_worker(first: int, step: int, count: int, shared: bool, sums: Sums, loc
         said = json.loads(line)
         if "begin" not in said:
             done += 1
+        if "subject" in said:
             with lock:
                 sums.add(said)
+                if "wrong" in said:
+                    print(_as_told(said), file=sys.stderr, flush=True)
     code = process.wait()
     errors.join()
     last = _kept.pop() if _kept else b""

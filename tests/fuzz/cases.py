@@ -60,6 +60,10 @@ class Bench:
             self.bases[key] = asked(self.tree(subject), question)
         return self.bases[key]
 
+    def subject(self, case: int) -> Subject:
+        """Which subject a case is about."""
+        return random.Random(case).choice(self.subjects)
+
     def tried(self, case: int, keep: bool = False) -> Tried:
         """Try a case; with `keep` the folder stays as it was damaged."""
         dice = random.Random(case)

@@ -41,13 +41,16 @@ def told(tried: Tried) -> str:
     return json.dumps(said)
 
 
-def work(cases: Iterable[int], shared: bool, out: TextIO) -> None:
+def work(cases: Iterable[int], shared: bool, out: TextIO, only: str = "") -> None:
     """Try cases; before each its number is told, so that it is known which one ended this process."""
     budgets.prepare()
     folder = bench_folder()
     bench = Bench(folder, SUBJECTS + (shared_subjects() if shared else ()))
     try:
         for done, case in enumerate(cases):
+            if only and bench.subject(case).family not in only.split(","):
+                print(json.dumps({"skipped": case}), file=out)
+                continue
             print(json.dumps({"begin": case}), file=out, flush=True)
             print(told(bench.tried(case)), file=out, flush=True)
             if done % _COLLECT_EVERY == 0:
@@ -56,9 +59,9 @@ def work(cases: Iterable[int], shared: bool, out: TextIO) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(first: int, step: int, count: int, shared: bool) -> None:
+def main(first: int, step: int, count: int, shared: bool, only: str) -> None:
     """Try `count` cases from `first` on, every `step`th."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is none of ours
     sys.stdout = sys.stderr
-    work(range(first, first + step * count, step), shared, out)
+    work(range(first, first + step * count, step), shared, out, only)
