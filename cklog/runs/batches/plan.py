@@ -138,7 +138,11 @@ def pieces_of(parser: OffersBatches) -> PiecesRead:
     state = parser.state(logs)
     state.read_all()
     judged = judge_state(state, logs)
-    facts = [*judge_empty(logs, parser.has_state), *broken_facts(state, judged)]
+    facts = [
+        *judge_empty(logs, parser.has_state),
+        *judge(logs),
+        *broken_facts(state, judged),
+    ]  # commits say what is needed
     facts += other_state_facts(state, logs, judged)
     return PiecesRead(state.table(), sorted_findings(facts), state.inputs(), notes=(chain_note(judged),))
 

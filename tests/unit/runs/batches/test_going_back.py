@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import crc32c
@@ -190,6 +191,19 @@ def test_no_plan_to_go_back_is_given_where_the_restart_would_fail_there_too() ->
     plan = root.plan()
     assert (plan.committed, plan.remove) == (4, ())
     assert "does not help by itself" in plan.restart
+
+
+@pytest.mark.parametrize(
+    "path", [f"ck/commits/{LAST - 1}", f"ck/offsets/{LAST}", f"ck/offsets/{LAST - 3}", "ck/metadata"]
+)
+@pytest.mark.parametrize("make", [by_deltas, by_ids])
+def test_the_chain_tells_what_the_plan_tells_of_the_logs(make: Callable[[], Memory], path: str) -> None:
+    """Which version is needed, and which files count, is read from the logs: their damage is the chain's as well."""
+    root = make()
+    root.write(path, root.files[path][:-3])
+    ids = {(finding.id, finding.subject) for finding in root.pieces().findings}
+    assert ("torn-batch-file", path) in ids
+    assert {(id, place) for _, id, place in said(root.plan()) if place.startswith(("ck/offsets", "ck/commits"))} <= ids
 
 
 @pytest.mark.parametrize("kept", [True, False])
