@@ -48,7 +48,8 @@ def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[Sour
             facts.append(Fact(_read_twice(listing.folder, twin)))
         elif kind == "file":
             log = parser.source_log(key)
-            made[0] = replace(made[0], files=tuple(_files_in_flight(parser, log, made[0])))
+            files = tuple(_files_in_flight(parser, log, made[0]))
+            made[0] = replace(made[0], files=files, listed=_lists_all(log, made[0]))
             facts += _judge_file_source(log, made[0])
         else:
             facts += map(Fact, _first_offset_findings(parser, key, kind))
@@ -152,6 +153,18 @@ def _files_in_flight(parser: OffersBatches, log: FileLog, source: SourceRange) -
             batch = line.batch if compact else number
             if batch is not None and first < batch <= end and number <= end:
                 yield InputFile(line.path, parser.size_of(line.path), Where(file.path, line.offset))
+
+
+def _lists_all(log: FileLog, source: SourceRange) -> bool:
+    """Return whether the source's log lists all that the batch in flight reads; True where none is in flight."""
+    if not (source.start_known and source.end_known):
+        return False
+    start, end = log_offset(source.start), log_offset(source.end)
+    if end is None:
+        return source.end is None
+    whole = {number for number, read in log.reads.items() if read.value is not None and number <= end}
+    compact = max(whole & log.listing.compacts, default=-1)  # lists all before, too
+    return all(number in whole for number in range(max(compact, -1 if start is None else start) + 1, end + 1))
 
 
 def _input_findings(source: SourceRange) -> Iterable[Finding]:

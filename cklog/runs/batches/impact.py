@@ -183,7 +183,7 @@ def _input(plan: BatchPlan, logs: BoundLogs | None) -> GuaranteeEvidence:
 def _kept(source: SourceRange, logs: BoundLogs | None) -> bool | None:
     """Whether a source can be read again from where it stands: what only a broker knows needs its logs."""
     if source.kind == "file":
-        return None if any(file.size == "outside" for file in source.files) else True
+        return None if not source.listed or any(file.size == "outside" for file in source.files) else True
     log = None if logs is None or source.kind != "kafka" else logs.partition(source.source)
     start = offset_of(source.start)
     if logs is not None and log is not None and start is not None:

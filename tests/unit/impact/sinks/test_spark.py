@@ -82,6 +82,34 @@ def test_missing_input_is_lost(wordcount: Path) -> None:
     assert kept(found)["out of the log"] == "at-most-once"
 
 
+@pytest.mark.parametrize("outside", [True, False])
+@pytest.mark.parametrize("how", ["missing", "cut", "missing folder"])
+def test_input_that_nothing_lists_is_not_said_to_be_kept(wordcount: Path, how: str, outside: bool) -> None:
+    """Which files the batch in flight reads stands in the source's own log alone."""
+    log = wordcount / "ck" / "sources" / "0" / "6"
+    if how == "missing folder":
+        shutil.rmtree(log.parent)
+    elif how == "missing":
+        without(wordcount, "ck/sources/0/6")
+    else:
+        log.write_bytes(log.read_bytes()[:40])
+    found = impact(wordcount, exit=3) if outside else of_spark(wordcount, exit=3)
+    assert [row["kept"] for row in found["again"]] == [None]
+    assert kept(found) == dict.fromkeys(("out of the log", "out of all files"), "at-most-once")
+
+
+def test_a_compact_log_lists_all_before(wordcount: Path) -> None:
+    """With nothing but a compact file up to the batch in flight its input is known; up to the one before, it is not."""
+    log = wordcount / "ck" / "sources" / "0"
+    lines = [(log / f"{n}").read_bytes().removeprefix(b"v1\n") for n in range(7)]
+    for newest, known in ((6, True), (5, None)):
+        shutil.rmtree(log)
+        log.mkdir()
+        (log / f"{newest}.compact").write_bytes(b"v1\n" + b"\n".join(lines[: newest + 1]))
+        found = of_spark(wordcount, exit=0 if known else 3)
+        assert [row["kept"] for row in found["again"]] == [known]
+
+
 def test_going_back_does_batches_again(wordcount: Path) -> None:
     found = of_spark(wordcount, "--at", "query/0=3")
     assert [row[1:5] for row in fates(found)] == [
