@@ -12,6 +12,7 @@ import os
 import posixpath
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -121,6 +122,11 @@ class Root:
         self.trouble.links.update({posixpath.join(base, path): to for path, to in here.links.items()})
         files = sorted((FileEntry(one.path, one.size) for one in found if one.size is not None), key=lambda e: e.path)
         return Tree(tuple(files), tuple(sorted(one.path for one in found if one.size is None)))
+
+    def unfollowed(self) -> Iterator[str]:
+        """Yield the paths of links that were listed and not followed, since they lead out of the root or nowhere."""
+        inside = map(self.inside, self.trouble.links)
+        yield from (path for path in inside if path)
 
     @property
     def _is_local(self) -> bool:

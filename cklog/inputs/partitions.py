@@ -38,11 +38,12 @@ TransactionFate = Literal["commit", "abort", "open"]
 
 
 class SegmentFile(NamedTuple):
-    """A segment of a log: its path, the offset it begins at by its name, its bytes."""
+    """A segment of a log: its path, the offset where it begins by its name, its bytes; `unread`: why it is not read."""
 
     path: str
     base: int
     size: int
+    unread: str = ""
 
 
 class ProducerState(NamedTuple):

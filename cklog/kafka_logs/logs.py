@@ -131,6 +131,11 @@ class PartitionLogs:
             runs.setdefault(owner[run.path], []).append(run)
         for item in scanned.damage:
             damage.setdefault(owner[item.path], []).append(item)
+        for segment in segments:
+            if segment.unread:
+                damage.setdefault(owner[segment.path], []).append(
+                    Damage(segment.path, "unreadable-file", None, segment.unread)
+                )
         for folder in folders:
             self._read[folder.name] = partition_of(folder, runs.get(folder.name, []), damage.get(folder.name, []))
 

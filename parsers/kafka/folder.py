@@ -44,6 +44,8 @@ _PROPERTIES = "meta.properties"
 _DEEPEST = 2
 """Folders between PATH and a segment at the most: PATH/DATA/TOPIC-PARTITION."""
 
+_LINK = "a link that is not followed, so that nothing is known of what it leads to"
+
 _WHY_PARTED = {
     "delete": "its topic is being deleted",
     "future": "it is a copy that was being moved to another disk",
@@ -74,7 +76,10 @@ def layout(root: Root, entries: Iterable[FileEntry]) -> BrokerLayout:
         if entry.path.count("/") <= _DEEPEST:
             folder, _, name = entry.path.rpartition("/")
             files.setdefault(folder, {})[name] = entry
-    reading = _FolderReading(root, files)
+    linked = _linked_segments(root)
+    for folder in linked:
+        files.setdefault(folder, {})
+    reading = _FolderReading(root, files, linked)
     found = [reading.partition(path) for path in sorted(files) if reading.is_partition(path)]
     folders = reading.distinct(sorted(found, key=_sort_key))
     inputs = _data_folders(folders)
@@ -97,12 +102,21 @@ def _data_folders(folders: Iterable[Folder]) -> tuple[InputUsed, ...]:
 
 
 class _FolderReading:
-    """The folders below a root while their small files are read; `files` are {folder: {name: file}}."""
+    """The folders below a root while their small files are read.
 
-    def __init__(self, root: Root, files: Mapping[str, Mapping[str, FileEntry]]) -> None:
+    `files` are {folder: {name: file}}, `linked` the segments by folder that are links and were not followed.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        files: Mapping[str, Mapping[str, FileEntry]],
+        linked: Mapping[str, tuple[SegmentFile, ...]],
+    ) -> None:
         self._root = root
         self.findings: list[Finding] = []
         self._files = {path: self._started(path, held) for path, held in files.items()}
+        self._linked = linked
         self._brokers: dict[str, dict[str, dict[tuple[str, int], int] | None]] = {}
 
     def _started(self, path: str, held: Mapping[str, FileEntry]) -> Mapping[str, FileEntry]:
@@ -137,19 +151,21 @@ class _FolderReading:
         parted = _PARTED.fullmatch(name)
         held = self._files[path]
         segments = [entry for base, entry in held.items() if _is_segment(base)]
+        linked = self._linked.get(path, ())
         if parted:
             size = sum(entry.size for entry in segments)
             message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
             self._report("skipped-folder", "info", path, message, [path])
             return False
-        if not segments and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
+        if not segments and not linked and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
             message = f"{path}: no segment is here; they were deleted, or lie in tiered storage"
             self._report("missing-segment", "warning", path, message, [path])
-        return bool(segments)
+        return bool(segments or linked)
 
     def partition(self, path: str) -> Folder:
         """Read one partition's folder: its segments, and what its own files and its broker's say."""
         held = self._files[path]
+        linked = self._linked.get(path, ())
         topic, number = _topic_and_partition(posixpath.basename(path) if path else self._root.parent()[1])
         broker = self._broker(posixpath.dirname(path)) if path else {}
         key = topic, number
@@ -158,7 +174,7 @@ class _FolderReading:
             topic=topic,
             partition=number,
             path=path,
-            segments=_segments(held, _SEGMENT),
+            segments=tuple(sorted((*_segments(held, _SEGMENT), *linked), key=lambda segment: segment.base)),
             clean=self._clean(posixpath.dirname(path)) if path else None,
             log_start=(broker.get(side_files.LOG_STARTS) or {}).get(key),
             high_watermark=(broker.get(side_files.HIGH_WATERMARKS) or {}).get(key),
@@ -168,7 +184,7 @@ class _FolderReading:
             snapshot=self._snapshot(held),
             aborted=self._aborted(held),
             deleted=self._deleted(path, held),
-            unpaired=_unpaired_indexes(held),
+            unpaired=tuple(index for index in _unpaired_indexes(held) if all(index.base != s.base for s in linked)),
         )
 
     def distinct(self, folders: Iterable[Folder]) -> list[Folder]:
@@ -238,6 +254,16 @@ class _FolderReading:
     def _report(self, id: str, severity: Severity, subject: str, message: str, paths: Iterable[str]) -> None:
         where = tuple(Where(path) for path in paths)
         self.findings.append(Finding(id=id, severity=severity, subject=subject, message=message, where=where))
+
+
+def _linked_segments(root: Root) -> dict[str, tuple[SegmentFile, ...]]:
+    """Return the segments by folder that are links and were not followed: they are there, and nobody looks at them."""
+    found: dict[str, tuple[SegmentFile, ...]] = {}
+    for path in sorted(root.unfollowed()):
+        folder, _, name = path.rpartition("/")
+        if _is_segment(name) and path.count("/") <= _DEEPEST:
+            found[folder] = (*found.get(folder, ()), SegmentFile(path, int(name[:20]), 0, _LINK))
+    return found
 
 
 def _topic_and_partition(name: str) -> tuple[str, int]:

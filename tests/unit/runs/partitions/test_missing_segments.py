@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cklog.model.question import Question
-from tests.builders.kafka_broker import TopicLog, broker_files
+from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch
+from tests.program import cklog
 from tests.reading.kafka_broker import log_of
 
 
@@ -97,3 +99,56 @@ def test_a_segment_that_is_being_deleted_still_has_its_index(tmp_path: Path) -> 
     path = tmp_path / "t-0" / f"{0:020}.log"
     path.rename(path.with_suffix(".log.deleted"))
     assert not missing(tmp_path)
+
+
+LEADS = ("outside", "nowhere", "itself")
+
+
+def linked(folder: Path, base: int, leads: str) -> str:
+    """A broker's folder in which the segment that begins at `base` is a link; its name."""
+    inside = four_segments(folder / "kafka") / "t-0" / f"{base:020}.log"
+    target = {"outside": folder / "elsewhere.log", "nowhere": folder / "none", "itself": inside}[leads]
+    data = inside.read_bytes()
+    inside.unlink()
+    if leads == "outside":
+        target.write_bytes(data)
+    inside.symlink_to(target)
+    commits = TopicLog()
+    rows = [("early", "t", 0, 3), ("late", "t", 0, 34), ("gone", "t", 0, 99)]
+    commits.add(commit_batch(0, rows), range(3), 3, "data")
+    commits.write(folder / "kafka" / "__consumer_offsets-0")
+    broker_files(folder / "kafka")
+    return f"t-0/{base:020}.log"
+
+
+@pytest.mark.parametrize("leads", LEADS)
+@pytest.mark.parametrize("base", [0, 10, 30])
+def test_a_segment_that_is_a_link_is_there_and_unknown(tmp_path: Path, base: int, leads: str) -> None:
+    """It was not read, so the log does not begin behind it, and nothing is said of offsets that it may hold."""
+    name = linked(tmp_path, base, leads)
+    ended = cklog("recovery-line", tmp_path / "kafka", "--json")
+    answer = json.loads(ended.out)
+    assert (ended.code, answer["verdict"]) == (5, "indeterminate")
+    told = {(finding["id"], finding["subject"]) for finding in answer["findings"]}
+    assert {("unreadable-file", name), ("unfollowed-link", name)} <= told
+    assert not {"missing-segment", "retention-hole", "committed-beyond-log-end"} & {id for id, _ in told}
+    (row,) = answer["result"]["details"]["partitions"]
+    assert (row["log_start"], row["restart_end"]) == (0, 30 if base == 30 else 35)
+    assert "is not known" in answer["result"]["details"]["headline"]
+
+
+def test_with_links_followed_the_log_is_whole(tmp_path: Path) -> None:
+    linked(tmp_path, 10, "outside")
+    answer = json.loads(cklog("recovery-line", tmp_path / "kafka", "--follow-links", "--json").out)
+    assert [row["restart_end"] for row in answer["result"]["details"]["partitions"]] == [35]
+    assert {finding["id"] for finding in answer["findings"]} == {"committed-beyond-log-end"}
+
+
+def test_a_partition_of_links_alone_is_one(tmp_path: Path) -> None:
+    linked(tmp_path, 0, "outside")
+    for path in (tmp_path / "kafka" / "t-0").iterdir():
+        if not path.is_symlink():
+            path.unlink()
+    ended = cklog("recovery-line", tmp_path / "kafka", "--json")
+    (row,) = json.loads(ended.out)["result"]["details"]["partitions"]
+    assert (ended.code, row["log_start"], row["restart_end"]) == (5, 0, 0)
