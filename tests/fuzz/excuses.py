@@ -9,8 +9,9 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - a file with one of Hadoop's `.crc` beside it that still is the old one is damaged: all are strict.
 - a compressed file that does not unpack to its end is damaged; else its lines decide. Parquet: that pyarrow, with page
   checksums verified, reads it, and reads something else, makes it forged.
-- a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A change of only those is `told`.
-  A log that ends with a whole batch was written no further: `silent` is free.
+- a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A batch with others of those, all
+  else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free. If a segment
+  of the subject is damaged, and a mutation took all of that away, a broker keeps what comes behind it: `told`.
 - text files of Kafka's, and pickles of CheckMate's that Python's own list of opcodes reads to the end: forged.
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
@@ -33,7 +34,7 @@ import pyarrow.parquet as pq
 
 from tests.fuzz.mutations.change import Change
 from tests.fuzz.mutations.fields import hadoop_name, unpacked
-from tests.fuzz.mutations.frames import batches
+from tests.fuzz.mutations.frames import batches, signed
 from tests.fuzz.tree import Tree
 from tests.oracles.pickle_by_genops import by_genops
 
@@ -74,7 +75,8 @@ def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
 def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     before, after = tree.files.get(name), tree.now(name)
     if after is None and family == "kafka" and name.endswith(".log"):
-        return {**STRICT, "later": "told"}  # a log without its first segment begins later, for a broker too
+        # a log without its first segment begins later, for a broker too
+        return lenient({**STRICT, "later": "told"}, _of_damage_gone(before or b"", b""))
     if after is None or before == after:
         return STRICT
     if before is None:
@@ -158,13 +160,43 @@ def _of_kafka(name: str, before: bytes, after: bytes) -> Levels:
         return GONE
     if not name.endswith(".log"):
         return _of_numbers(after)
-    whole = batches(before)
-    if len(before) == len(after):
-        uncovered = {at for first, _ in whole for at in (*range(first, first + 8), *range(first + 12, first + 16))}
-        changed = {at for at in range(len(before)) if before[at] != after[at]}
-        return _UNSUMMED if changed <= uncovered else STRICT
-    ends = {0, *(end for _, end in whole)}
-    return GONE if before.startswith(after) and len(after) in ends else STRICT
+    ends = {0, *(end for _, end in batches(before))}
+    cut = GONE if before.startswith(after) and len(after) in ends else STRICT
+    return lenient(_of_base_offsets(before, after), _of_damage_gone(before, after), cut)
+
+
+def _of_base_offsets(before: bytes, after: bytes) -> Levels:
+    """Of batches whose summed bytes are as they were, at another offset or of another leader."""
+    fronts: dict[bytes, set[bytes]] = {}
+    for first, end in batches(before):
+        fronts.setdefault(_summed(before, first, end), set()).add(_unsummed(before, first))
+    for first, end in batches(after):
+        known = fronts.get(_summed(after, first, end))
+        if known and _unsummed(after, first) not in known:
+            return _UNSUMMED
+    return STRICT
+
+
+def _unsummed(segment: bytes, first: int) -> bytes:
+    """What of a batch no checksum covers: its base offset, and its leader's epoch."""
+    return segment[first : first + 8] + segment[first + 12 : first + 16]
+
+
+def _summed(segment: bytes, first: int, end: int) -> bytes:
+    return segment[first + 8 : first + 12] + segment[first + 16 : end]
+
+
+def _of_damage_gone(before: bytes, after: bytes) -> Levels:
+    """Of a segment that was damaged already, and has nothing of that any more."""
+    return _UNSUMMED if _is_flawed(before) and not _is_flawed(after) else STRICT
+
+
+def _is_flawed(segment: bytes) -> bool:
+    """Whether a segment holds anything but whole batches with the right checksums."""
+    summed = bytearray(segment)
+    for first, end in batches(segment):
+        signed(summed, first, end)
+    return summed != segment or max([0, *(end for _, end in batches(segment))]) != len(segment)
 
 
 def _of_numbers(after: bytes) -> Levels:

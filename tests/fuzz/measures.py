@@ -16,6 +16,10 @@ _PLACE = re.compile(r":\d+$")
 _GUARANTEES = ("none", "at-most-once", "at-least-once", "exactly-once")
 
 
+_SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes")
+"""Sums of files' sizes: those of files that nothing names among them."""
+
+
 def _result(answer: Answer) -> Mapping[str, Any]:
     """The result; of an answer that has none, such as that no crash is known of, an empty one."""
     return answer["result"] or {}
@@ -97,7 +101,7 @@ def findings(answer: Answer) -> set[tuple[str, str, str]]:
 def said(value: Any) -> Any:
     """A result without places and sizes of files: these are as they are, wherever damage has moved them."""
     if isinstance(value, Mapping):
-        left_out = {"bytes", "store_bytes", "state_bytes", *(("offset", "at") if "path" in value else ())}
+        left_out = {*_SIZES, *(("offset", "at") if "path" in value else ())}
         return {key: said(below) for key, below in value.items() if key not in left_out}
     if isinstance(value, list):
         return [said(below) for below in value]

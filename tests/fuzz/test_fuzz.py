@@ -156,3 +156,28 @@ def test_what_somebody_may_have_written_is_excused_and_damage_is_not(tree: Tree)
     assert held(whole.replace(b'"checkpoint":1', b'"checkpoint":"', 1)) == ("strict", "strict")
     assert held(b"".join(whole.splitlines(keepends=True)[1:])) == ("strict", "free")
     assert held(whole[:-5]) == ("strict", "strict")
+
+
+BROKEN = "orders-1/00000000000000000000.log"
+WHOLE = "orders-1/00000000000000000040.log"
+
+
+@pytest.mark.parametrize("tree", ["kafka-broker"], indirect=True)
+def test_of_a_segment_only_what_no_checksum_covers_is_told(tree: Tree) -> None:
+    """The sample's first segment has a batch with a wrong checksum, the one behind it none."""
+
+    def held(name: str, data: bytes | None) -> tuple[str, str]:
+        tree.mend()
+        tree.drop(name) if data is None else tree.put(name, data)
+        found = levels(tree, "kafka", (Change((name,), ""),))
+        return found["newer"], found["later"]
+
+    whole, broken = tree.files[WHOLE], tree.files[BROKEN]
+    later = whole[:5] + bytes([whole[5] ^ 8]) + whole[6:]
+    assert held(WHOLE, later) == ("told", "told")
+    assert held(WHOLE, later + b"torn") == ("told", "told")
+    assert held(WHOLE, whole[:-40]) == ("strict", "strict")
+    assert held(WHOLE, whole[:70] + b"x" + whole[71:]) == ("strict", "strict")
+    assert held(WHOLE, None) == ("strict", "told")
+    assert held(BROKEN, b"") == held(BROKEN, None) == ("told", "told")
+    assert held(BROKEN, broken[:-40]) == ("strict", "strict")
