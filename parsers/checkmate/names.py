@@ -171,10 +171,11 @@ def deployment_of(snapshots: Iterable[Snapshot], sent: Iterable[SentChannel]) ->
     told = list(numbers.values())
     if not told:
         return Deployment(operators, workers)
-    for everyone, count in _uniform_deployments(workers, told):
-        if all(_fits(by_worker, everyone, count) for by_worker in told):
-            hosts = {(o, p): everyone[p % len(everyone)] for o in operators for p in range(count)}
-            return Deployment(operators, everyone, dict.fromkeys(operators, count), hosts)
+    for whole in (True, False):  # a log that is gone costs its own channel, and no other one its ends
+        for everyone, count in _uniform_deployments(workers, told, whole):
+            if all(_fits(by_worker, everyone, count, whole) for by_worker in told):
+                hosts = {(o, p): everyone[p % len(everyone)] for o in operators for p in range(count)}
+                return Deployment(operators, everyone, dict.fromkeys(operators, count), hosts)
     return _mixed_deployment(operators, workers, numbers)
 
 
@@ -183,32 +184,35 @@ _MOST = 1_000
 
 
 def _uniform_deployments(
-    workers: tuple[int, ...], told: Sequence[Mapping[int, set[int]]]
+    workers: tuple[int, ...], told: Sequence[Mapping[int, set[int]]], dead: bool
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield the workers and the partitions of every operator that a deployment may have: the likeliest first.
 
     Each worker hosts as many partitions of every operator as any other, mostly one. Workers are numbered from 1 in the
     order in which they come, and one that died before its first snapshot left no name: the fewer of those the better.
+    `dead`: think of such above the highest number that was seen, too.
     """
     highest = min(max(n for by_worker in told for numbers in by_worker.values() for n in numbers), _MOST)
     first, last = min(1, *workers), min(max(workers), _MOST)
     numbered = tuple(range(first, last + 1))
     yield from ((numbered, each * len(numbered)) for each in range(1, highest + 2))
-    for end in range(last + 1, first + highest + 1):
+    for end in range(last + 1, first + highest + 1) if dead else ():
         yield tuple(range(first, end + 1)), end + 1 - first
     yield from ((workers, each * len(workers)) for each in range(1, highest + 2))
 
 
-def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: int) -> bool:
+def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: int, whole: bool = True) -> bool:
     """Return whether channels between operators of `count` partitions each may have these numbers, by their senders.
 
     A partition is on the worker whose turn it is, and sends to every partition or to its own alone; and what one of an
-    operator's partitions has channels to, all of them have.
+    operator's partitions has channels to, all of them have. Where not the `whole` of them is there, the rest may.
 
     >>> _fits({1: {0}, 2: {4}, 3: {8}}, (1, 2, 3), 3), _fits({1: {0, 1}, 2: {2, 3}}, (1, 2), 2)
     (True, True)
     >>> _fits({1: {0}, 2: {1}}, (1, 2), 2)
     False
+    >>> _fits({1: {0, 1}, 2: {2}}, (1, 2), 2), _fits({1: {0, 1}, 2: {2}}, (1, 2), 2, whole=False)
+    (False, True)
     """
     for worker, numbers in by_worker.items():
         sent: dict[int, set[int]] = {}
@@ -217,9 +221,9 @@ def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: in
         for partition, to in sent.items():
             if partition >= count or workers[partition % len(workers)] != worker:
                 return False
-            if to != {partition} and len(to) != count:
+            if whole and to != {partition} and len(to) != count:
                 return False
-        if len(sent) != count // len(workers):
+        if whole and len(sent) != count // len(workers):
             return False
     return True
 

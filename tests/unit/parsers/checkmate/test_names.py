@@ -52,6 +52,27 @@ def test_a_worker_that_died_before_its_first_snapshot_is_still_one(
         assert deployment.channel(channel.channel) == f"{start}/{sender}->{end}/{receiver}"
 
 
+@given(st.integers(2, 4), st.integers(1, 2), EDGES, st.data())
+def test_logs_that_are_gone_cost_no_other_channel_its_ends(
+    workers: int, each: int, edges: dict[str, bool], data: st.DataObject
+) -> None:
+    """As long as of every partition that sends to an operator one log is left."""
+    every = sent_channels(workers, each, edges)
+    kept = {}
+    for channel in every:
+        edge, _, number = channel.channel.rpartition("_")
+        kept.setdefault((edge, int(number) // (workers * each)), channel)
+    rest = [channel for channel in every if channel not in kept.values()]
+    gone = data.draw(st.sets(st.sampled_from(rest))) if rest else set()
+    deployment = deployment_of([], [channel for channel in every if channel not in gone])
+    for channel in every.keys() - gone:
+        start, end, _ = channel.channel.split("_")
+        sender, receiver = every[channel]
+        name = deployment.channel(channel.channel)
+        assert name is not None
+        assert name.partition("#")[0] == f"{start}/{sender}->{end}/{receiver}"
+
+
 @pytest.mark.parametrize("each", [1, 2])
 def test_without_channels_every_worker_is_taken_to_host_one_of_each(each: int) -> None:
     found = [snapshot_of(f"snapshot_{worker}_map_{stamp}.bin", 9) for worker in (1, 2) for stamp in range(each)]
