@@ -46,7 +46,7 @@ def batch_impact(
         line=({"operator": "query", "subtask": 0, "checkpoint": plan.committed},),
         intervals=tuple(_intervals(plan, files, top, question.as_of is None)),
         guarantees=tuple(_guarantees(plan, files, top, logs)),
-        again=tuple(_again(plan, logs)),
+        again=tuple(_again(plan, logs, _goes_back(plan, top))),
         fails=plan.fails,
         notes=("going-back",) if _goes_back(plan, top) else (),
     )
@@ -72,9 +72,9 @@ def _goes_back(plan: BatchPlan, top: int) -> bool:
     return top > max(plan.committed, -1 if plan.planned is None else plan.planned)
 
 
-def _again(plan: BatchPlan, logs: BoundLogs | None) -> Iterable[Again]:
+def _again(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> Iterable[Again]:
     for source in plan.sources:
-        kept = False if source.missing else _kept(source, logs)
+        kept = False if source.missing else _kept(source, logs, back)
         yield Again(source=source.source, reader=UNNAMED, from_=source.start, to=source.end, most=source.end, kept=kept)
 
 
@@ -149,8 +149,8 @@ def _unread(plan: BatchPlan, files: SinkFiles, top: int) -> Iterable[OutputInter
 
 
 def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundLogs | None) -> Iterable[SinkGuarantee]:
-    base = [_input(plan, logs), _state(plan)]
     sink, back = plan.sink or UNNAMED, _goes_back(plan, top)
+    base = [_input(plan, logs, back), _state(plan)]
     if files is None:
         yield guarantee_of(sink, ANY, [*base, GuaranteeEvidence("output", None, "unknown-sink")])
         yield guarantee_of(
@@ -167,23 +167,29 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundL
     yield guarantee_of(sink, OF_FILES, [*base, *(untrimmed or [unread])])
 
 
-def _input(plan: BatchPlan, logs: BoundLogs | None) -> GuaranteeEvidence:
-    """Whether the input of the batch in flight is still there, and what is read after it."""
+def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvidence:
+    """Whether the input of the batch in flight is still there, and what is read after it.
+
+    Where nothing names the sources, as before the first batch, nothing tells.
+    """
     missing = tuple(path for source in plan.sources for path in source.missing)
     if missing:
         return GuaranteeEvidence("input", False, "input-files-missing", missing)
-    kept = {source.source: _kept(source, logs) for source in plan.sources}
-    holds = all_hold(kept.values())
+    kept = {source.source: _kept(source, logs, back) for source in plan.sources}
+    holds = all_hold(kept.values()) if kept else None
     some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
     return GuaranteeEvidence(
         "input", holds, "input-kept" if holds else "input-unknown" if holds is None else "input-gone", some
     )
 
 
-def _kept(source: SourceRange, logs: BoundLogs | None) -> bool | None:
-    """Whether a source can be read again from where it stands: what only a broker knows needs its logs."""
+def _kept(source: SourceRange, logs: BoundLogs | None, back: bool) -> bool | None:
+    """Whether a source can be read again from where it stands: what only a broker knows needs its logs.
+
+    Of a file source the files of the batch in flight were looked at, not those of others that going `back` reads again.
+    """
     if source.kind == "file":
-        return None if not source.listed or any(file.size == "outside" for file in source.files) else True
+        return None if back or not source.listed or any(file.size == "outside" for file in source.files) else True
     log = None if logs is None or source.kind != "kafka" else logs.partition(source.source)
     start = offset_of(source.start)
     if logs is not None and log is not None and start is not None:

@@ -120,6 +120,23 @@ def test_going_back_does_batches_again(wordcount: Path) -> None:
     assert all(name.startswith("out/part-") for name in found["intervals"][1]["names"])
 
 
+@pytest.mark.parametrize("batch", [3, 4])
+def test_input_of_batches_that_are_done_again_is_not_said_to_be_kept(wordcount: Path, batch: int) -> None:
+    """Those files were not looked at: an archive may have taken them long ago."""
+    for path in (wordcount / "in").iterdir():
+        path.unlink()
+    found = of_spark(wordcount, "--at", f"query/0={batch}")
+    assert [row["kept"] for row in found["again"]] == [None]
+    assert all(row["evidence"][0]["holds"] is None for row in found["guarantees"])
+
+
+def test_nor_is_all_input_where_no_batch_is_left(wordcount: Path) -> None:
+    shutil.rmtree(wordcount / "ck" / "state" / "0" / "1")
+    found = of_spark(wordcount, exit=4)
+    assert found["line"] == [{"operator": "query", "subtask": 0, "checkpoint": -1}]
+    assert all(row["evidence"][0]["because"] == "input-unknown" for row in found["guarantees"])
+
+
 def test_a_lost_sink_log_loses_results(wordcount: Path) -> None:
     without(wordcount, "out/_spark_metadata/5")
     found = of_spark(wordcount, exit=3)

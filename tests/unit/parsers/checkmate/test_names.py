@@ -58,7 +58,7 @@ def test_logs_that_are_gone_cost_no_other_channel_its_ends(
 ) -> None:
     """As long as of every partition that sends to an operator one log is left."""
     every = sent_channels(workers, each, edges)
-    kept = {}
+    kept: dict[tuple[str, int], SentChannel] = {}
     for channel in every:
         edge, _, number = channel.channel.rpartition("_")
         kept.setdefault((edge, int(number) // (workers * each)), channel)
