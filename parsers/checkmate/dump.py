@@ -19,7 +19,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
@@ -103,8 +103,11 @@ def dump_of(root: Root) -> Dump:
     UsageError : snapshots of several dumps
     """
     entries = root.list()
-    snapshots = [s for s in (snapshot_of(e.path, e.size) for e in entries) if s]
-    logs = tuple(log for log in (log_of(e.path, e.size) for e in entries) if log)
+    unread = _unread(root)
+    named = [*entries, *(FileEntry(path, 0) for path in unread)]
+    snapshots = [replace(s, unread=unread.get(s.path, "")) for s in (snapshot_of(e.path, e.size) for e in named) if s]
+    logs = [replace(log, unread=unread.get(log.path, "")) for log in (log_of(e.path, e.size) for e in named) if log]
+    logs.sort(key=lambda log: log.path)
     if not snapshots and any(_is_in_store(e.path) for e in entries):
         message = f"{root.path}: the snapshots are in the object store's own files (xl.meta)"
         raise NotFound(message, "copy the bucket through its S3 interface, for example with `mc mirror`")
@@ -116,7 +119,33 @@ def dump_of(root: Root) -> Dump:
     units = _number_units(snapshots, missing)
     sent = [SentChannel(log.worker, log.channel) for log in logs] or list(_sent_channels(root, units))
     deployment = deployment_of(snapshots, sent)
-    return Dump(folder="".join(folders), units=units, missing=missing, logs=logs, deployment=deployment)
+    return Dump(folder="".join(folders), units=units, missing=missing, logs=tuple(logs), deployment=deployment)
+
+
+def _unread(root: Root) -> dict[str, str]:
+    """Return what has the name of an object and is no file that is read, and why: its place in the order counts."""
+    found = dict.fromkeys(root.unfollowed(), "a link that is not followed: what it leads to was not read")
+    kept = {posixpath.dirname(e.path) for e in root.list() if _is_in_store(e.path)}
+    found |= {path: "a folder lies where the object should be" for path in root.tree().folders if path not in kept}
+    return {path: why for path, why in found.items() if snapshot_of(path, 0) or log_of(path, 0)}
+
+
+def damage_of(named: Snapshot | SenderLog) -> Damage:
+    """Return what is said of a snapshot or log that nobody looks at."""
+    return Damage(named.path, "unreadable-file", None, named.unread)
+
+
+def sent_by(root: Root, snapshot: Snapshot) -> dict[str, int]:
+    """Return how many messages a snapshot says to have sent, by the channel's own name; {} if it cannot be read."""
+    if snapshot.unread or snapshot.size > SNAPSHOT_BYTES:
+        return {}
+    try:
+        value = load(root.read(snapshot.path), frozenset({SENT}))
+    except (Refused, OSError, pa.ArrowException):
+        return {}  # damage, which reading the snapshots reports
+    sent = value.get(SENT) if isinstance(value, dict) else None
+    known = sent.items() if isinstance(sent, dict) else ()
+    return {name: last + 1 for name, last in known if isinstance(name, str) and is_integer(last)}
 
 
 def _sent_channels(root: Root, units: Iterable[Unit]) -> Iterator[SentChannel]:
@@ -126,16 +155,8 @@ def _sent_channels(root: Root, units: Iterable[Unit]) -> Iterator[SentChannel]:
         if snapshot.operator not in smallest or snapshot.size < smallest[snapshot.operator].size:
             smallest[snapshot.operator] = snapshot
     for snapshot in smallest.values():
-        if snapshot.size > SNAPSHOT_BYTES:
-            continue
-        try:
-            value = load(root.read(snapshot.path), frozenset({SENT}))
-        except (Refused, OSError, pa.ArrowException):
-            continue  # damage, which reading the snapshots reports
-        sent = value.get(SENT) if isinstance(value, dict) else None
-        for name in sent if isinstance(sent, dict) else ():
-            if isinstance(name, str):
-                yield SentChannel(snapshot.worker, name)
+        for name in sent_by(root, snapshot):
+            yield SentChannel(snapshot.worker, name)
 
 
 def _is_in_store(path: str) -> bool:
@@ -202,6 +223,9 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     root = Root(split.uri)
     dump = dump_of(root)
     for log in dump.logs[split.start : split.end]:
+        if log.unread:
+            yield damage_of(log)
+            continue
         channel = dump.deployment.channel(log.channel)
         if channel is None:
             continue

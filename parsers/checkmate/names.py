@@ -29,23 +29,28 @@ ROUND_BELOW = 10_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot object: of operator `operator` on worker `worker`, `size` in bytes."""
+    """A snapshot object: of operator `operator` on worker `worker`, `size` in bytes.
+
+    `unread`: why nobody looks at what has its name, "" if it is a file.
+    """
 
     path: str
     size: int
     worker: int
     operator: str
     stamp: int
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SenderLog:
-    """The log of a channel, by the name that the testbed gave it."""
+    """The log of a channel, by the name that the testbed gave it; `unread` as of a snapshot."""
 
     path: str
     size: int
     worker: int
     channel: str
+    unread: str = ""
 
 
 class SentChannel(NamedTuple):

@@ -32,11 +32,13 @@ from cklog.parsers.checkmate.dump import (
     SNAPSHOT_BYTES,
     Dump,
     Unit,
+    damage_of,
     dump_of,
     folders_of,
     is_count,
     is_dump,
     read_turns,
+    sent_by,
 )
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
@@ -122,6 +124,7 @@ class CheckMate(Format):
             if self._channel_findings is None:
                 self._channel_findings = (
                     *_unreadable_channels(self._dump),
+                    *_emptied_logs(self._root, self._dump),
                     *_earlier_recoveries(self._root, self._dump),
                 )
             return self._channel_findings
@@ -191,6 +194,27 @@ def _why_no_channel(deployment: Deployment, channel: str) -> str:
     return f"channel {channel} has a number beyond the {counts} partitions that its operators are taken to have"
 
 
+def _emptied_logs(root: Root, dump: Dump) -> Iterable[Finding]:
+    """Report logs without a byte of channels on which snapshots say that messages were sent: each is logged first."""
+    empty = [log for log in dump.logs if not log.size and not log.unread]
+    if len(empty) == len(dump.logs):
+        return  # a coordinated run: it makes the files, and logs nothing
+    newest = {(unit.worker, unit.operator): unit.snapshots[-1][1] for unit in dump.units if unit.snapshots}
+    sent: dict[tuple[int, str], dict[str, int]] = {}
+    for log in empty:
+        ends = endings(log.channel, dump.deployment.operators)
+        by = (log.worker, ends.sender if ends is not None else "")
+        if by in newest and by not in sent:
+            sent[by] = sent_by(root, newest[by])
+        count = sent.get(by, {}).get(log.channel, 0)
+        if count > 0:
+            message = (
+                f"{log.path} holds nothing, though {newest[by].path} says that {count} messages were sent: written but "
+                "never filled, or cut to 0"
+            )
+            yield Finding("empty-file", "warning", log.path, message, where=(Where(log.path),))
+
+
 def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
     found = [(log.path, read_turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
@@ -246,6 +270,9 @@ class _SnapshotReading:
         """
         highest: dict[str, int] = {}
         for number, snapshot in unit.snapshots:
+            if snapshot.unread:
+                yield damage_of(snapshot)
+                continue
             try:
                 row = self._read_checkpoint(number, snapshot)
             except (_Unusable, Refused, OSError, pa.ArrowException) as why:

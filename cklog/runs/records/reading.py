@@ -33,7 +33,7 @@ from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
-from cklog.model.verdict import DAMAGE
+from cklog.model.verdict import DAMAGE, UNREAD
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Fixed
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
@@ -91,7 +91,7 @@ class RecordReader:
         """Put the checkpoint records in order, and read what the survivors hold now."""
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
-        damaged = any(f.id in DAMAGE for f in findings)
+        damaged = any(f.id in DAMAGE or f.id == UNREAD for f in findings)  # either may hide a record
         known, channels = self.named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
         if raw is not None:
             known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]

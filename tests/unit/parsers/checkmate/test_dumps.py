@@ -119,6 +119,47 @@ def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
             opened(folder, strict=True).recovery_line(QUESTION)
 
 
+@pytest.mark.parametrize("instead", ["folder", "link"])
+def test_what_lies_where_a_snapshot_should_keeps_its_number(tmp_path: Path, instead: str) -> None:
+    """Each at a moment of its own, so that no name shows it: what it had received is in no other, and bounds those."""
+    put_snapshot(tmp_path / "run", 1, "a", START, {"a_b_0": 2}, {})
+    path = put_snapshot(tmp_path / "run", 1, "b", START + 10, {}, {"a_b_0": 7})
+    put_snapshot(tmp_path / "run", 1, "b", START + 20, {}, {})
+    assert line_of(opened(tmp_path / "run").recovery_line(QUESTION)) == {"a/1": 1, "b/1": 0}
+    path.rename(tmp_path / "away.bin")
+    path.mkdir() if instead == "folder" else path.symlink_to(tmp_path / "away.bin")
+    answer = opened(tmp_path / "run").recovery_line(QUESTION)
+    assert (line_of(answer), answer.exit_code) == ({"a/1": 1, "b/1": 0}, 5)
+    assert ("unreadable-file", path.relative_to(tmp_path / "run").as_posix()) in {
+        (found.id, found.subject) for found in answer.findings
+    }
+    assert line_of(opened(tmp_path / "run", split_bytes=1).recovery_line(QUESTION)) == {"a/1": 1, "b/1": 0}
+
+
+@pytest.mark.parametrize("instead", ["folder", "link"])
+def test_what_lies_where_a_log_should_is_not_said_to_hold_nothing(tmp_path: Path, instead: str) -> None:
+    deploy(tmp_path / "run")
+    path = tmp_path / "run" / "worker-1-logs" / "src_map_1.bin"
+    path.rename(tmp_path / "away.bin")
+    path.mkdir() if instead == "folder" else path.symlink_to(tmp_path / "away.bin")
+    answer = opened(tmp_path / "run").recovery_line(QUESTION)
+    assert line_of(answer) == {"map/1": 3, "map/2": 3, "src/1": 3, "src/2": 3}
+    assert (answer.exit_code, "unreadable-file" in ids(answer)) == (5, True)
+
+
+def test_a_log_that_was_emptied_is_told_by_its_senders_snapshots(tmp_path: Path) -> None:
+    deploy(tmp_path / "run")
+    path = tmp_path / "run" / "worker-1-logs" / "src_map_1.bin"
+    path.write_bytes(b"")
+    found = [f for f in opened(tmp_path / "run").recovery_line(QUESTION).findings if f.id == "empty-file"]
+    assert [(f.subject, "30 messages" in f.message) for f in found] == [("worker-1-logs/src_map_1.bin", True)]
+    deploy(tmp_path / "rounds", coordinated=True)  # whose logs are all empty
+    assert "empty-file" not in ids(opened(tmp_path / "rounds").recovery_line(QUESTION))
+    put_log(tmp_path / "run", 1, "src_map_1", [0])
+    (tmp_path / "run" / "worker-2-logs" / "map_sink_3.bin").write_bytes(b"")  # a channel without a message
+    assert "empty-file" not in ids(opened(tmp_path / "run").recovery_line(QUESTION))
+
+
 def test_an_upload_that_had_not_ended(tmp_path: Path) -> None:
     deploy(tmp_path)
     (tmp_path / BUCKET / f"snapshot_1_map_{START + 2000}.bin").unlink()
