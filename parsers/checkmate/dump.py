@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeGuard
 
@@ -169,18 +169,33 @@ def missing_of(snapshots: Iterable[Snapshot]) -> tuple[Missing, ...]:
 
     A worker is taken to do so if at half of its moments at least all its operators have one.
     """
-    moments: dict[int, dict[int, set[str]]] = {}
-    for s in snapshots:
-        if s.stamp >= ROUND_BELOW:
-            moments.setdefault(s.worker, {}).setdefault(s.stamp, set()).add(s.operator)
     found = []
-    for worker, taken in sorted(moments.items()):
-        operators = set().union(*taken.values())
-        whole = sum(there == operators for there in taken.values())
-        if len(operators) > 1 and 2 * whole >= len(taken):
+    for worker, taken in sorted(_moments(snapshots).items()):
+        if _are_together(taken):
+            operators = set().union(*taken.values())
             for stamp, there in sorted(taken.items()):
                 found += [Missing(worker, name, stamp, stamp == max(taken)) for name in sorted(operators - there)]
     return tuple(found)
+
+
+def apart(snapshots: Iterable[Snapshot]) -> tuple[int, ...]:
+    """Return the workers of whose snapshots nothing shows that one is missing: each has a moment of its own."""
+    return tuple(worker for worker, taken in sorted(_moments(snapshots).items()) if not _are_together(taken))
+
+
+def _moments(snapshots: Iterable[Snapshot]) -> dict[int, dict[int, set[str]]]:
+    """Return the operators of which each worker has a snapshot, by moment; rounds are no moments."""
+    found: dict[int, dict[int, set[str]]] = {}
+    for s in snapshots:
+        if s.stamp >= ROUND_BELOW:
+            found.setdefault(s.worker, {}).setdefault(s.stamp, set()).add(s.operator)
+    return found
+
+
+def _are_together(taken: Mapping[int, set[str]]) -> bool:
+    """Return whether a worker takes the snapshots of all its operators at one moment."""
+    operators = set().union(*taken.values())
+    return len(operators) > 1 and 2 * sum(there == operators for there in taken.values()) >= len(taken)
 
 
 def _number_units(snapshots: Sequence[Snapshot], missing: Iterable[Missing]) -> tuple[Unit, ...]:

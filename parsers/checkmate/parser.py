@@ -32,6 +32,7 @@ from cklog.parsers.checkmate.dump import (
     SNAPSHOT_BYTES,
     Dump,
     Unit,
+    apart,
     damage_of,
     dump_of,
     folders_of,
@@ -119,7 +120,12 @@ class CheckMate(Format):
     def findings(self, table: str) -> tuple[Finding, ...]:
         """Return what names, numbers and counters tell of the dump as a whole."""
         if table == "checkpoints":
-            return (*_assumed_partitions(self._dump), *_missing_snapshots(self._dump), *_unseen_units(self._dump))
+            return (
+                *_assumed_partitions(self._dump),
+                *_missing_snapshots(self._dump),
+                *_assumed_complete(self._dump),
+                *_unseen_units(self._dump),
+            )
         if table == "channels":
             if self._channel_findings is None:
                 self._channel_findings = (
@@ -160,6 +166,18 @@ def _missing_snapshots(dump: Dump) -> Iterable[Finding]:
             continue
         message = f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
         yield Finding("missing-file", "error", subject, message)
+
+
+def _assumed_complete(dump: Dump) -> Iterable[Finding]:
+    """Report that a snapshot could be missing and nothing would show it."""
+    workers = apart(snapshot for unit in dump.units for _, snapshot in unit.snapshots)
+    if workers:
+        who = f"worker {workers[0]}" if len(workers) == 1 else f"{len(workers)} workers"
+        message = (
+            f"the operators of {who} take snapshots each at a moment of its own, and nothing numbers them: if one is "
+            "missing, what it had received is lost, and a line behind it is too new. Compare the folder with the bucket"
+        )
+        yield Finding("assumed-complete", "info", dump.folder or ".", message)
 
 
 def _unseen_units(dump: Dump) -> Iterable[Finding]:

@@ -12,6 +12,9 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A batch with others of those, all
   else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free. If a segment
   of the subject is damaged, and a mutation took all of that away, a broker keeps what comes behind it: `told`.
+- CheckMate's snapshots are numbered by their order alone. Of one that is gone without a trace, and whose moment no
+  other of its worker has, nobody can tell: all are free. Its logs are not flushed to the disk: an empty one is what a
+  crash leaves, or a channel without messages, and `silent` is free.
 - text files of Kafka's, and pickles of CheckMate's that Python's own list of opcodes reads to the end: forged.
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
@@ -25,6 +28,7 @@ Values that a native record cannot have (`5.0`, `"5"`, `true`, a negative number
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 
@@ -51,6 +55,7 @@ _METADATA: Levels = {**FREE, "newer": "strict", "deletable": "strict"}
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 _NUMBERS = re.compile(r"(\S+ )*-?\d+(\n(\S+ )*-?\d+)*\n?")
+_SNAPSHOT = re.compile(r"snapshot_(?P<worker>\d+)_.+_(?P<stamp>\d+)\.bin")
 _NAMELESS = frozenset({"checkmate", "kafka"})
 """Families whose files do not say inside what they are called: contents that changed places are forged. So are those of
 output queues, whose records do not name their operator."""
@@ -77,6 +82,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     if after is None and family == "kafka" and name.endswith(".log"):
         # a log without its first segment begins later, for a broker too
         return lenient({**STRICT, "later": "told"}, _of_damage_gone(before or b"", b""))
+    if after is None and family == "checkmate" and _nothing_shows(tree, name):
+        return FREE
     if after is None or before == after:
         return STRICT
     if before is None:
@@ -95,6 +102,15 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     if name.endswith(".json") or family == "spark":
         return _of_text(after)
     return _BY_FAMILY[family](name, before, after) if family in _BY_FAMILY else STRICT
+
+
+def _nothing_shows(tree: Tree, name: str) -> bool:
+    """Whether a snapshot of CheckMate's is gone, and no other one was taken by its worker at its moment."""
+    snapshot = _SNAPSHOT.fullmatch(name.rpartition("/")[2])
+    if snapshot is None or os.path.lexists(tree.root / name):
+        return False
+    found = [_SNAPSHOT.fullmatch(other.rpartition("/")[2]) for other in tree.names if other != name]
+    return all(other is None or other.group("worker", "stamp") != snapshot.group("worker", "stamp") for other in found)
 
 
 def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
@@ -218,7 +234,7 @@ def _of_checkmate(name: str, before: bytes, after: bytes) -> Levels:
             at = read.at
     except Exception:  # a second reader that gives up has not read it
         return STRICT
-    return FREE if after else STRICT
+    return FREE if after else GONE if "-logs/" in name else STRICT
 
 
 def _of_flink(name: str, before: bytes, after: bytes) -> Levels:

@@ -181,3 +181,20 @@ def test_of_a_segment_only_what_no_checksum_covers_is_told(tree: Tree) -> None:
     assert held(WHOLE, None) == ("strict", "told")
     assert held(BROKEN, b"") == held(BROKEN, None) == ("told", "told")
     assert held(BROKEN, broken[:-40]) == ("strict", "strict")
+
+
+@pytest.mark.parametrize("tree", ["checkmate-uncoordinated"], indirect=True)
+def test_a_snapshot_that_is_gone_is_excused_where_no_name_shows_it(tree: Tree) -> None:
+    def held() -> tuple[str, str]:
+        found = levels(tree, "checkmate", (Change((name,), "", kind="file.dropped"),))
+        return found["newer"], found["deletable"]
+
+    name, *others = sorted(name for name in tree.names if "snapshot_1_" in name and "_join_" not in name)
+    stamp = name.rpartition("_")[2]
+    tree.drop(name)
+    assert any(other.endswith(stamp) for other in others)
+    assert held() == ("strict", "strict")
+    tree.names = [other for other in tree.names if other == name or not other.endswith(stamp)]
+    assert held() == ("free", "free")
+    tree.fold(name)
+    assert held() == ("strict", "strict")

@@ -119,6 +119,18 @@ def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
             opened(folder, strict=True).recovery_line(QUESTION)
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_where_nothing_would_show_a_lost_snapshot_that_is_said(tmp_path: Path, together: bool) -> None:
+    for k in range(3):
+        put_snapshot(tmp_path, 1, "a", START + 100 * k, {"a_b_0": k}, {})
+        put_snapshot(tmp_path, 1, "b", START + 100 * k + (0 if together else 7), {}, {"a_b_0": k})
+    found = [f for f in opened(tmp_path).recovery_line(QUESTION).findings if f.id == "assumed-complete"]
+    assert [f.severity for f in found] == ([] if together else ["info"])
+    rounds = tmp_path / "rounds"
+    deploy(rounds, coordinated=True)
+    assert "assumed-complete" not in ids(opened(rounds).recovery_line(QUESTION))
+
+
 @pytest.mark.parametrize("instead", ["folder", "link"])
 def test_what_lies_where_a_snapshot_should_keeps_its_number(tmp_path: Path, instead: str) -> None:
     """Each at a moment of its own, so that no name shows it: what it had received is in no other, and bounds those."""
