@@ -20,8 +20,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
-import pyarrow as pa
-
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
@@ -229,11 +227,11 @@ class Native(Format):
                 yield _finding("checksum-mismatch", "error", entry.path, message, wrong.offset)
                 return
         if entry.path.endswith(".parquet"):
-            try:
-                from cklog.parsers.tables.parquet import footer
+            from cklog.parsers.tables.parquet import UNREADABLE, footer
 
+            try:
                 footer(self._root.uri(entry.path))
-            except (OSError, pa.ArrowException) as error:
+            except UNREADABLE as error:
                 reason = first_line(error)
                 yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
 

@@ -32,7 +32,7 @@ from cklog.parsers.results.lines import (
     times_of,
     whole,
 )
-from cklog.parsers.tables.parquet import row_groups
+from cklog.parsers.tables.parquet import UNREADABLE, row_groups
 from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 18
@@ -97,7 +97,7 @@ class ResultFiles:
                 try:
                     with open_file(split.uri) as file:
                         return list(pq.read_schema(file).names)
-                except (OSError, pa.ArrowException):
+                except UNREADABLE:
                     continue  # reported when its part is written
             for line in lines(whole(split)):
                 return list(line)
@@ -122,7 +122,7 @@ def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     """Cut a Parquet file into splits of row groups; one that cannot be read gets a split without any."""
     try:
         return list(row_groups(uri, entry.path, step, None))
-    except (OSError, pa.ArrowException):
+    except UNREADABLE:
         empty = Split(uri=uri, path=entry.path, reader="", start=0, end=0, size=entry.size)
         return [empty]  # its task reports why it cannot be read
 
@@ -184,7 +184,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
             file = pq.ParquetFile(handle, page_checksum_verification=True)
             groups = list(range(split.start, split.end))
             yield from file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False)
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise UnreadableResults(first_line(error)) from None
 
 

@@ -3,6 +3,7 @@
 A row that breaks a rule becomes damage here; what a table is about is said in `cklog.model.schemas`.
 
 - `records`: one JSON object or one column against a table: what is a record, and what is not
+- `footers`: what Parquet footers note of row groups, without pyarrow
 - `parquet`: Parquet files of a run folder, by row groups
 - `records_parser`: the base class of plug-ins whose files are read as a whole
 """

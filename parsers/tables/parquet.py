@@ -6,7 +6,7 @@ Page checksums are verified where the writer made them. Rows are numbered from 0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,51 +17,56 @@ import pyarrow.parquet as pq
 
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
+from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
+from cklog.parsers.tables.footers import Bounds, bounds_of_row_groups
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
 
 READER = "cklog.parsers.tables.parquet:read"
+UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What pyarrow raises of a file that it cannot read; names of columns need be no UTF-8."""
+
 _BATCH_ROWS = 1 << 17
 
 
 def footer(uri: str) -> Any:
-    """Read the file's metadata; OSError or ArrowInvalid if it has none that can be read."""
+    """Read the file's metadata; one of `UNREADABLE` if it has none that can be read."""
     with open_file(uri) as file:
         return pq.read_metadata(file)
 
 
-def row_groups(
-    uri: str, path: str, split_bytes: int, wanted: Callable[[dict[str, tuple[Any, Any]]], bool] | None
-) -> Iterator[Split]:
+def row_groups(uri: str, path: str, split_bytes: int, wanted: RowFilter | None) -> Iterator[Split]:
     """Yield splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
     split = partial(Split, uri=uri, path=path, reader=READER)
     found = footer(uri)
-    start, size, stored = 0, 0, 0
+    noted = _noted(uri, found) if wanted is not None else None
+    start, size = 0, 0
     for i in range(found.num_row_groups):
-        group = found.row_group(i)
-        if wanted is not None and not wanted(_least_and_greatest(group)):
+        if wanted is not None and noted is not None and not wanted(noted[i]):
             if i > start:
-                yield split(start=start, end=i, size=stored)
-            start, size, stored = i + 1, 0, 0
+                yield split(start=start, end=i, size=size)
+            start, size = i + 1, 0
             continue
-        size += group.total_byte_size
-        stored += sum(group.column(k).total_compressed_size for k in range(group.num_columns))
+        size += found.row_group(i).total_byte_size
         if size >= split_bytes:
-            yield split(start=start, end=i + 1, size=stored)
-            start, size, stored = i + 1, 0, 0
+            yield split(start=start, end=i + 1, size=size)
+            start, size = i + 1, 0
     if start < found.num_row_groups:
-        yield split(start=start, end=found.num_row_groups, size=stored)
+        yield split(start=start, end=found.num_row_groups, size=size)
 
 
-def _least_and_greatest(group: Any) -> dict[str, tuple[Any, Any]]:
-    """Return (min, max) by column of a row group, of those columns whose writer noted it."""
-    columns = (group.column(i) for i in range(group.num_columns))
-    return {
-        c.path_in_schema: (c.statistics.min, c.statistics.max)
-        for c in columns
-        if c.is_stats_set and c.statistics.has_min_max
-    }
+def _noted(uri: str, metadata: Any) -> list[Bounds] | None:
+    """Return (min, max) by column of each row group, of columns of plain 64-bit integers; None: nobody can tell."""
+    try:
+        plain = {field.name for field in metadata.schema.to_arrow_schema() if pa.types.is_int64(field.type)}
+        with open_file(uri) as file:
+            noted = bounds_of_row_groups(file)
+    except UNREADABLE:
+        return None  # reading says what is wrong
+    if noted is None or len(noted) != metadata.num_row_groups:
+        return None
+    return [{name: bounds for name, bounds in row.items() if name in plain} for row in noted]
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -70,7 +75,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     try:
         with open_file(split.uri) as handle:
             yield from _read_row_groups(handle, split, schema, columns)
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         yield Damage(split.path, "corrupt-file", None, first_line(error))
 
 
