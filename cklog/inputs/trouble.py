@@ -47,6 +47,11 @@ def refuse_unread(root: Root, paths: Collection[str] | None = None) -> None:
         raise Unreadable(f"{root.path}: {finding.message}")
 
 
+def hides_any(root: Root, paths: Iterable[str]) -> bool:
+    """Return whether a link that was not followed lies at or below one of these paths: more may lie there."""
+    return any(_is_below(_below(root, link), paths) for link in root.trouble.links)
+
+
 def _is_below(path: str, places: Iterable[str]) -> bool:
     """Return whether a path is one of these places, or below one."""
     return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersRecords
-from cklog.inputs.trouble import refuse_unread
+from cklog.inputs.trouble import hides_any, refuse_unread
 from cklog.kinds.kind import Kind, Opened
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
@@ -68,10 +68,11 @@ class RecordsKind(Kind):
 
     def _require_read(self, *tables: str) -> None:
         """Raise `Unreadable` if any file of these tables could not be read."""
-        needed: set[str] = set()
-        for table in tables:
-            needed.update(used.path for used in self._tables.inputs(table, {}))
-        refuse_unread(self._opened.root, needed)
+        refuse_unread(self._opened.root, self._places_of(*tables))
+
+    def _places_of(self, *tables: str) -> set[str]:
+        """Return the folders, and files, that hold these tables."""
+        return {used.path for table in tables for used in self._tables.inputs(table, {})}
 
     def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.plan import plan_line
@@ -92,7 +93,8 @@ class RecordsKind(Kind):
         from cklog.retention.files import StoredFiles
         from cklog.runs.records.retention import checkpoint_retention
 
-        return checkpoint_retention(self._records, StoredFiles(self._opened.root), policy)
+        hidden = hides_any(self._opened.root, self._places_of("checkpoints", "events"))
+        return checkpoint_retention(self._records, StoredFiles(self._opened.root), policy, hidden)
 
     def chain_source(self) -> ChainSource:
         from cklog.chains.source import ChainSource

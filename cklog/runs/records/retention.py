@@ -103,8 +103,10 @@ class StoredRecords:
     needing: Ints
 
 
-def checkpoint_retention(reader: RecordReader, files: StoredFiles, policy: RetentionPolicy) -> Draft[RetentionPlan]:
-    """Plan what may be deleted of a run of native records.
+def checkpoint_retention(
+    reader: RecordReader, files: StoredFiles, policy: RetentionPolicy, hidden: bool = False
+) -> Draft[RetentionPlan]:
+    """Plan what may be deleted of a run of native records; `hidden`: there are records that were not looked at.
 
     Raises
     ------
@@ -116,7 +118,9 @@ def checkpoint_retention(reader: RecordReader, files: StoredFiles, policy: Reten
     searched = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(searched.findings)
     stored = _stored(evidence, searched.line, links, reader.tables)
-    doubt = _doubt(evidence, stored)
+    lacking = _without_checkpoints(evidence, stored)
+    evidence = evidence.joined(lacking)
+    doubt = "unproven" if hidden or lacking else _doubt(evidence, stored)
     marked = _named(evidence.records, stored, "--marked", policy.marked)
     masks = _masks(evidence, stored, policy, doubt, marked)
     rules, needed_by = _judged(evidence, stored, masks, marked, links)
@@ -174,6 +178,27 @@ def _doubt(evidence: Evidence, stored: StoredRecords) -> RetentionDoubt:
     if evidence.unproven or (stored.lost & newer).any():  # their files may lie elsewhere, and the line be newer
         return "unproven"
     return "damaged" if any(f.id in SUSPECT for f in evidence.findings) else ""
+
+
+def _without_checkpoints(evidence: Evidence, stored: StoredRecords) -> list[Finding]:
+    """Subtasks without any stored checkpoint whose messages others had received when they took theirs.
+
+    Either they never took one, or its records are gone; then the true line is newer, and needs more than can be seen.
+    """
+    history = evidence.history
+    bare = np.bincount(stored.subtask, minlength=len(history.subtasks)) == 0
+    volatile = history.survivor[history.dst]
+    last = history.received_at[1:] - 1 - volatile  # of each channel what its receiver's newest stored checkpoint has
+    heard = history.received[last] > 0
+    found = []
+    for i in np.unique(history.src[heard & bare[history.src]]).tolist():
+        name = str(history.subtasks[i])
+        message = (
+            f"{name} has no stored checkpoint here, and others had received its messages when they took theirs: "
+            "if it has any, their records are missing, so everything stays"
+        )
+        found.append(Finding("no-stored-checkpoint", "warning", name, message))
+    return found
 
 
 def _masks(

@@ -177,6 +177,54 @@ def test_after_damage_everything_from_the_line_on_stays(tmp_path: Path) -> None:
     assert {trim["below"] for trim in asked(tmp_path)["result"]["trimming"]} == {None}
 
 
+def passed_on() -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Checkpoints of a, of b, and of c: b passes on what a sends."""
+    into, out = "a/0->b/0", "b/0->c/0"
+    first = [taken(n, sent={into: 10 * n}) for n in (1, 2, 3)]
+    middle = [taken(n, "b", received={into: 10 * n - 5}, sent={out: 10 * n}) for n in (1, 2, 3)]
+    last = [taken(n, "c", received={out: 10 * n - 2}) for n in (1, 2, 3, 4)]
+    return first, middle, last
+
+
+def test_of_a_subtask_whose_records_are_all_gone_nothing_follows(tmp_path: Path) -> None:
+    """What the line needs of others cannot be told without it: all of theirs stays, whoever else may go."""
+    first, middle, last = passed_on()
+    whole = rules(write(tmp_path, [*first, *middle, *last]))
+    needed = {name for name, row in whole.items() if row[0] == "VALID"}
+    assert {"c/0=3", "c/0=4"} <= needed
+    answer = asked(write(tmp_path, [*first, *last]))
+    assert (answer["result"]["doubt"], gone(tmp_path)) == ("unproven", set())
+    assert [(f["id"], f["subject"]) for f in answer["findings"]] == [("no-stored-checkpoint", "b/0")]
+    assert {trim["below"] for trim in answer["result"]["trimming"]} == {None}
+    volatile = {"operator": "b", "checkpoint": 9, "kind": "volatile", "sent": {"b/0->c/0": 99}}
+    assert gone(write(tmp_path, [*first, volatile, *last])) == set()
+    assert gone(write(tmp_path, [*first, *middle])) <= gone(write(tmp_path / "whole", [*first, *middle, *last]))
+
+
+def test_a_subtask_that_only_waits_holds_nothing(tmp_path: Path) -> None:
+    """Nobody had received anything of it: without a checkpoint it is where it began, and no line depends on it."""
+    records = [taken(n, "c", received={"b/0->c/0": 0}) for n in (1, 2)]
+    answer = asked(write(tmp_path, records, {"operators": [{"name": "b"}, {"name": "c"}]}))
+    assert (answer["findings"], gone(tmp_path)) == ([], {"c/0=1"})
+
+
+def test_records_behind_a_link_that_is_not_followed_may_need_everything(tmp_path: Path) -> None:
+    first, middle, last = passed_on()
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write(run, [*first, *middle[:2], *last])
+    (elsewhere / "b.jsonl").write_text("".join(json.dumps(record) + "\n" for record in middle[2:]))
+    assert "c/0=3" in gone(run), "what the line needs if b/0=3 is there"
+    (run / "checkpoints" / "b.jsonl").symlink_to(elsewhere / "b.jsonl")
+    answer = asked(run)
+    assert (answer["result"]["doubt"], gone(run)) == ("unproven", set())
+    assert "unfollowed-link" in {f["id"] for f in answer["findings"]}
+    assert gone(run, "--follow-links") == {"a/0=1", "a/0=2", "b/0=1", "b/0=2", "c/0=1", "c/0=2"}
+    (run / "checkpoints" / "b.jsonl").unlink()
+    (run / "logs").symlink_to(elsewhere)
+    assert gone(run), "what lies beside records hides none"
+
+
 def test_a_round_that_may_still_complete_stays(tmp_path: Path) -> None:
     kind = {"kind": "coordinated"}
     records = [taken(n, name, round=n, **kind) for name in "ab" for n in (1, 2)] + [taken(3, "a", round=3, **kind)]
