@@ -19,6 +19,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
   name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable.
+- files that do not say inside whose they are (CheckMate's, Kafka's, output queues, stores of the patent's layout) and
+  have each other's contents: forged.
 - a file that is there once more is counted and listed once more: `silent` is free.
 - an entry of Spark's `offsets/` and `commits/` under another number is a record, if nothing sums it.
 
@@ -56,9 +58,9 @@ _METADATA: Levels = {**FREE, "newer": "strict", "deletable": "strict"}
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 _NUMBERS = re.compile(r"(\S+ )*-?\d+(\n(\S+ )*-?\d+)*\n?")
 _SNAPSHOT = re.compile(r"snapshot_(?P<worker>\d+)_.+_(?P<stamp>\d+)\.bin")
-_NAMELESS = frozenset({"checkmate", "kafka"})
+_NAMELESS = frozenset({"checkmate", "kafka", "patent"})
 """Families whose files do not say inside what they are called: contents that changed places are forged. So are those of
-output queues, whose records do not name their operator."""
+output queues, whose records do not name their operator; a store of the patent's is its operator's by its name alone."""
 
 
 def lenient(*levels: Levels) -> Levels:

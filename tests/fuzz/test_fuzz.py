@@ -144,6 +144,16 @@ def test_damage_to_what_has_checksums_excuses_nothing(tree: Tree, what: str) -> 
     assert (held["newer"], held["silent"]) == (newer, silent)
 
 
+@pytest.mark.parametrize("tree", ["patent-store", "uncoordinated-join"], indirect=True)
+def test_contents_that_changed_places_are_forged_where_only_the_name_says_whose_they_are(tree: Tree) -> None:
+    family = "patent" if "totals.jsonl" in tree.files else "native"
+    one, two = (name for name in tree.names if name in ("totals.jsonl", "figure.jsonl", JOIN, "checkpoints/sink.jsonl"))
+    tree.put(one, tree.files[two])
+    tree.put(two, tree.files[one])
+    held = levels(tree, family, (Change((one, two), "", kind="file.swapped"),))
+    assert held["newer"] == ("free" if family == "patent" else "strict")
+
+
 @pytest.mark.parametrize("tree", ["crafted/join-plain"], indirect=True)
 def test_what_somebody_may_have_written_is_excused_and_damage_is_not(tree: Tree) -> None:
     def held(data: bytes) -> tuple[str, str]:
