@@ -8,7 +8,7 @@ flight may have holes: messages that had overtaken others (`cklog.history.delive
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
 from cklog.model.findings import Finding
 from cklog.model.lines import ReplayRange, SourceOffset
+from cklog.model.names import Subtask
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +242,13 @@ def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int) -> Fi
     return Finding("retention-hole", "error", name, text)
 
 
-def sources_of(records: CheckpointRecords, history: History, line: Ints) -> list[SourceOffset]:
+def sources_of(
+    records: CheckpointRecords, history: History, line: Ints, manifest: Mapping[str, Any]
+) -> list[SourceOffset]:
     """Return where each source resumes: the offset at its reader's checkpoint on the line, None = from its start.
 
-    A source that a checkpoint does not mention keeps the offset of the checkpoint before it.
+    A source that a checkpoint does not mention keeps the offset of the checkpoint before it, at first that which the
+    manifest says.
     """
     kept = history.survivor & (line == history.newest)
     row, code, names, value = entries(records.table["sources"])  # shape (entries,), like all below: one per source
@@ -253,8 +257,21 @@ def sources_of(records: CheckpointRecords, history: History, line: Ints) -> list
     offsets: dict[tuple[int, int], int | None] = dict.fromkeys(zip(owner.tolist(), code.tolist(), strict=True))
     for i, c, offset in zip(owner[inside].tolist(), code[inside].tolist(), value[inside].tolist(), strict=True):
         offsets[i, c] = offset  # records come in order, so the last one on the line stays
-    rows = [SourceOffset(names[c], offset, *history.subtasks[i]) for (i, c), offset in offsets.items() if not kept[i]]
+    number_of = {subtask: i for i, subtask in enumerate(history.subtasks)}
+    resumed = {(number_of.get(reader, -1), name): begins for reader, name, begins in _stated_sources(manifest)}
+    for (i, c), offset in offsets.items():
+        if offset is not None:
+            resumed[i, names[c]] = offset
+        else:
+            resumed.setdefault((i, names[c]), None)
+    rows = [SourceOffset(name, to, *history.subtasks[i]) for (i, name), to in resumed.items() if i >= 0 and not kept[i]]
     return sorted(rows, key=lambda r: (flat_names(r.source), r.operator, r.subtask))
+
+
+def _stated_sources(manifest: Mapping[str, Any]) -> Iterator[tuple[Subtask, str, int | None]]:
+    """Yield the sources that the manifest names: who reads each, its name, and the offset at which it begins."""
+    for row in manifest.get("sources", []):
+        yield Subtask(row["operator"], row.get("subtask", 0)), row["source"], row.get("offset")
 
 
 def shared_sources(sources: list[SourceOffset]) -> list[Finding]:

@@ -245,7 +245,7 @@ class _RestartFromRound:
         return tuples_of(self._tables, reading, history, cut, self._log, offsets)
 
     def _sources(self) -> list[SourceOffset]:
-        return sources_of(self._evidence.records, self._evidence.history, self._line)
+        return sources_of(self._evidence.records, self._evidence.history, self._line, self._tables.manifest)
 
     def result(self, tuples: Tuples) -> RoundsAnswer:
         """Return the whole answer."""

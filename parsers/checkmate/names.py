@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 _SNAPSHOT = re.compile(r"snapshot_(\d{1,9})_(.+)_(\d{1,18})\.bin")
@@ -111,18 +112,38 @@ def endings(channel: str, operators: Iterable[str]) -> ChannelEnds | None:
     return ChannelEnds(sender, receiver, int(found[2]))
 
 
+class Part(NamedTuple):
+    """A partition of an operator, and the worker that hosts it."""
+
+    operator: str
+    partition: int
+    worker: int
+
+
+class Uniform(NamedTuple):
+    """A deployment in which every operator has as many `partitions`, on these workers in turn."""
+
+    workers: tuple[int, ...]
+    partitions: int
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """Which worker hosts which partition.
 
     `partitions` is their number by operator; operators that are not in it have one on each worker. `hosts` is the
-    worker by (operator, partition), as far as log folders tell; the others are on the workers in turn.
+    worker by (operator, partition), as far as log folders tell; the others are on the workers in turn. `numbers` are
+    those of the channels that are known, by the operators that they join. `fits`: all of them are of this deployment,
+    and none of a sender's is missing; `others` are deployments of which that is true as well.
     """
 
     operators: tuple[str, ...]
     workers: tuple[int, ...]
     partitions: Mapping[str, int] = field(default_factory=dict)
     hosts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, str], Set[int]] = field(default_factory=dict)
+    fits: bool = True
+    others: tuple[Uniform, ...] = ()
 
     def count(self, operator: str) -> int:
         """Return the number of partitions of an operator."""
@@ -150,6 +171,28 @@ class Deployment:
         pair = f"{sender}/{self.host(sender, start)}->{receiver}/{self.host(receiver, end)}"
         return pair if self._is_one_each(sender) and self._is_one_each(receiver) else f"{pair}#{number}"
 
+    def ingress(self) -> Iterator[Part]:
+        """Yield the partitions of operators that send and are sent nothing: each reads its own partition of a topic.
+
+        >>> [*Deployment(("a", "b"), (1, 2), numbers={("a", "b"): {0, 1, 2, 3}}).ingress()]
+        [Part(operator='a', partition=0, worker=1), Part(operator='a', partition=1, worker=2)]
+        """
+        fed = {receiver for _, receiver in self.numbers}
+        for operator in sorted({sender for sender, _ in self.numbers} - fed):
+            yield from (Part(operator, p, self.host(operator, p)) for p in range(min(self.count(operator), _MOST)))
+
+    def unseen(self) -> Iterator[str]:
+        """Yield the channels that there would be, and of which nothing is here: of a pair all, or one a partition.
+
+        >>> [*Deployment(("a", "b"), (1, 2), numbers={("a", "b"): {0, 1, 3}}).unseen()]
+        ['a_b_2']
+        """
+        for (sender, receiver), numbers in sorted(self.numbers.items()):
+            starts, ends = self.count(sender), self.count(receiver)
+            forward = starts == ends and all(n // ends == n % ends for n in numbers)
+            there = (p * (ends + 1) for p in range(starts)) if forward else range(starts * ends)
+            yield from (f"{sender}_{receiver}_{n}" for n in there if n not in numbers)
+
     def _is_one_each(self, operator: str) -> bool:
         """Return whether no worker hosts two partitions of an operator."""
         count = self.count(operator)
@@ -173,37 +216,59 @@ def deployment_of(snapshots: Iterable[Snapshot], sent: Iterable[SentChannel]) ->
             known |= {ends.sender, ends.receiver}
             numbers.setdefault((ends.sender, ends.receiver), {}).setdefault(worker, set()).add(ends.number)
     operators = tuple(sorted(known))
-    told = list(numbers.values())
-    if not told:
+    if not numbers:
         return Deployment(operators, workers)
+    told, mixed = list(numbers.values()), _mixed_deployment(operators, workers, numbers)
     for whole in (True, False):  # a log that is gone costs its own channel, and no other one its ends
-        for everyone, count in _uniform_deployments(workers, told, whole):
-            if all(_fits(by_worker, everyone, count, whole) for by_worker in told):
-                hosts = {(o, p): everyone[p % len(everyone)] for o in operators for p in range(count)}
-                return Deployment(operators, everyone, dict.fromkeys(operators, count), hosts)
-    return _mixed_deployment(operators, workers, numbers)
+        everyone, count = first = next(fitting := _fitting(workers, told, whole), Uniform((), 0))
+        if everyone and (whole or not mixed.fits):
+            hosts = {(o, p): everyone[p % len(everyone)] for o in operators for p in range(count)}
+            others = tuple(islice((one for one in fitting if one != first), _OTHERS)) if whole else ()
+            counts = dict.fromkeys(operators, count)
+            return Deployment(operators, everyone, counts, hosts, mixed.numbers, fits=whole, others=others)
+    return mixed
 
 
 _MOST = 1_000
 """Workers, and partitions on each, that are thought of at the most."""
 
+_OTHERS = 4
+"""Deployments that fit as well, of which it is worth knowing."""
+
+
+def _fitting(workers: tuple[int, ...], told: Sequence[Mapping[int, set[int]]], whole: bool) -> Iterator[Uniform]:
+    """Yield the deployments that may have the channels that each worker has, the likeliest first, each once.
+
+    `whole`: a sender's channels are all here; else logs may be missing.
+    """
+    tried = set()
+    for one in _uniform_deployments(workers, told, dead=whole):
+        if one not in tried and all(_fits(by_worker, *one, whole) for by_worker in told):
+            yield one
+        tried.add(one)
+
 
 def _uniform_deployments(
     workers: tuple[int, ...], told: Sequence[Mapping[int, set[int]]], dead: bool
-) -> Iterator[tuple[tuple[int, ...], int]]:
+) -> Iterator[Uniform]:
     """Yield the workers and the partitions of every operator that a deployment may have: the likeliest first.
 
     Each worker hosts as many partitions of every operator as any other, mostly one. Workers are numbered from 1 in the
     order in which they come, and one that died before its first snapshot left no name: the fewer of those the better.
     `dead`: think of such above the highest number that was seen, too.
     """
-    highest = min(max(n for by_worker in told for numbers in by_worker.values() for n in numbers), _MOST)
+    highest = max(n for by_worker in told for numbers in by_worker.values() for n in numbers)
+    highest = min(max(highest, 1), _MOST)  # channel 0 may be the only one that is left
     first, last = min(1, *workers), min(max(workers), _MOST)
     numbered = tuple(range(first, last + 1))
-    yield from ((numbered, each * len(numbered)) for each in range(1, highest + 2))
-    for end in range(last + 1, first + highest + 1) if dead else ():
-        yield tuple(range(first, end + 1)), end + 1 - first
-    yield from ((workers, each * len(workers)) for each in range(1, highest + 2))
+    yield from (Uniform(numbered, each * len(numbered)) for each in range(1, highest + 2))
+    ends = range(last + 1, first + highest + 1) if dead else range(0)
+    for end in ends:
+        yield Uniform(tuple(range(first, end + 1)), end + 1 - first)
+    yield from (Uniform(workers, each * len(workers)) for each in range(1, highest + 2))
+    for end in ends:
+        numbered = tuple(range(first, end + 1))
+        yield from (Uniform(numbered, each * len(numbered)) for each in range(2, (highest + 1) // len(numbered) + 1))
 
 
 def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: int, whole: bool = True) -> bool:
@@ -214,11 +279,12 @@ def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: in
 
     >>> _fits({1: {0}, 2: {4}, 3: {8}}, (1, 2, 3), 3), _fits({1: {0, 1}, 2: {2, 3}}, (1, 2), 2)
     (True, True)
-    >>> _fits({1: {0}, 2: {1}}, (1, 2), 2)
-    False
+    >>> _fits({1: {0}, 2: {1}}, (1, 2), 2), _fits({1: {0, 1}, 2: {3}}, (1, 2), 2)
+    (False, False)
     >>> _fits({1: {0, 1}, 2: {2}}, (1, 2), 2), _fits({1: {0, 1}, 2: {2}}, (1, 2), 2, whole=False)
     (False, True)
     """
+    alone: set[bool] = set()
     for worker, numbers in by_worker.items():
         sent: dict[int, set[int]] = {}
         for number in numbers:
@@ -228,20 +294,25 @@ def _fits(by_worker: Mapping[int, set[int]], workers: tuple[int, ...], count: in
                 return False
             if whole and to != {partition} and len(to) != count:
                 return False
+            alone.add(len(to) != count)
         if whole and len(sent) != count // len(workers):
             return False
-    return True
+    return not whole or len(alone) < 2
 
 
 def _mixed_deployment(
-    operators: tuple[str, ...], workers: tuple[int, ...], sent: Mapping[tuple[str, str], Mapping[int, set[int]]]
+    operators: tuple[str, ...],
+    workers: tuple[int, ...],
+    sent: Mapping[tuple[str, str], Mapping[int, set[int]]],
 ) -> Deployment:
     """Infer a deployment whose operators differ in their partitions, from the runs of numbers that each worker has."""
     partitions: dict[str, int] = {}
     hosts: dict[tuple[str, int], int] = {}
+    fits = True
     for (sender, receiver), by_worker in sorted(sent.items()):
         count = _receiver_partitions(by_worker, len(workers))
         if count is None or partitions.setdefault(receiver, count) != count:
+            fits = False
             continue
         for worker, numbers in sorted(by_worker.items()):
             for number in numbers:
@@ -249,7 +320,9 @@ def _mixed_deployment(
     for sender, partition in hosts:
         partitions.setdefault(sender, 0)
         partitions[sender] = max(partitions[sender], partition + 1)
-    return Deployment(operators, workers, partitions, hosts)
+    fits &= len(hosts) == sum(partitions[sender] for sender in {sender for sender, _ in hosts})  # none is left out
+    seen = {pair: set().union(*by_worker.values()) for pair, by_worker in sent.items()}
+    return Deployment(operators, workers, partitions, hosts, seen, fits)
 
 
 def _receiver_partitions(by_worker: Mapping[int, set[int]], workers: int) -> int | None:

@@ -15,6 +15,7 @@ and drops failures of uploads: what was undone by an earlier recovery stays, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -22,10 +23,11 @@ import pyarrow as pa
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
-from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import parse_channel
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.model.values import is_integer
+from cklog.model.wording import first_few, many
 from cklog.parsers.checkmate.dump import READER as LOG_READER
 from cklog.parsers.checkmate.dump import (
     SENT,
@@ -53,6 +55,9 @@ _BATCH_ROWS = 1 << 12
 _PLACES = 100
 """Places that one finding lists at the most."""
 
+_DEPLOYMENTS, _UNSEEN = 3, 1_000
+"""Deployments, and channels, that a finding names; channels without a log that are counted at the most."""
+
 
 class CheckMate(Format):
     """A dump of the testbed; see the module's head for its layout."""
@@ -76,7 +81,14 @@ class CheckMate(Format):
         self._dump = dump_of(root)
         self._channel_findings: tuple[Finding, ...] | None = None
         named = {c for c in map(self._dump.deployment.channel, sorted({log.channel for log in self._dump.logs})) if c}
-        self.manifest: Mapping[str, Any] = {"channels": [{"channel": name} for name in sorted(named)]}
+        self.manifest: Mapping[str, Any] = {
+            "channels": [{"channel": name} for name in sorted(named)],
+            "sources": [
+                {"source": f"{part.operator}-{part.partition}", "operator": part.operator, "subtask": part.worker}
+                | {"offset": 0}
+                for part in self._dump.deployment.ingress()
+            ],
+        }
 
     def has(self, table: str) -> bool:
         """Return whether there are objects of the table, readable or not."""
@@ -145,14 +157,37 @@ def _assumed_partitions(dump: Dump) -> Iterable[Finding]:
     workers = len(deployment.workers)
     each, rest = divmod(min(counts.values(), default=0), max(workers, 1))
     alike = len(set(counts.values())) == 1 and not rest
-    many = str(each) if alike and each > 1 else "one"
+    everywhere = f"each of the {workers} workers" if workers > 1 else "the one worker"
     by = "as the log folders have it" if dump.logs else "as their channels are numbered"
     message = (
-        f"nothing here says how many partitions an operator has or where they run: taken as {many} on "
-        f"each of the {workers} workers, {by if deployment.hosts else 'in their order'} "
+        f"nothing here says how many partitions an operator has or where they run: taken as "
+        f"{each if alike and each > 1 else 'one'} on {everywhere}, {by if deployment.hosts else 'in their order'} "
         f"(partitions: {listed}); a subtask is an operator's part on one worker, by the worker's number"
     )
-    yield Finding("assumed-partitions", "info", dump.folder or ".", message)
+    severity: Severity = "warning" if deployment.others or not deployment.fits else "info"
+    yield Finding("assumed-partitions", severity, dump.folder or ".", "; ".join([message, *_doubts(dump)]))
+
+
+def _doubts(dump: Dump) -> Iterable[str]:
+    """Say what else the channels' names may mean, and which channels would be there and are not."""
+    deployment = dump.deployment
+    if deployment.others:
+        others = [
+            f"{many(len(w), 'worker')} with {many(count, 'partition')} of each operator"
+            for w, count in deployment.others
+        ]
+        yield (
+            f"the names fit other deployments as well ({first_few(others, _DEPLOYMENTS)}): if one of those is true, "
+            "there are other workers or channels than this answer knows"
+        )
+    unseen = [*islice(deployment.unseen(), _UNSEEN)] if dump.logs else []
+    if unseen:
+        count = f"{_UNSEEN} or more" if len(unseen) == _UNSEEN else str(len(unseen))
+        among = f"{count} logs that there would be are missing, {', '.join(unseen[:_DEPLOYMENTS])} among them"
+        yield f"the log of {unseen[0]}, which there would be, is missing" if len(unseen) == 1 else among
+    if not deployment.fits:
+        why = "because logs are missing" if unseen else "which some channels contradict"
+        yield f"the names of the channels here prove no deployment, {why}: what was taken is a guess"
 
 
 def _missing_snapshots(dump: Dump) -> Iterable[Finding]:

@@ -1,6 +1,6 @@
 """The native run folder ("event log", version 1; `docs/run-folder.md`).
 
-    job.json        one JSON object, optional: job, operators, channels, failed, failure_time
+    job.json        one JSON object, optional: job, operators, channels, sources, failed, failure_time
     checkpoints/    local checkpoints          channels/   logged messages
     events/         raw events                 (other places belong to other commands)
     FILE            *.jsonl  *.jsonl.gz  *.jsonl.zst  *.parquet, in any number, in subfolders too
@@ -252,14 +252,15 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
         (found, _MANIFEST),
         *((row, _OPERATOR) for row in _objects(found.get("operators"))),
         *((row, _CHANNEL) for row in _objects(found.get("channels"))),
+        *((row, _SOURCE) for row in _objects(found.get("sources"))),
     ):
         why = records.damaged_name(row, known)
         if why:
             raise records.NotARecord(why)
-    for name, kind in (("operators", list), ("channels", list), ("failed", list)):
+    for name, kind in (("operators", list), ("channels", list), ("sources", list), ("failed", list)):
         if not isinstance(found.get(name, []), kind):
             raise records.NotARecord(f"{name} is not a list")
-    for row in [*found.get("operators", []), *found.get("channels", [])]:
+    for row in [*found.get("operators", []), *found.get("channels", []), *found.get("sources", [])]:
         if not isinstance(row, dict):
             raise records.NotARecord(f"{json.dumps(row)[:40]} is not an object")
     for row in found.get("operators", []):
@@ -268,7 +269,13 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     for row in found.get("channels", []):
         if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
             raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
+    for row in found.get("sources", []):
+        if not (isinstance(row.get("source"), str) and isinstance(row.get("operator"), str)):
+            raise records.NotARecord("a source needs a name, and the operator that reads it")
+        if not (_is_count(row.get("subtask", 0), 100_000) and _is_count(row.get("offset") or 0)):
+            raise records.NotARecord("of a source subtask and offset are counts")
     names = [row.get("name", row.get("channel")) for row in [*found.get("operators", []), *found.get("channels", [])]]
+    names += [row[member] for row in found.get("sources", []) for member in ("source", "operator")]
     if not all(_is_utf8_text(name) for name in names):
         raise records.NotARecord("a name holds half a surrogate pair")
     if not all(isinstance(name, str) for name in found.get("failed", [])):
@@ -276,13 +283,14 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-_MANIFEST = ("job", "operators", "channels", "failed", "failure_time", "nodes", "checkpoint_interval_ms")
+_MANIFEST = ("job", "operators", "channels", "sources", "failed", "failure_time", "nodes", "checkpoint_interval_ms")
 _OPERATOR = (
     *("name", "parallelism", "kind", "placement", "delivery", "query"),
     *("window", "windows", "recovery", "period_ms", "start_ms"),
 )
 _CHANNEL = ("channel", "log", "first_retained")
-"""The members of `job.json`, of an operator and of a channel in it, that any reader asks for."""
+_SOURCE = ("source", "operator", "subtask", "offset")
+"""The members of `job.json`, of an operator, a channel and a source in it, that any reader asks for."""
 
 
 def _objects(rows: Any) -> list[dict[str, Any]]:

@@ -45,9 +45,8 @@ class Reached:
 def checkpoint_impact(reader: RecordReader, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
     """Say what a restart from the line of checkpoints does to the results of sinks."""
     planned = plan_line(reader, question)
-    return _impact(
-        reader, planned.draft("impact-sinks", planned.result), _reached_by_checkpoints(planned), question, logs
-    )
+    reached = _reached_by_checkpoints(planned, reader.tables.manifest)
+    return _impact(reader, planned.draft("impact-sinks", planned.result), reached, question, logs)
 
 
 def queue_impact(
@@ -94,12 +93,12 @@ def _received(reader: RecordReader, as_of: int | None) -> tuple[dict[str, int], 
     return found, findings
 
 
-def _reached_by_checkpoints(planned: Planned) -> Reached:
+def _reached_by_checkpoints(planned: Planned, manifest: Mapping[str, Any]) -> Reached:
     """What the newest checkpoint of every subtask had received and read, whether it is on the line or not."""
     history = planned.evidence.history
     marks = history.received_of(history.newest).tolist()
     received = {name: mark for name, mark in zip(history.channels, marks, strict=True) if mark < 1 << 62}
-    sources = sources_of(planned.evidence.records, history, history.newest - history.survivor)
+    sources = sources_of(planned.evidence.records, history, history.newest - history.survivor, manifest)
     read = {(s.source, f"{s.operator}/{s.subtask}"): s.offset for s in sources if s.offset is not None}
     return Reached(received, read)
 

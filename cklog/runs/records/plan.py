@@ -127,7 +127,7 @@ def _result(
 ) -> tuple[RecoveryLine, list[Finding]]:
     """Everything about a line by names and labels."""
     history = evidence.history
-    sources = sources_of(evidence.records, history, line)
+    sources = sources_of(evidence.records, history, line, reader.tables.manifest)
     depths = domino_depths(history, found.start) if question.explain else None
     result = RecoveryLine(
         consistent=True,

@@ -54,6 +54,43 @@ def test_channels_sources_and_replay_of_a_deployment(tmp_path: Path) -> None:
     assert ids(answer) == {"assumed-partitions"}
 
 
+def assumed(folder: Path) -> tuple[str, str]:
+    found = [f for f in opened(folder).recovery_line(QUESTION).findings if f.id == "assumed-partitions"]
+    assert len(found) == 1
+    return found[0].severity, found[0].message
+
+
+def test_a_source_that_left_no_snapshot_begins_at_its_first_offset(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    for path in tmp_path.glob(f"{BUCKET}/snapshot_2_src_*"):
+        path.unlink()
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert line_of(answer)["src/2"] == 0
+    assert {(s.source, s.offset, s.subtask) for s in answer.result.sources} == {("src-0", 301, 1), ("src-1", 0, 2)}
+
+
+def test_names_that_several_deployments_fit_are_told(tmp_path: Path) -> None:
+    """Of one worker with one channel to itself, nobody knows if others died before they left anything."""
+    deploy(tmp_path, workers=2)
+    assert assumed(tmp_path)[0] == "info"
+    deploy(tmp_path / "one", workers=1)
+    severity, message = assumed(tmp_path / "one")
+    assert (severity, "fit other deployments" in message, "2 workers with 2 partitions" in message) == (
+        "warning",
+        True,
+        True,
+    )
+
+
+def test_a_missing_log_is_told_with_what_was_guessed_without_it(tmp_path: Path) -> None:
+    deploy(tmp_path)
+    (tmp_path / "worker-2-logs/src_map_2.bin").unlink()
+    severity, message = assumed(tmp_path)
+    assert severity == "warning"
+    assert "the log of src_map_2, which there would be, is missing" in message
+    assert message.endswith("prove no deployment, because logs are missing: what was taken is a guess")
+
+
 def test_equal_answers_for_any_split(tmp_path: Path) -> None:
     deploy(tmp_path, workers=3)
     assert opened(tmp_path, split_bytes=1).recovery_line(QUESTION) == opened(tmp_path).recovery_line(QUESTION)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, combinations, product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,38 @@ def test_logs_that_are_gone_cost_no_other_channel_its_ends(
         name = deployment.channel(channel.channel)
         assert name is not None
         assert name.partition("#")[0] == f"{start}/{sender}->{end}/{receiver}"
+
+
+def test_every_other_deployment_that_leaves_the_same_names_is_told() -> None:
+    """Held against all deployments of three workers at the most, with any of them dead before its first snapshot."""
+    true: dict[frozenset[SentChannel], set[tuple[int, int]]] = {}
+    for workers, each in ((w, e) for w in (1, 2, 3) for e in (1, 2)):
+        for shuffled in ((True,), (False,), *product((True, False), repeat=2)):
+            edges = dict(zip(("a_b", "b_c"), shuffled, strict=False))
+            every = sent_channels(workers, each, edges)
+            numbers = range(1, workers + 1)
+            for dead in chain.from_iterable(combinations(numbers, k) for k in range(workers)):
+                left = frozenset(channel for channel in every if channel.worker not in dead)
+                true.setdefault(left, set()).add((workers, workers * each))
+    assert any(len(deployments) > 1 for deployments in true.values())
+    for left, deployments in true.items():
+        found = deployment_of([], left)
+        told = {(len(found.workers), found.count("a")), *((len(w), count) for w, count in found.others)}
+        assert found.fits
+        if all(channel.channel.endswith("_0") for channel in left):  # of these there is no end
+            assert len(told) > 1, sorted(left)
+        else:
+            assert {(w, count) for w, count in told if w <= 3 and count <= 2 * w} == deployments, sorted(left)
+
+
+@given(st.integers(2, 4), EDGES, st.data())
+def test_a_channel_that_is_missing_is_named(workers: int, edges: dict[str, bool], data: st.DataObject) -> None:
+    every = sorted(sent_channels(workers, 1, edges))
+    gone = data.draw(st.sampled_from(every))
+    found = deployment_of([], [channel for channel in every if channel != gone])
+    if any(channel.channel.startswith(gone.channel.rpartition("_")[0]) for channel in every if channel != gone):
+        assert found.others or not found.fits or gone.channel in found.unseen()
+    assert not [*deployment_of([], every).unseen()]
 
 
 @pytest.mark.parametrize("each", [1, 2])
