@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
 
 
 def keep_memory() -> None:
@@ -19,9 +15,14 @@ def keep_memory() -> None:
 
 def main() -> None:
     """The `cklog` program."""
+    from cklog.commands.interrupts import run_interruptibly
+
     keep_memory()
-    try:
-        from cklog.commands.app import main as run
-    except KeyboardInterrupt:  # loading the libraries takes a good part of a short answer
-        sys.exit(INTERRUPTED)
+    run_interruptibly(_run)
+
+
+def _run() -> None:
+    """Load the libraries, which takes a good part of a short answer, and answer."""
+    from cklog.commands.app import main as run
+
     run()

@@ -16,7 +16,6 @@ import pyarrow as pa
 import typer
 from typer.main import get_command
 
-from cklog.commands import INTERRUPTED
 from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.errors import CklogError, SelfCheckFailed, Unreadable, first_line
 from cklog.local_files import reason
@@ -90,8 +89,6 @@ def main() -> None:
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     except Exception as error:
         if "-v" in sys.argv or "--verbose" in sys.argv:
             traceback.print_exc()

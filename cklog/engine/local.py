@@ -34,9 +34,13 @@ class LocalEngine:
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            for parts, found in threads.map(lambda splits: run_splits(scan, splits), tasks_of(scan.splits)):
-                fold.add(parts)
-                tally.update(found)
+            try:
+                for parts, found in threads.map(lambda splits: run_splits(scan, splits), tasks_of(scan.splits)):
+                    fold.add(parts)
+                    tally.update(found)
+            except BaseException:  # of all the splits that wait, none is needed any more
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
