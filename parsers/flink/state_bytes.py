@@ -1,8 +1,8 @@
 """Whether the bytes that a handle names can be what was written: cheaply, by what a valid stream begins and ends with.
 
-    operator-state  version:i32 [compressed:bool, from version 6 on] n:u16 (utf name …)*n …
-    keyed-meta      version:i32 [compressed:bool, from version 4 on; 2:i32 utf class, from version 6 on] …
-    keyed-state     the same; then at each offset of the handle (0: none) a key group, as the heap has it (group:i32 …),
+    operator-state  a head (`cklog.parsers.flink.state_heads`), then elements
+    keyed-meta      a head
+    keyed-state     a head; then at each offset of the handle (0: none) a key group, as the heap has it (group:i32 …),
                     as a full snapshot has it (state:u16 length:i32 key, which begins with the group), or compressed
     changes         compressed:bool, which no size counts; at each offset behind it
                     n:i32 (count:i32 group:i32 (length:i32 bytes)*count)*n
@@ -28,10 +28,10 @@ from cklog.parsers.codecs.record_log import check_record_log
 from cklog.parsers.codecs.sst import Read, check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+from cklog.parsers.flink.state_heads import HEAD_BYTES, read_keyed_head, read_operator_head
 from cklog.storage import open_file
 
-_HEAD_BYTES = 68 << 10
-"""What a stream's head takes at the most: names are of 64 KiB at the most."""
+_TEXT_BYTES = 68 << 10
 
 _OPTIONS_BYTES = 1 << 20
 _WITHOUT_SUMS = "Flink writes no checksums of it"
@@ -45,12 +45,8 @@ _CHANGE_BYTES = 13
 _WHOLE_BYTES = 64 << 20
 """Bytes of a changelog's file that are read at the most, to follow its increments to their ends."""
 
-_OPERATOR_VERSIONS, _KEYED_VERSIONS = range(1, 7), range(1, 7)
-_COMPRESSIBLE = {"operator-state": 6, "keyed": 4}
-_CLASS_NAMED_FROM = 6
 _SNAPPY = (b"\x82SNAPP", b"\xff\x06\x00\x00sNaPpY")
 _MOST_GROUPS = 1 << 15
-_CLASS = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 _CURRENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
 
 
@@ -108,50 +104,26 @@ def _check_manifest(read: Read, size: int, stretch: StateStretch, thorough: bool
 
 
 def _check_current(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
-    if not _CURRENT.fullmatch(read(0, _HEAD_BYTES)):
+    if not _CURRENT.fullmatch(read(0, _TEXT_BYTES)):
         raise Malformed(0, "it does not name a MANIFEST")
     return ""
 
 
 def _check_options(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
-    for at in range(0, min(size, _OPTIONS_BYTES), _HEAD_BYTES):
-        zero = read(at, _HEAD_BYTES).find(b"\0")
+    for at in range(0, min(size, _OPTIONS_BYTES), _TEXT_BYTES):
+        zero = read(at, _TEXT_BYTES).find(b"\0")
         if zero >= 0:
             raise Malformed(at + zero, "there is a zero in its text")
     return ""
 
 
-def _read_version(cursor: Cursor, known: range, what: str) -> int:
-    """Read the version that a stream of Flink's begins with."""
-    version = cursor.i32("a version")
-    if version in known:
-        return version
-    if known[-1] < version < 2 * known[-1]:
-        raise Unknown(f"{what} of version {version}; known are {known[0]} to {known[-1]}")
-    raise Malformed(0, f"{what} begins with its version, which is {known[0]} to {known[-1]}, and here is {version}")
-
-
 def _check_operator_state(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
-    cursor = Cursor(read(0, _HEAD_BYTES))
-    version = _read_version(cursor, _OPERATOR_VERSIONS, "operator state")
-    if version >= _COMPRESSIBLE["operator-state"]:
-        cursor.flag("whether the state is compressed")
-    if cursor.u16("the number of states") and not cursor.utf("the name of a state"):
-        raise Malformed(cursor.at, "a state without a name")
+    read_operator_head(Cursor(read(0, HEAD_BYTES)))
     return "" if not thorough else _WITHOUT_SUMS
 
 
 def _check_keyed_head(read: Read, size: int, stretch: StateStretch, thorough: bool) -> str:
-    cursor = Cursor(read(0, _HEAD_BYTES))
-    version = _read_version(cursor, _KEYED_VERSIONS, "keyed state")
-    if version >= _COMPRESSIBLE["keyed"]:
-        cursor.flag("whether the state is compressed")
-    if version >= _CLASS_NAMED_FROM:
-        if not 0 < cursor.i32("the version of a serializer's snapshot") < 1 << 8:
-            raise Malformed(cursor.at - 4, "a serializer's snapshot of no possible version")
-        at = cursor.at
-        if not _CLASS.fullmatch(cursor.utf("the class of a serializer")):
-            raise Malformed(at, "the class of a serializer has no name that a class can have")
+    read_keyed_head(Cursor(read(0, HEAD_BYTES)))
     return "" if not thorough else _WITHOUT_SUMS
 
 
@@ -159,13 +131,14 @@ def _check_keyed_state(read: Read, size: int, stretch: StateStretch, thorough: b
     _check_keyed_head(read, size, stretch, thorough)
     first, *offsets = stretch.offsets or (0,)
     places = [(first + i, at) for i, at in enumerate(offsets) if at]
+    for group, at in places:
+        if not 0 < at <= size:
+            raise Malformed(size, f"key group {group} would begin at byte {at} of {size}")
     if not thorough and len(places) > _GROUPS_LOOKED_AT:
         step = (len(places) - 1) / (_GROUPS_LOOKED_AT - 1)
         places = [places[round(i * step)] for i in range(_GROUPS_LOOKED_AT)]
     fits = {}
     for group, at in places:
-        if not 0 < at <= size:
-            raise Malformed(size, f"key group {group} would begin at byte {at} of {size}")
         if group:  # of 0 the zeros that it begins with prove nothing
             data = read(at, _GROUP_BYTES)
             if not any(data):

@@ -351,7 +351,8 @@ def operator_state(
     lists: dict[str, Sequence[bytes]], version: int = 6, compressed: bool = False
 ) -> tuple[bytes, dict[str, tuple[int, list[int]]]]:
     """The bytes of operator state and, for `states`, where its elements are."""
-    data = i32(version) + (bytes([compressed]) if version >= 6 else b"") + b"what serializers say of themselves"
+    data = i32(version) + (bytes([compressed]) if version >= 6 else b"") + struct.pack(">H", len(lists))
+    data += b"".join(_described_list(name) for name in lists) + struct.pack(">H", 0)
     places: dict[str, tuple[int, list[int]]] = {}
     for name, elements in lists.items():
         found = []
@@ -360,6 +361,18 @@ def operator_state(
             data += blob(element)
         places[name] = (0, found)
     return data, places
+
+
+def _described_list(name: str, mode: str = "SPLIT_DISTRIBUTE") -> bytes:
+    """What operator state of versions 5 and 6 says of a list of bytes."""
+    option = utf("OPERATOR_STATE_DISTRIBUTION_MODE") + utf(mode)
+    return utf(name) + i32(1, 1) + option + i32(1) + utf("VALUE_SERIALIZER") + i32(2) + simple_serializer()
+
+
+def simple_serializer(name: str = "array.BytePrimitiveArray") -> bytes:
+    """What one of Flink's simple serializers says of itself."""
+    last = name.rpartition(".")[2]
+    return utf(f"org.apache.flink.api.common.typeutils.base.{name}Serializer${last}SerializerSnapshot") + i32(3)
 
 
 NONE = -(1 << 63)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from cklog.inputs.snapshots import ContentCheck, StateStretch
+from cklog.parsers.flink.java import Cursor
 from cklog.parsers.flink.metadata import read
 from cklog.parsers.flink.parser import Flink
 from cklog.parsers.flink.state_bytes import check_state
+from cklog.parsers.flink.state_heads import read_keyed_head
 from cklog.storage import Root
 from tests.builders import flink as fb
 from tests.builders.rocksdb import table
@@ -84,6 +87,70 @@ def test_a_head_with_a_flipped_bit_is_found(real: dict[StateStretch, Path], tmp_
             assert check_state(str(tmp_path / "copy"), piece, thorough=False).flaw, (at, piece)
 
 
+def test_every_flipped_bit_in_the_numbers_of_a_source_s_head_is_found(
+    real: dict[StateStretch, Path], tmp_path: Path
+) -> None:
+    """Flink refuses each of those tried: of byte 88, how many serializers there are, with "Incompatible version"."""
+    piece, path = next((p, f) for p, f in real.items() if p.form == "operator-state" and b"SourceR" in f.read_bytes())
+    data = path.read_bytes()
+    head = data[piece.start :][: data.index(b"SerializerSnapshot", piece.start) + 24 - piece.start]
+    words = {at for word in re.finditer(rb"[\w.$]{4,}", head) for at in range(*word.span())}
+    numbers = sorted(set(range(len(head))) - words)
+    assert 88 in numbers
+    missed = set()
+    for at in numbers:
+        for bit in range(8):
+            flipped = data[: piece.start + at] + bytes([head[at] ^ 1 << bit]) + data[piece.start + at + 1 :]
+            (tmp_path / "copy").write_bytes(flipped)
+            if not check_state(str(tmp_path / "copy"), piece, thorough=False).flaw:
+                missed.add((at, head[at] ^ 1 << bit))
+    # other versions that there are, a compressed state, and an older version of the serializer
+    assert missed == {(3, 7), (3, 4), (3, 2), (4, 1), (len(head) - 3, 2), (len(head) - 3, 1)}
+
+
+def test_a_head_ends_where_the_file_ends(real: dict[StateStretch, Path]) -> None:
+    """What RocksDB's backend keeps beside its files is nothing but a head, of serializers made of others too."""
+    told = set()
+    for piece, path in real.items():
+        if piece.form == "keyed-meta":
+            cursor = Cursor(path.read_bytes()[piece.start :][: piece.bytes])
+            read_keyed_head(cursor)
+            assert cursor.at == cursor.end
+            told.add(cursor.end)
+    assert told
+
+
+def a_head_with_somebody_s_serializer() -> bytes:
+    """Keyed state `count`; what a class says of itself is its own affair, and where the rest begins is not known."""
+    own = fb.utf("org.example.OwnSnapshot") + fb.i32(1) + b"anything"
+    told = fb.utf("KEYED_STATE_TYPE") + fb.utf("VALUE") + fb.i32(1) + fb.utf("VALUE_SERIALIZER") + fb.i32(2) + own
+    return (
+        fb.i32(6) + b"\0" + fb.i32(2) + fb.simple_serializer("Long") + b"\0\1" + fb.utf("count") + fb.i32(0, 1) + told
+    )
+
+
+def test_a_head_is_read_up_to_somebody_s_serializer(tmp_path: Path) -> None:
+    assert on(tmp_path / "state", a_head_with_somebody_s_serializer(), "keyed-meta") == ContentCheck()
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        (b"\0\5count", b"\0\0"),
+        (b"count\0\0\0\0", b"count\0\0\0\x09"),
+        (b"\0\5VALUE", b"\0\5VALUF"),
+        (b"VALUE_S", b"VALUE_T"),
+        (b"\0\0\0\2\0\x17org", b"\0\0\0\3\0\x17org"),
+        (b"org.example", b"7rg.example"),
+        (b"Snapshot\0\0\0\3", b"Snapshot\0\0\0\4"),
+    ],
+)
+def test_a_head_with_a_word_that_it_cannot_have_is_found(word: bytes, other: bytes, tmp_path: Path) -> None:
+    head = a_head_with_somebody_s_serializer()
+    assert head.count(word) == 1
+    assert on(tmp_path / "state", head.replace(word, other), "keyed-meta").flaw
+
+
 def test_key_groups_that_a_power_cut_took(real: dict[StateStretch, Path], tmp_path: Path) -> None:
     """Zeros from the middle on: the head is whole, and key groups are not where they were."""
     tried = 0
@@ -135,6 +202,8 @@ def test_key_groups_of_a_full_snapshot(wide: bool, tmp_path: Path) -> None:
     assert on(tmp_path / "state", broken, "keyed-state", offsets) == ContentCheck(
         f"key group {offsets[0] + 3} does not begin there", offsets[-1]
     )
+    many = (20, *(90 + i for i in range(20)), len(data) * 9, *(90 + i for i in range(20)))
+    assert "key group 40 would begin" in on(tmp_path / "state", data, "keyed-state", many).flaw  # all are compared
     beyond = (*offsets[:-1], len(data) + 1)
     assert "would begin at byte" in on(tmp_path / "state", data, "keyed-state", beyond).flaw
 
@@ -143,7 +212,7 @@ def test_what_is_not_known_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "state"
     assert on(path, fb.i32(7) + b"\1\1\1", "operator-state").unproved == "operator state of version 7; known are 1 to 6"
     assert on(path, fb.i32(7) + b"\1\1\1", "keyed-state").unproved == "keyed state of version 7; known are 1 to 6"
-    assert on(path, fb.i32(5) + b"\0\0", "operator-state") == ContentCheck()
+    assert on(path, fb.i32(5) + b"\0\0\0\0", "operator-state") == ContentCheck()
     other = full_snapshot(False)[0]
     assert on(path, other + b"?" * 99, "keyed-state", (20, 90, 100, 110)).unproved == (
         "its key groups are laid out in no known way"

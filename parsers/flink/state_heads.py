@@ -1,0 +1,152 @@
+"""What a stream of Flink's state says of itself before its state: a version, the states, and how they are serialized.
+
+    operator    version:i32 [compressed:bool, from 6 on] n:u16 STATE*n n:u16 STATE*n    (lists, then broadcast; 5 and 6)
+    keyed       version:i32 [compressed:bool, from 4 on] [2:i32 SERIALIZER n:u16 STATE*n, 6]
+    STATE       utf name  kind:i32  n:i32 (utf option  utf value)*n  n:i32 (utf role  2:i32 SERIALIZER)*n
+    SERIALIZER  utf class  version:i32 …, which is nothing of Flink's simple ones; of those that are made of others
+                911108:i32 2:i32 … 1333245:i32 1:i32 n:i32 SERIALIZER*n
+
+What a class says of itself is its own affair: where such bytes begin, reading ends. There are no checksums, but what
+these versions can say is little, and Flink restores nothing where a word of it is another.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cklog.parsers.flink.java import Cursor, Malformed, Unknown
+
+KNOWN_BYTES = 4 << 10
+"""No state that begins behind so many bytes is looked at: what is read of a stream is bounded."""
+
+HEAD_BYTES = KNOWN_BYTES + (192 << 10)
+"""What of a stream is read: a state's two names and two classes are of 64 KiB at the most, and hardly ever of 1."""
+
+_VERSIONS = range(1, 7)
+_OPERATOR_COMPRESSIBLE, _KEYED_COMPRESSIBLE = 6, 4
+_OPERATOR_STATES_NAMED, _KEYED_STATES_NAMED = 5, 6
+_SERIALIZER_VERSION = 2
+_KEY_VALUE, _LIST, _BROADCAST, _QUEUE, _NO_KIND = 0, 1, 2, 3, 8
+_MODE, _MODES = "OPERATOR_STATE_DISTRIBUTION_MODE", {"SPLIT_DISTRIBUTE", "UNION", "BROADCAST"}
+_TYPE, _TYPES = "KEYED_STATE_TYPE", {"UNKNOWN", "VALUE", "LIST", "REDUCING", "FOLDING", "AGGREGATING", "MAP"}
+_MOST, _MOST_NESTED = 16, 1 << 10
+_DEEPEST = 16
+_COMPOSED, _NESTED = 911_108, 1_333_245
+_CLASS = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
+_SIMPLE = re.compile(
+    r"org\.apache\.flink\.(?:api\.common\.typeutils\.base\.(?:array\.)?|runtime\.state\.)"
+    r"(?!Enum)(\w+Serializer)\$\1Snapshot"
+)
+_SIMPLE_VERSION = 3
+
+
+def read_operator_head(cursor: Cursor) -> None:
+    """Read what operator state begins with, as far as it is known; raises `Malformed` where it cannot be so."""
+    version = _read_version(cursor, "operator state")
+    if version >= _OPERATOR_COMPRESSIBLE:
+        cursor.flag("whether the state is compressed")
+    if version < _OPERATOR_STATES_NAMED:
+        if cursor.u16("the number of states") and not cursor.utf("the name of a state"):
+            raise Malformed(cursor.at, "a state without a name")
+        return
+    for kind in (_LIST, _BROADCAST):
+        if not _read_states(cursor, range(kind, kind + 1), (_MODE, _MODES)):
+            return
+
+
+def read_keyed_head(cursor: Cursor) -> None:
+    """Read what keyed state begins with, as `read_operator_head` does."""
+    version = _read_version(cursor, "keyed state")
+    if version >= _KEYED_COMPRESSIBLE:
+        cursor.flag("whether the state is compressed")
+    if version < _KEYED_STATES_NAMED:
+        return
+    if _read_versioned_serializer(cursor):
+        _read_states(cursor, range(_NO_KIND), (_TYPE, _TYPES))
+
+
+def _read_version(cursor: Cursor, what: str) -> int:
+    """Read the version that a stream of Flink's begins with."""
+    version = cursor.i32("a version")
+    if version in _VERSIONS:
+        return version
+    if _VERSIONS[-1] < version < 2 * _VERSIONS[-1]:
+        raise Unknown(f"{what} of version {version}; known are {_VERSIONS[0]} to {_VERSIONS[-1]}")
+    known = f"{_VERSIONS[0]} to {_VERSIONS[-1]}"
+    raise Malformed(0, f"{what} begins with its version, which is {known}, and here is {version}")
+
+
+def _read_states(cursor: Cursor, kinds: range, option: tuple[str, set[str]]) -> bool:
+    """Read states of some kinds; return whether what follows them can be read."""
+    for _ in range(cursor.u16("the number of states")):
+        if cursor.at > KNOWN_BYTES or not _read_state(cursor, kinds, *option):
+            return False
+    return True
+
+
+def _read_state(cursor: Cursor, kinds: range, option: str, values: set[str]) -> bool:
+    """Read one state; return whether its end was found."""
+    at = cursor.at
+    if not cursor.utf("the name of a state"):
+        raise Malformed(at, "a state without a name")
+    at = cursor.at
+    kind = cursor.i32("the kind of a state")
+    if kind not in kinds:
+        raise Malformed(at, f"a state of kind {kind}")
+    if kind not in (_KEY_VALUE, _LIST, _BROADCAST, _QUEUE):
+        return False
+    at = cursor.at
+    options = dict(_read_option(cursor) for _ in range(_read_few(cursor, "options")))
+    if kind != _QUEUE and options.get(option) not in values:
+        raise Malformed(at, f"a state whose {option} is none that there is")
+    for _ in range(_read_few(cursor, "serializers")):
+        at = cursor.at
+        if cursor.utf("the role of a serializer") not in ("KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"):
+            raise Malformed(at, "a serializer of neither keys nor namespaces nor values")
+        if not _read_versioned_serializer(cursor):
+            return False
+    return True
+
+
+def _read_option(cursor: Cursor) -> tuple[str, str]:
+    return cursor.utf("an option"), cursor.utf("the value of an option")
+
+
+def _read_few(cursor: Cursor, what: str, most: int = _MOST) -> int:
+    """Read a number of things of which there are never many."""
+    at = cursor.at
+    count = cursor.i32(f"the number of {what}")
+    if not 0 <= count <= most:
+        raise Malformed(at, f"{count} {what} of one")
+    return count
+
+
+def _read_versioned_serializer(cursor: Cursor) -> bool:
+    """Read what a serializer says of itself, behind the version of how that is said."""
+    at = cursor.at
+    version = cursor.i32("the version of a serializer's snapshot")
+    if version != _SERIALIZER_VERSION:
+        raise Malformed(at, f"a serializer's snapshot of version {version}, which is {_SERIALIZER_VERSION}")
+    return _read_serializer(cursor)
+
+
+def _read_serializer(cursor: Cursor, depth: int = 0) -> bool:
+    """Read what a serializer says of itself; return whether its end was found."""
+    at = cursor.at
+    name = cursor.utf("the class of a serializer")
+    if not _CLASS.fullmatch(name):
+        raise Malformed(at, "the class of a serializer has no name that a class can have")
+    at = cursor.at
+    version = cursor.i32("the version of a serializer")
+    if _SIMPLE.fullmatch(name):
+        if not 0 < version <= _SIMPLE_VERSION:
+            raise Malformed(at, f"a simple serializer of version {version}")
+        return version == _SIMPLE_VERSION
+    here = cursor.at
+    if cursor.end - here < 8 or cursor.i32() != _COMPOSED:
+        return False
+    cursor.i32("the version of a composed serializer")
+    if cursor.i32("what a composed serializer is made of") != _NESTED or depth == _DEEPEST:
+        return False
+    cursor.i32("the version of what a serializer is made of")
+    return all(_read_serializer(cursor, depth + 1) for _ in range(_read_few(cursor, "serializers", _MOST_NESTED)))
