@@ -18,7 +18,7 @@ EXPLAINED = REPOSITORY / "docs" / "testing.md"
 def main() -> None:
     """Exit with 1 if a fault survives that docs/testing.md does not explain."""
     options = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    options.add_argument("--count", type=int, default=75, help="how many faults, drawn over all rooms; 0: all")
+    options.add_argument("--count", type=int, default=75, help="how many faults, as many of each room; 0: all")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--room", action="append", choices=(*CORE, *DECODERS), help="only this room; repeatable")
     options.add_argument("--match", default="", help="only faults whose name has this in it")
@@ -45,19 +45,20 @@ def main() -> None:
 
 
 def drawn(rooms: list[str], count: int, seed: int, match: str) -> list[tuple[str, Fault]]:
-    """Faults by room: as many of each room as its share, in an order that the seed decides."""
-    every = []
-    for room in rooms:
-        for path in files(room):
-            text = (REPOSITORY / path).read_text()
-            every += [(room, path, text, number, way) for number, way in sites(text)]
-    random.Random(seed).shuffle(every)
+    """Faults room by room: as many of each, in an order that the seed decides."""
     found: list[tuple[str, Fault]] = []
-    for room, path, text, number, way in every:
-        if count and len(found) == count:
-            break
-        made = fault(path, text, number, way)
-        found += [(room, made)] if match in made.name else []
+    for at, room in enumerate(rooms):
+        texts = [(path, (REPOSITORY / path).read_text()) for path in files(room)]
+        every = [(path, text, number, way) for path, text in texts for number, way in sites(text)]
+        random.Random(seed).shuffle(every)
+        wanted, mine = (count + len(rooms) - 1 - at) // len(rooms), 0
+        for path, text, number, way in every:
+            if count and mine == wanted:
+                break
+            made = fault(path, text, number, way)
+            if match in made.name:
+                found.append((room, made))
+                mine += 1
     return found
 
 

@@ -39,7 +39,7 @@ _LARGEST = 64
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: where, what stood there, what stands there now, and the whole module with it."""
+    """A fault: where, what stood there, what stands there now, the whole module with it, and how it is made again."""
 
     path: str
     function: str
@@ -47,6 +47,9 @@ class Fault:
     before: str
     after: str
     text: str
+    number: int
+    way: int
+    last: int
 
     @property
     def name(self) -> str:
@@ -71,11 +74,19 @@ def fault(path: str, text: str, number: int, way: int) -> Fault:
     """Change one place of a module in one way; annotations, docstrings and messages are no places."""
     tree = ast.parse(text)
     place = next(itertools.islice(_places(tree), number, None))
+    line, last = place.statement.lineno, place.statement.end_lineno or place.statement.lineno
     before = ast.unparse(place.statement)
     _change(place.node, way)
     after = ast.unparse(place.statement)
-    changed = ast.unparse(ast.fix_missing_locations(tree))
-    return Fault(path, place.function, place.statement.lineno, *_shown(before, after), changed)
+    whole = ast.unparse(ast.fix_missing_locations(tree))
+    return Fault(path, place.function, line, *_shown(before, after), whole, number, way, last)
+
+
+def changed(text: str, number: int, way: int) -> ast.Module:
+    """Change one place of a module in one way: its syntax tree, each node on the line where it stood."""
+    tree = ast.parse(text)
+    _change(next(itertools.islice(_places(tree), number, None)).node, way)
+    return ast.fix_missing_locations(tree)
 
 
 def _places(tree: ast.Module) -> Iterator[_Place]:
@@ -105,7 +116,9 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    """Calls that say how something is shown or typed, and messages."""
+    """Calls that say how something is shown or typed, messages, and sizes (`1 << 16`): one more decides nothing."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and isinstance(node.right, ast.Constant):
+        return isinstance(node.left, ast.Constant)
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
         return node.test.id == "TYPE_CHECKING"
     return isinstance(node, (ast.JoinedStr, ast.Raise, ast.Assert, ast.Subscript)) and not (

@@ -12,7 +12,7 @@ DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs
 
 _BESIDE = {
     "history": ("tests/unit/lines", "tests/unit/runs/records"),
-    "zigzag": ("tests/property/test_lines.py",),
+    "zigzag": ("tests/property/test_lines.py", "tests/property/test_graphs.py"),
     "lines": ("tests/unit/runs/records", "tests/property/history"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
     "runs/batches": ("tests/unit/parsers/spark", "tests/unit/impact/sinks/test_spark.py"),

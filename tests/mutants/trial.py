@@ -1,7 +1,8 @@
-"""A fault put into a copy of the tree, and the tests that mirror its room, run there."""
+"""Faults put into a copy of the tree, and the tests that mirror their rooms, run there (`warm`)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -10,14 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tests.conftest import REPOSITORY, SHARED
 from tests.mutants.faults import Fault
-from tests.mutants.rooms import tests
 
 SECONDS = 600
 """A trial that takes longer is ended: a fault that makes a loop endless is noticed by anybody."""
 
+
+_ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
 _NOTHING = 5
 """pytest's exit code where there is no test."""
@@ -30,6 +33,8 @@ class Copy:
         self.folder = Path(tempfile.mkdtemp(prefix="cklog-mutants-"))
         self.root = self.folder / "main"
         self._passing: set[str] = set()
+        self._room = ""
+        self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Copy:
         shutil.copytree(
@@ -45,22 +50,69 @@ class Copy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def survives(self, room: str, fault: Fault) -> tuple[bool, str]:
         """Whether no test of a room notices a fault; and the test that does, which passes without it."""
-        doctests = fault.path if fault.path.startswith("cklog/") else f"cklog/{fault.path}"
+        self._serve(room)
+        lines = [fault.line, fault.last]
+        said = self._ask({"path": fault.path, "number": fault.number, "way": fault.way, "lines": lines})
+        if "below" in said:
+            failed = self._in_a_new_process(fault, said["below"])
+            return not failed, failed
+        if not said["failed"]:
+            return True, f"{said['reached']} tests reach it"
+        return False, f"{said['failed']} {said.get('how', '')}".strip()
+
+    def _serve(self, room: str) -> None:
+        """Have the tests of a room ready in a process of their own, one room at a time."""
+        if self._room == room:
+            return
+        self.close()
+        self._room = room
+        command = [sys.executable, "-m", "tests.mutants.warm", room]
+        self._server = subprocess.Popen(
+            command, cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT
+        )
+        said = self._heard()
+        print(f"{room}: {said['tests']} tests, {said['took']} s; without any fault fail {said['failed']}", flush=True)
+
+    def _ask(self, asked: dict[str, object]) -> dict[str, Any]:
+        assert self._server is not None
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        return self._heard()
+
+    def _heard(self) -> dict[str, Any]:
+        assert self._server is not None
+        assert self._server.stdout is not None
+        line = self._server.stdout.readline()
+        assert line, f"the process with the tests of {self._room} ended"
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+    def close(self) -> None:
+        """End the process of a room."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+        self._server = None
+
+    def _in_a_new_process(self, fault: Fault, names: list[str]) -> str:
+        """The first test that notices a fault in what runs as its module is imported."""
         file = self.root / fault.path
         whole = file.read_text()
         file.write_text(fault.text)
         try:
-            failed = self._failing(doctests, *tests(room))
+            failed = self._failing(*names) if names else ""
         finally:
             file.write_text(whole)
         if failed and failed not in self._passing:
             assert not self._failing(failed), f"{failed} fails without any fault"
             self._passing.add(failed)
-        return not failed, failed
+        return failed
 
     def _failing(self, *names: str) -> str:
         """The first test that fails, or "" if all pass; of an endless one the first name."""
@@ -73,7 +125,7 @@ class Copy:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            env=_ENVIRONMENT,
         )
         try:
             said, _ = process.communicate(timeout=SECONDS)
