@@ -11,7 +11,7 @@ CORE = ("history", "lines", "zigzag", "queues", "chains", "retention", "rounds",
 DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs", "jsonl", "tables", "native")
 
 _BESIDE = {
-    "history": ("tests/unit/lines", "tests/unit/runs/records"),
+    "history": ("tests/unit/parsers/native/test_records.py", "tests/unit/lines", "tests/unit/runs/records"),
     "zigzag": ("tests/property/test_lines.py", "tests/property/test_graphs.py"),
     "lines": ("tests/unit/runs/records", "tests/property/history"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),

@@ -1,6 +1,6 @@
 """A process that has collected the tests of a room once, and tries each fault in a fork of itself.
 
-    python -m tests.mutants.warm ROOM       in a copy of the tree
+    python -m tests.mutants.warm ROOM EXAMPLES      in a copy of the tree
 
 It runs every test once, without a fault, and keeps which lines of the room each reaches (of a property, which functions
 a few examples reach). Then it reads one fault a line from standard input, changes the function in memory, and runs the
@@ -99,8 +99,9 @@ class Lines:
 class Server:
     """The plugin of pytest that runs trials instead of the tests in their order."""
 
-    def __init__(self, room: str, asked: int, told: int) -> None:
+    def __init__(self, room: str, examples: int, asked: int, told: int) -> None:
         self.paths = files(room)
+        self._examples = examples
         self._asked, self._told = asked, told
         self._failed = ""
         self._items: dict[str, pytest.Item] = {}
@@ -122,6 +123,9 @@ class Server:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure, then try one fault after the other."""
         self._items = {item.nodeid: item for item in session.items}
+        if self._examples:
+            for item in session.items:
+                _few(item, self._examples)
         self._living = _living(self.paths)
         gc.collect()
         gc.freeze()  # pages that nobody writes stay common to all forks
@@ -147,7 +151,7 @@ class Server:
         lines, failed, kept = Lines(self.paths), [], {}
         for name, item in self._items.items():
             self._failed = ""
-            share = _few(item)
+            share = _few(item, _EXAMPLES)
             began = time.process_time()
             lines.begin(_FOLLOWED if share == 1 else 0)
             _run(item, None)
@@ -219,15 +223,15 @@ def _run(item: pytest.Item, after: pytest.Item | None) -> None:
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
 
 
-def _few(item: pytest.Item) -> float:
+def _few(item: pytest.Item, most: int) -> float:
     """Have a property try a few examples only; how many times more it tries otherwise."""
     test = getattr(item, "obj", None)
     used = getattr(test, "_hypothesis_internal_use_settings", None)
-    if used is None or used.max_examples <= _EXAMPLES:
+    if used is None or used.max_examples <= most:
         return 1
     test = getattr(test, "__func__", test)
-    test._hypothesis_internal_use_settings = settings(used, max_examples=_EXAMPLES)  # type: ignore[union-attr]
-    return float(used.max_examples / _EXAMPLES)
+    test._hypothesis_internal_use_settings = settings(used, max_examples=most)  # type: ignore[union-attr]
+    return float(used.max_examples / most)
 
 
 def _living(paths: list[str]) -> dict[str, dict[_Key, list[FunctionType]]]:
@@ -286,8 +290,8 @@ def _key(code: CodeType) -> _Key:
     return code.co_qualname, code.co_firstlineno
 
 
-def main(room: str) -> None:
-    """Serve the trials of a room."""
+def main(room: str, examples: int) -> None:
+    """Serve the trials of a room, with so many examples of each property; 0: as many as it asks for."""
     asked, told = os.dup(0), os.dup(1)  # pytest takes the usual ones
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(0, 1)
@@ -298,7 +302,7 @@ def main(room: str) -> None:
         phases=(Phase.explicit, Phase.reuse, Phase.generate),  # what fails is enough: the smallest is not looked for
         database=None,
     )
-    server = Server(room, asked, told)
+    server = Server(room, examples, asked, told)
     doctests = [path if path.startswith("cklog/") else f"cklog/{path}" for path in server.paths]
     options = ["-n0", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--hypothesis-profile=mutants"]
     options += ["--basetemp", os.path.abspath("../tmp"), "-m", "not slow and not spark"]
@@ -306,4 +310,4 @@ def main(room: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
