@@ -221,10 +221,10 @@ def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Par
     elsewhere: dict[str, list[str]] = {}
     for commit in commits:
         found += _doubtful_commit(commit)
-        p = partitions.get(commit.name)
+        p, log = partitions.get(commit.name), partitions.get(commit.log)
         if p is None:
             elsewhere.setdefault(commit.group, []).append(commit.name)
-        else:
+        elif log is None or not log.unread:  # else what was not read may hold a newer commit
             found += _commit_out_of_range(commit, p)
     for group, names in sorted(elsewhere.items()):
         message = f"group {group}: its partitions {', '.join(names[:5])}{', …' if len(names) > 5 else ''} are not here"

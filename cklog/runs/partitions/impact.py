@@ -21,6 +21,7 @@ from cklog.impact.sinks.model import (
     SinkTransaction,
 )
 from cklog.inputs.partitions import Partition
+from cklog.kafka_logs.partition import CUTTING, trusted
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Draft
 
@@ -51,8 +52,7 @@ def partition_impact(replayed: Draft[RecoveryLine], partitions: Mapping[str, Par
 
 def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Partition]) -> Iterable[Again]:
     for row in groups:
-        log = partitions.get(row["partition"])
-        kept = None if log is None else log.log_start <= row["committed"] <= log.restart_end and not log.gaps
+        kept = _kept(row["committed"], partitions.get(row["partition"]))
         yield Again(
             source=row["partition"],
             reader=row["group"],
@@ -61,6 +61,23 @@ def _again(groups: Iterable[Mapping[str, Any]], partitions: Mapping[str, Partiti
             most=row["restart_end"],
             kept=kept,
         )
+
+
+def _kept(committed: int, log: Partition | None) -> bool | None:
+    """Whether a group finds all records from its committed offset on; None: it is not known.
+
+    Nothing is known of segments that were not read, of damage where a starting broker does not look, nor of offsets in
+    no segment where compaction may have taken them.
+    """
+    if log is None:
+        return None
+    if committed < log.log_start or (committed > log.restart_end and not log.unread):
+        return False
+    if any(gap.end > committed for gap in log.gaps) and log.folder.compacted is not True:
+        return None if log.folder.compacted is None else False
+    names = {segment.path for segment in log.folder.segments[: trusted(log.folder)]}
+    hidden = any(item.id in CUTTING and item.path in names for item in log.damage)
+    return None if log.unread or hidden else True
 
 
 def _intervals(
@@ -82,7 +99,7 @@ def _intervals(
     if first < log.log_end:
         cut = ranges[group["group"], name]["cut"] if first == end else None  # it counts all that the cut deletes
         yield interval(fate="missing", from_=first, to=log.log_end, most=log.log_end, count=cut, why="cut-off")
-    if committed > end:
+    if committed > end and not log.unread:
         back = committed - end
         yield interval(
             fate="may-be-missing", from_=end, to=committed, most=committed, count=back, why="offsets-used-again"
@@ -92,13 +109,15 @@ def _intervals(
 def _guarantees(
     groups: Iterable[Mapping[str, Any]], intervals: Iterable[OutputInterval], partitions: Mapping[str, Partition]
 ) -> Iterable[SinkGuarantee]:
-    names: dict[str, list[str]] = {}
+    names: dict[str, list[Mapping[str, Any]]] = {}
     for row in groups:
-        names.setdefault(row["group"], []).append(row["partition"])
+        names.setdefault(row["group"], []).append(row)
     rows = list(intervals)
     for group, mine in sorted(names.items()):
         gone = tuple(r.of for r in rows if r.sink == group and r.fate in ("missing", "may-be-missing"))
-        unseen = tuple(name for name in mine if name not in partitions)
+        held = {row["partition"]: _kept(row["committed"], partitions.get(row["partition"])) for row in mine}
+        gone = gone or tuple(name for name, kept in held.items() if kept is False)
+        unseen = tuple(name for name, kept in held.items() if kept is None)
         kept = False if gone else None if unseen else True
         why = "input-gone" if gone else "input-unknown" if unseen else "input-kept"
         yield guarantee_of(

@@ -152,3 +152,56 @@ def test_a_partition_of_links_alone_is_one(tmp_path: Path) -> None:
     ended = cklog("recovery-line", tmp_path / "kafka", "--json")
     (row,) = json.loads(ended.out)["result"]["details"]["partitions"]
     assert (ended.code, row["log_start"], row["restart_end"]) == (5, 0, 0)
+
+
+@pytest.mark.parametrize("base", [0, 10, 30])
+def test_what_a_segment_that_was_not_read_holds_is_not_said_to_be_kept(tmp_path: Path, base: int) -> None:
+    linked(tmp_path, base, "outside")
+    result = json.loads(cklog("impact", tmp_path / "kafka", "--json").out)["result"]
+    assert {row["reader"]: row["kept"] for row in result["again"]} == {"early": None, "late": None, "gone": None}
+    assert "may-be-missing" not in {row["fate"] for row in result["intervals"]}
+    assert {row["evidence"][0]["because"] for row in result["guarantees"]} == {"input-unknown"}
+    read = json.loads(cklog("impact", tmp_path / "kafka", "--follow-links", "--json").out)["result"]
+    assert {row["reader"]: row["kept"] for row in read["again"]} == {"early": True, "late": True, "gone": False}
+
+
+def test_offsets_that_no_segment_has_are_kept_only_where_compaction_is_known_to_have_taken_them(tmp_path: Path) -> None:
+    checkpoints: dict[str, dict[str, Any]] = {"unknown": {}, "compacted": {"t-0": 9}, "plain": {"u-0": 1}}
+    for (name, cleaned), kept in zip(checkpoints.items(), (None, True, False), strict=True):
+        folder = four_segments(tmp_path / name, without=10)
+        commits = TopicLog()
+        commits.add(commit_batch(0, [("before", "t", 0, 3), ("behind", "t", 0, 20)]), range(2), 2, "data")
+        commits.write(folder / "__consumer_offsets-0")
+        broker_files(folder, **({"cleaner": cleaned} if cleaned else {}))
+        again = json.loads(cklog("impact", folder, "--json").out)["result"]["again"]
+        assert {row["reader"]: row["kept"] for row in again} == {"before": kept, "behind": True}, name
+
+
+def test_damage_where_a_starting_broker_does_not_look_keeps_nothing_for_sure(tmp_path: Path) -> None:
+    folder = four_segments(tmp_path)
+    path = folder / "t-0" / f"{10:020}.log"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    commits = TopicLog()
+    commits.add(commit_batch(0, [("g", "t", 0, 3)]), range(1), 1, "data")
+    commits.write(folder / "__consumer_offsets-0")
+    broker_files(folder, clean=True)
+    result = json.loads(cklog("impact", folder, "--json").out)["result"]
+    assert [row["kept"] for row in result["again"]] == [None]
+    assert [row["guarantee"] for row in result["guarantees"]] == ["none"]
+
+
+def test_nothing_is_advised_to_groups_whose_newest_commit_may_not_have_been_read(tmp_path: Path) -> None:
+    four_segments(tmp_path / "kafka")
+    commits = TopicLog()
+    commits.add(commit_batch(0, [("g", "t", 0, 99)]), range(1), 1, "data")
+    commits.roll()
+    commits.add(commit_batch(1, [("g", "t", 0, 5)]), range(1), 2, "data")
+    folder = commits.write(tmp_path / "kafka" / "__consumer_offsets-0")
+    broker_files(tmp_path / "kafka")
+    newest = folder / f"{1:020}.log"
+    newest.rename(tmp_path / "away.log")
+    for ids in ({"committed-beyond-log-end"}, {"unreadable-file", "unfollowed-link"}):
+        ended = cklog("recovery-line", tmp_path / "kafka", "--json")
+        assert {finding["id"] for finding in json.loads(ended.out)["findings"]} == ids
+        newest.unlink(missing_ok=True)
+        newest.symlink_to(tmp_path / "away.log")
