@@ -11,7 +11,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
   checksums verified, reads it, and reads something else, makes it forged.
 - a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A batch with others of those, all
   else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free. If a segment
-  of the subject is damaged, and a mutation took all of that away, a broker keeps what comes behind it: `told`.
+  of the subject is damaged, and a mutation took all of that away or out of sight, a broker may keep what comes behind
+  it: `told`.
 - CheckMate's snapshots are numbered by their order alone. Of one that is gone without a trace, and whose moment no
   other of its worker has, nobody can tell: all are free. Its logs are not flushed to the disk: an empty one is what a
   crash leaves, or a channel without messages, and `silent` is free.
@@ -81,9 +82,10 @@ def levels(tree: Tree, family: str, changes: tuple[Change, ...]) -> Levels:
 
 def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     before, after = tree.files.get(name), tree.now(name)
-    if after is None and family == "kafka" and name.endswith(".log"):
+    if family == "kafka" and name.endswith(".log") and (after is None or change.unreadable or _is_link(tree, name)):
         # a log without its first segment begins later, for a broker too
-        return lenient({**STRICT, "later": "told"}, _of_damage_gone(before or b"", b""))
+        begins = {**STRICT, "later": "told"} if after is None else STRICT
+        return lenient(begins, _of_damage_gone(before or b"", b""))
     if after is None and family == "checkmate" and _nothing_shows(tree, name):
         return FREE
     if after is None or before == after:
@@ -104,6 +106,10 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     if name.endswith(".json") or family == "spark":
         return _of_text(after)
     return _BY_FAMILY[family](name, before, after) if family in _BY_FAMILY else STRICT
+
+
+def _is_link(tree: Tree, name: str) -> bool:
+    return (tree.root / name).is_symlink()
 
 
 def _nothing_shows(tree: Tree, name: str) -> bool:

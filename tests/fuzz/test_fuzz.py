@@ -176,10 +176,10 @@ WHOLE = "orders-1/00000000000000000040.log"
 def test_of_a_segment_only_what_no_checksum_covers_is_told(tree: Tree) -> None:
     """The sample's first segment has a batch with a wrong checksum, the one behind it none."""
 
-    def held(name: str, data: bytes | None) -> tuple[str, str]:
+    def held(name: str, data: bytes | None, unreadable: bool = False) -> tuple[str, str]:
         tree.mend()
         tree.drop(name) if data is None else tree.put(name, data)
-        found = levels(tree, "kafka", (Change((name,), ""),))
+        found = levels(tree, "kafka", (Change((name,), "", unreadable=unreadable),))
         return found["newer"], found["later"]
 
     whole, broken = tree.files[WHOLE], tree.files[BROKEN]
@@ -189,7 +189,8 @@ def test_of_a_segment_only_what_no_checksum_covers_is_told(tree: Tree) -> None:
     assert held(WHOLE, whole[:-40]) == ("strict", "strict")
     assert held(WHOLE, whole[:70] + b"x" + whole[71:]) == ("strict", "strict")
     assert held(WHOLE, None) == ("strict", "told")
-    assert held(BROKEN, b"") == held(BROKEN, None) == ("told", "told")
+    assert held(BROKEN, b"") == held(BROKEN, None) == held(BROKEN, broken, unreadable=True) == ("told", "told")
+    assert held(WHOLE, whole, unreadable=True) == ("strict", "strict")
     assert held(BROKEN, broken[:-40]) == ("strict", "strict")
 
 
