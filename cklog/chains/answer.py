@@ -21,6 +21,7 @@ from cklog.errors import NotFound, UsageError
 from cklog.inputs.pieces import UNFINISHED, UNSEEN, subject_of
 from cklog.model.findings import Finding
 from cklog.model.verdict import Draft
+from cklog.model.wording import among, many
 from cklog.policies.delta_number import RESTORE
 
 READ_LISTED = 100_000
@@ -116,7 +117,8 @@ class _ChainRows:
                 chain = int(np.searchsorted(self._chains.first, nodes[0], "right")) - 1
                 subject = subject_of(self._chains.names[chain], int(self._chains.version[nodes[0]]))
                 message = (
-                    f"the {what} of what {len(nodes)} checkpoints stand on do not fit 63 bits, {subject} among them"
+                    f"the {what} of what {many(len(nodes), 'checkpoint', 'stand')} on do not fit 63 bits, "
+                    f"{among(len(nodes), subject)}"
                 )
                 yield Finding("sum-overflow", "warning", what, f"{message}; no sum is told")
 

@@ -9,7 +9,7 @@ from cklog.lines.sentences import checkpoint_name, message_words, path_words
 from cklog.lines.view import line_headline
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import LOSSES, Answer
-from cklog.model.wording import first_few
+from cklog.model.wording import agreeing, first_few, many, none_of
 from cklog.model.zigzag import UselessCheckpoint, ZCycles
 from cklog.render.view import Section, View, section
 
@@ -132,8 +132,8 @@ def _messages_section(graph: CheckpointGraph) -> Section:
     title = "Checkpoint graph" if graph.kind == "checkpoint" else "Rollback-dependency graph"
     columns = ("from", "to", "channel", "messages", "first", "next", "across the line", "dominated")
     rest = len(found) - len(rows)
-    note = f"and {rest} edges more; --format csv has all of them" if rest else ""
-    title += f": {len(graph.nodes)} nodes, {len(graph.edges)} edges, {len(found)} of them of messages"
+    note = f"and {many(rest, 'edge')} more; --format csv has all of them" if rest else ""
+    title += f": {many(len(graph.nodes), 'node')}, {many(len(graph.edges), 'edge')}, {len(found)} of them of messages"
     return section(title, columns, rows, note)
 
 
@@ -195,6 +195,10 @@ def z_cycles_view(answer: Answer[ZCycles]) -> View:
     return View(_z_cycles_headline(found, lost), tuple(s for s in sections if s.rows), tuple(notes), data=data)
 
 
+_USELESS = ("is useless", "is not useless")
+_KNOWN = ("is known to be useless", "is not known to be useless")
+
+
 def _z_cycles_headline(found: ZCycles, lost: bool) -> str:
     useless, total = found.counts["useless"], found.checkpoints
     if found.asked is not None:
@@ -203,12 +207,12 @@ def _z_cycles_headline(found: ZCycles, lost: bool) -> str:
         end = " that is left" if lost else ": some consistent line holds it"
         return f"{checkpoint_name(found.asked)} is on no Z-cycle{end}."
     if not useless and lost:
-        return f"None of {total} checkpoints is known to be useless: records are lost."
+        return f"{none_of(total, 'checkpoint', *_KNOWN)}: records are lost."
     if not found.cyclic:
-        return f"None of {total} checkpoints is useless, nor can one be: the channels form no cycle."
+        return f"{none_of(total, 'checkpoint', *_USELESS)}, nor can one be: the channels form no cycle."
     if not useless:
-        return f"None of {total} checkpoints is useless."
-    return f"{useless} of {total} checkpoints {'is' if useless == 1 else 'are'} useless ({useless / total:.1%})."
+        return f"{none_of(total, 'checkpoint', *_USELESS)}."
+    return f"{useless} of {many(total, 'checkpoint')} {agreeing(useless, 'are')} useless ({useless / total:.1%})."
 
 
 def _witness_cells(useless: UselessCheckpoint) -> tuple[int | str, str]:

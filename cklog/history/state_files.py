@@ -10,6 +10,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.history.records import CheckpointRecords
 from cklog.inputs.offers import OffersRecords
 from cklog.model.findings import Finding, Where
+from cklog.model.wording import agreeing, among, many
 
 _LISTED = 40
 """Missing files that are listed one by one."""
@@ -49,7 +50,8 @@ def state_flaws(records: CheckpointRecords, parser: OffersRecords) -> tuple[pa.A
     findings = _missing_files(records, np.flatnonzero(gone))
     if unseen.any():
         count, first = int(unseen.sum()), records.table["uri"][int(unseen.argmax())].as_py()
-        message = f"{count} state files lie outside PATH and were not looked at, {first} among them"
+        outside = f"{many(count, 'state file', 'lie')} outside PATH and {agreeing(count, 'were')} not looked at"
+        message = f"{outside}, {among(count, first)}"
         findings.append(Finding("unchecked-input", "warning", "state files", message))
     return as_flaws(gone), findings
 

@@ -26,6 +26,7 @@ from cklog.impact.model import (
     RecoveryTask,
 )
 from cklog.impact.system import Logbook
+from cklog.model.wording import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _lacking_input(source: str, image: Image | None, means: RecoveryMeans) -> li
         return [f"elements of {source} after element {span.last}, where its log ends before the restart"]
     if span.elements < span.last - span.first + 1:
         holes = span.last - span.first + 1 - span.elements
-        return [f"{holes} elements of {source} between {span.first} and {span.last}, which its log lacks"]
+        return [f"{many(holes, 'element')} of {source} between {span.first} and {span.last}, which its log lacks"]
     return []
 
 

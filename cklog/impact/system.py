@@ -171,6 +171,8 @@ def _boots_without_times(events: Sequence[Event]) -> list[Finding]:
     if not untimed:
         return []
     message = f"{len(untimed)} boots or shutdowns have no time; crash and restart cannot be placed by them"
+    if len(untimed) == 1:
+        message = f"a {untimed[0].event} has no time; crash and restart cannot be placed by it"
     return [Finding("no-times", "error", untimed[0].where.path, message, where=tuple(e.where for e in untimed))]
 
 

@@ -26,6 +26,7 @@ from cklog.engine.scan import Damage, Engine, Scan, Split
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS, Trust
+from cklog.model.wording import many
 from cklog.storage import Root
 
 Codes = NDArray[np.int8]
@@ -226,7 +227,8 @@ def annotate_results(
 def _untimed(count: int, column: str) -> list[Finding]:
     if not count:
         return []
-    message = f"{count} results have no time in {column}: they are called indefinite"
+    called = "it is" if count == 1 else "they are"
+    message = f"{many(count, 'result', 'have')} no time in {column}: {called} called indefinite"
     return [Finding("untimed-results", "warning", column, message)]
 
 

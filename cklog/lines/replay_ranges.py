@@ -24,6 +24,7 @@ from cklog.history.records import CheckpointRecords
 from cklog.model.findings import Finding
 from cklog.model.lines import ReplayRange, SourceOffset
 from cklog.model.names import Subtask
+from cklog.model.wording import among, many
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,9 @@ def unlogged_channels(rows: Sequence[ReplayRange]) -> list[Finding]:
     if not unlogged:
         return []
     text = (
-        f"{len(unlogged)} channels have messages in flight and no log is here to replay them from, "
-        f"{unlogged[0]} among them: find their logs, or those messages are lost"
+        f"{many(len(unlogged), 'channel', 'have')} messages in flight and no log is here to replay them from, "
+        f"{among(len(unlogged), unlogged[0])}: find {'its log' if len(unlogged) == 1 else 'their logs'}, or those "
+        "messages are lost"
     )
     return [Finding("no-channel-log", "warning", unlogged[0], text)]
 

@@ -18,6 +18,7 @@ from cklog.model.checks import Check
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.values import is_integer
+from cklog.model.wording import many
 
 _HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
 
@@ -234,10 +235,10 @@ def judge(
         return [*checks, Check("consistent", None, "the line is not complete")], findings, index
     running = {name for name, number in line.items() if number is None}
     orphans = refute(marks, index, running)
-    text = f"no orphan message on {len(marks)} channels"
+    text = f"no orphan message on {many(len(marks), 'channel')}"
     if orphans:
         channel, first, last = orphans[0]
-        text = f"{len(orphans)} channels have orphan messages; {channel}: {first} to {last - 1}"
+        text = f"{many(len(orphans), 'channel', 'have')} orphan messages; {channel}: {first} to {last - 1}"
     checks.append(Check("consistent", not orphans, text))
     findings += [
         Finding("orphan-messages", "error", c, f"{c}: messages {a} to {b - 1} were received but never sent")

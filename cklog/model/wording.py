@@ -7,13 +7,50 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 
-def many(count: int, noun: str) -> str:
-    """Return a count with its noun.
+def many(count: int, noun: str, verb: str = "", grouped: bool = False) -> str:
+    """Return a count with its noun, and a verb that is given in the plural; `grouped`: with commas at the thousands.
 
-    >>> many(1, "log"), many(0, "log")
-    ('1 log', '0 logs')
+    >>> many(1, "log"), many(0, "log"), many(2, "batch"), many(3, "entry")
+    ('1 log', '0 logs', '2 batches', '3 entries')
+    >>> many(1, "channel", "have"), many(2, "channel", "have"), many(1, "file", "lie")
+    ('1 channel has', '2 channels have', '1 file lies')
     """
-    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('ch') else 's'}"
+    many_of_it = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    words = [f"{count:,}" if grouped else str(count), noun if count == 1 else many_of_it]
+    return " ".join([*words, agreeing(count, verb)] if verb else words)
+
+
+def agreeing(count: int, verb: str) -> str:
+    """Return a verb, given in the plural, as it goes with a count.
+
+    >>> agreeing(1, "are"), agreeing(2, "are"), agreeing(1, "stand")
+    ('is', 'are', 'stands')
+    """
+    return _SINGULAR.get(verb, f"{verb}s") if count == 1 else verb
+
+
+_SINGULAR = {"have": "has", "are": "is", "were": "was", "do": "does"}
+"""Verbs that do more in the singular than to take an s."""
+
+
+def among(count: int, one: object) -> str:
+    """Name one of so many, or the only one.
+
+    >>> among(3, "a/0->b/0"), among(1, "a/0->b/0")
+    ('a/0->b/0 among them', 'a/0->b/0')
+    """
+    return str(one) if count == 1 else f"{one} among them"
+
+
+def none_of(count: int, noun: str, does: str, does_not: str) -> str:
+    """Say of so many things that none does something.
+
+    >>> [none_of(count, "snapshot", "can be restored", "cannot be restored") for count in (3, 1, 0)]
+    ['None of 3 snapshots can be restored', 'The only snapshot cannot be restored', 'No snapshot can be restored']
+    """
+    if count == 1:
+        return f"The only {noun} {does_not}"
+    return f"None of {many(count, noun)} {does}" if count else f"No {noun} {does}"
 
 
 def first_few(names: Sequence[object], most: int, separator: str = ", ") -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from cklog.lines.sentences import checkpoint_name, message_words, path_words
 from cklog.lines.view import metric_rows
 from cklog.model.verdict import LOSSES, Answer
-from cklog.model.wording import utc
+from cklog.model.wording import agreeing, many, utc
 from cklog.model.zigzag import AuditResult
 from cklog.protocols.failures_over_time import FailureAt, FailuresOverTime
 from cklog.protocols.metrics import RunComparison
@@ -43,7 +43,9 @@ _LOST = (
 def audit_view(answer: Answer[AuditResult]) -> View:
     """Show the verdict on an index, then every breach."""
     found = answer.result
-    broken = f"The index does not rise at {found.broken} of {found.indexed} checkpoints: the protocol was broken."
+    broken = (
+        f"The index does not rise at {found.broken} of {many(found.indexed, 'checkpoint')}: the protocol was broken."
+    )
     rows = tuple(
         (
             checkpoint_name(b.end),
@@ -60,9 +62,12 @@ def audit_view(answer: Answer[AuditResult]) -> View:
     note = f"and {rest} more; --limit N lists N of them" if rest else ""
     notes = []
     if found.by_message is not None:
-        notes.append(f"{found.falling} messages fall in index; the first: {message_words(found.by_message)}")
+        notes.append(f"{many(found.falling, 'message', 'fall')} in index; the first: {message_words(found.by_message)}")
     if found.not_indexed:
-        notes.append(f"{found.not_indexed} checkpoints state no index and were taken to have that of the one before")
+        unstated = (
+            f"{many(found.not_indexed, 'checkpoint', 'state')} no index and {agreeing(found.not_indexed, 'were')}"
+        )
+        notes.append(f"{unstated} taken to have that of the one before")
     notes += [_LOST] if any(finding.id in LOSSES for finding in answer.findings) else []
     section = Section("Indices that do not rise", names, rows, note)
     return View(_RULES.get(found.rule, broken), (section,) if rows else (), tuple(notes), data=section)
@@ -81,7 +86,7 @@ def failures_view(answer: Answer[FailuresOverTime]) -> View:
     costly = sorted(found.moments, key=lambda m: (-m.rolled_past, m.time))[:_SHOWN]
     rows = tuple(_moment_row(m) for m in sorted(costly, key=lambda m: m.time))
     rest = len(found.moments) - len(rows)
-    note = f"and {rest} moments that would have cost no more; --json and --format csv have them" if rest else ""
+    note = f"and {many(rest, 'moment')} that would have cost no more; --json and --format csv have them" if rest else ""
     every = Section("Moments", names, tuple(_moment_row(m) for m in found.moments))
     shown = Section("Failures", tuple(name.replace("_", " ") for name in names), rows, note)
     return View(_failures_headline(found), (shown,), figures=_failures_curve(found), data=every)
@@ -100,13 +105,18 @@ def _moment_row(moment: FailureAt) -> tuple[Any, ...]:
     )
 
 
+def _none_of_moments(times: int) -> str:
+    return f"none of {times} moments" if times > 1 else "no moment"
+
+
 def _failures_headline(found: FailuresOverTime) -> str:
     worst = found.worst
     if worst is None or not worst.rolled_past:
-        return f"At none of {found.times} moments would a failure of everything have rolled past a stored checkpoint."
+        return f"At {_none_of_moments(found.times)} would a failure of everything have rolled past a stored checkpoint."
     text = (
-        f"The worst of {found.times} moments is {utc(worst.time)}: a failure of everything would have rolled past "
-        f"{worst.rolled_past} of {worst.stored} stored checkpoints, {worst.farthest} furthest, by {worst.distance}."
+        f"The worst of {many(found.times, 'moment')} is {utc(worst.time)}: a failure of everything would have rolled "
+        f"past {worst.rolled_past} of {many(worst.stored, 'stored checkpoint')}, {worst.farthest} furthest, "
+        f"by {worst.distance}."
     )
     if found.total_dominoes:
         plural = "s" if found.total_dominoes > 1 else ""

@@ -13,6 +13,7 @@ from cklog.errors import CorruptInput
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask
+from cklog.model.wording import agreeing, many
 from cklog.queues.holes import QueueHole
 from cklog.queues.judge import QueueJudgement, lost_results
 from cklog.queues.log import CONTROL, UNKNOWN, QueueLog
@@ -114,7 +115,7 @@ def _most_of_kinds(hole: QueueHole) -> str:
 def _more_holes(subtask: Subtask, log: QueueLog, holes: Sequence[QueueHole]) -> Iterator[Finding]:
     if holes:
         first = f"the first between {_record_name(log, holes[0].after)} and {_record_name(log, holes[0].before)}"
-        message = f"{subtask}: {len(holes)} more places where records are missing or N is wrong, {first}"
+        message = f"{subtask}: {many(len(holes), 'more place')} where records are missing or N is wrong, {first}"
         yield Finding("output-gap", "error", str(subtask), message)
 
 
@@ -156,8 +157,9 @@ def _doubtful_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Find
         )
     if judged.contradicts:
         message = (
-            f"{subtask}: N says that {judged.open_windows} windows are open and {len(judged.open)} footprints of open "
-            f"windows are there: {_window_names(log, judged.open)}"
+            f"{subtask}: N says that {many(judged.open_windows, 'window', 'are')} open and "
+            f"{many(len(judged.open), 'footprint')} of open windows {agreeing(len(judged.open), 'are')} there: "
+            f"{_window_names(log, judged.open)}"
         )
         yield Finding("window-count-mismatch", "error", subject, message)
 
@@ -189,7 +191,8 @@ def _tied_timestamps(subtask: Subtask, judged: QueueJudgement) -> Iterator[Findi
     if len(tied):
         times = np.unique(ts[tied])
         message = (
-            f"{subtask}: {len(times)} timestamps from T on stand in more than one record, {times[0]} first. Records "
+            f"{subtask}: {many(len(times), 'timestamp')} from T on {agreeing(len(times), 'stand')} in more than one "
+            f"record, {times[0]} first. Records "
             "without input numbers do not tell whether one tuple wrote them: if several tuples share a timestamp, "
             "the replay filter is not exact"
         )

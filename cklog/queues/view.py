@@ -8,6 +8,7 @@ from typing import Any
 
 from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.verdict import Answer
+from cklog.model.wording import agreeing, many
 from cklog.queues.findings import targets_of
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.curve import figure
@@ -29,7 +30,8 @@ def extent_view(answer: Answer[Extent]) -> View:
     size = f" ({found.bytes:,} bytes)" if found.bytes is not None else ""
     where = f", records {found.from_} to {found.to}" if found.from_ is not None else ""
     lead = (
-        f"{_subtask_name(found)}: {found.open_windows:,} open windows; the extent is {found.records:,} records{size}"
+        f"{_subtask_name(found)}: {many(found.open_windows, 'open window', grouped=True)}; the extent is "
+        f"{many(found.records, 'record', grouped=True)}{size}"
         f"{where}. {_PROOF[found.proof]}"
     )
     made = section("Made of", ("type", "records"), [(name, count) for name, count in found.by_type.items() if count])
@@ -47,8 +49,9 @@ def eventual_checkpoint_view(answer: Answer[EventualCheckpoint]) -> View:
     """Show what to load, what to replay, and what the replay ignores."""
     found = answer.result
     lead = (
-        f"{_subtask_name(found)} as of t_c = {_json_cell(found.t_c)}: load {len(found.windows):,} windows, then replay "
-        f"from T = {_time_or_start(found.T)} inclusive. {_PROOF[found.proof]}"
+        f"{_subtask_name(found)} as of t_c = {_json_cell(found.t_c)}: load "
+        f"{many(len(found.windows), 'window', grouped=True)}, then replay from "
+        f"T = {_time_or_start(found.T)} inclusive. {_PROOF[found.proof]}"
     )
     windows = [tuple(map(_json_cell, window.values())) for window in found.windows]
     closed = [tuple(map(_json_cell, window.values())) for window in found.closed]
@@ -62,7 +65,8 @@ def eventual_checkpoint_view(answer: Answer[EventualCheckpoint]) -> View:
         by = "t" if found.T_input is None else "input"
         notes.append(f"during the replay each window listed ignores tuples up to and including its own {by}")
     if found.emitted:
-        notes.append(f"{found.emitted} records of type emit since T are in the queue already: do not write them again")
+        there = f"{many(found.emitted, 'record')} of type emit since T {agreeing(found.emitted, 'are')} in the queue"
+        notes.append(f"{there} already: do not write {'it' if found.emitted == 1 else 'them'} again")
     return View(lead, tuple(s for s in sections if s.rows), tuple(notes))
 
 

@@ -24,7 +24,7 @@ from cklog.model.lines import LineEntry, SourceOffset
 from cklog.model.names import Subtask
 from cklog.model.question import Question
 from cklog.model.verdict import DAMAGE, Draft
-from cklog.model.wording import first_few
+from cklog.model.wording import among, first_few, many
 from cklog.rounds.burst import Copies, NodeLoad, Placement, SubtaskRestart, loads, placement_of, restarts
 from cklog.rounds.hangs import Hang, hangs_of
 from cklog.rounds.token_rounds import Individual, TokenRound, TokenRounds, Variant, with_tokens
@@ -208,8 +208,9 @@ class _RestartFromRound:
         history, numbers = self._evidence.history, self._of.rounds.number
         place, i = lost[-1]
         message = (
-            f"the system log tells of {len(lost)} stored checkpoints that no record in checkpoints/ tells of, round "
-            f"{numbers[place]} of {history.subtasks[i]} among them: they do not count"
+            f"the system log tells of {many(len(lost), 'stored checkpoint')} that no record in checkpoints/ tells of, "
+            f"{among(len(lost), f'round {numbers[place]} of {history.subtasks[i]}')}: "
+            f"{'it does' if len(lost) == 1 else 'they do'} not count"
         )
         return [Finding("unrecorded-checkpoint", "warning", str(history.subtasks[i]), message)]
 
@@ -229,8 +230,8 @@ class _RestartFromRound:
         k = found[0]
         message = (
             f"round {self._of.rounds.number[self.place]}: by its checkpoint {history.subtasks[history.dst[k]]} had "
-            f"received {received[k]} messages of {history.channels[k]}, and the token did not stand there, on "
-            f"{len(set(found))} channels in all: not aligned, or a log is wrong"
+            f"received {many(int(received[k]), 'message')} of {history.channels[k]}, and the token did not stand "
+            f"there, on {many(len(set(found)), 'channel')} in all: not aligned, or a log is wrong"
         )
         return [Finding("misplaced-token", "warning", history.channels[k], message)]
 

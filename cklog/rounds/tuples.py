@@ -26,6 +26,7 @@ from cklog.inputs.tables import read_table
 from cklog.lines.replay_ranges import first_retained
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
+from cklog.model.wording import agreeing, among, many
 from cklog.runs.records import channel_logs as message_log
 
 _OPEN = 1 << 62
@@ -293,8 +294,9 @@ def _missing_saved(saved: list[SavedTuples]) -> list[Finding]:
     unknown = [row for row in saved if row.there is None]
     if unknown:
         message = (
-            f"messages of {len(unknown)} channels belong to their senders' checkpoints, {unknown[0].channel} among "
-            "them; nothing tells whether they were stored with them, and no log is here"
+            f"messages of {many(len(unknown), 'channel')} belong to their senders' checkpoints, "
+            f"{among(len(unknown), unknown[0].channel)}; nothing tells whether they were stored with them, and no log "
+            "is here"
         )
         found.append(Finding("no-channel-log", "warning", unknown[0].channel, message))
     return found
@@ -306,7 +308,8 @@ def _unlogged_sources(preserved: list[PreservedTuples]) -> list[Finding]:
     if not unknown:
         return []
     message = (
-        f"{len(unknown)} channels of sources have messages to send again and no log is here to tell whether they were "
-        f"preserved, {unknown[0].channel} among them: find their logs, or those messages are lost"
+        f"{many(len(unknown), 'channel')} of sources {agreeing(len(unknown), 'have')} messages to send again and no "
+        f"log is here to tell whether they were preserved, {among(len(unknown), unknown[0].channel)}: find "
+        f"{'its log' if len(unknown) == 1 else 'their logs'}, or those messages are lost"
     )
     return [Finding("no-channel-log", "warning", unknown[0].channel, message)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cklog.model.verdict import Answer
-from cklog.model.wording import utc
+from cklog.model.wording import many, utc
 from cklog.render.view import Section, View, cut_section, section
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.hangs import Hang, HangReason
@@ -52,7 +52,8 @@ def _headline(answer: Answer[RoundsAnswer]) -> str:
     else:
         size = "" if found.bytes is None else f", {found.bytes:,} bytes to read"
         when = "" if found.completed is None else f", complete at {utc(found.completed)}"
-        lead += f"Restart everything from round {found.round}{when}: {len(found.line)} individual checkpoints{size}."
+        each = many(len(found.line), "individual checkpoint")
+        lead += f"Restart everything from round {found.round}{when}: {each}{size}."
     if newest.state == "incomplete":
         missing = f", {_count_of(newest.tokens_missing, 'token')} missing" if newest.tokens_missing else ""
         lead += f" Round {newest.round} has {newest.checkpoints} of {newest.subtasks}{missing}."

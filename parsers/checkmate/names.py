@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-_SNAPSHOT = re.compile(r"snapshot_(\d{1,9})_(.+)_(\d{1,18})\.bin")
+_SNAPSHOT = re.compile(r"(?s)snapshot_(\d{1,9})_(.+)_(\d{1,18})\.bin")
 _LOG = re.compile(r"worker-(\d{1,9})-logs/([^/]+)\.bin")
-_CHANNEL = re.compile(r"(.+)_(\d{1,9})")
+_CHANNEL = re.compile(r"(?s)(.+)_(\d{1,9})")
 
 ROUND_BELOW = 10_000_000_000
 """A stamp below this is no time of this century in ms, but the number of a coordinated round."""

@@ -277,10 +277,11 @@ def _earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     path, turns = late[0]
     first = next((turn for turn in turns if turn.counter > 0), turns[-1])
     message = (
-        f"the job has recovered before: {len(late)} logs hold messages sent after a recovery, {path} from message "
-        f"{first.number} on (recovery {first.counter}). Messages before that, and snapshots, may be of a timeline that "
-        "the recovery undid; nothing marks such snapshots, and they are used like the others. If the coordinator's log "
-        "names the line of that recovery, move the snapshots between it and the recovery out of a copy"
+        f"the job has recovered before: {many(len(late), 'log', 'hold')} messages sent after a recovery, {path} "
+        f"from message {first.number} on (recovery {first.counter}). Messages before that, and snapshots, may be of a "
+        "timeline that the recovery undid; nothing marks such snapshots, and they are used like the others. If the "
+        "coordinator's log names the line of that recovery, move the snapshots between it and the recovery out of a "
+        "copy"
     )
     places: list[Where] = []
     for log, turns in late:

@@ -39,6 +39,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from cklog.model.wording import agreeing, many
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.rows import Row, row
@@ -295,7 +296,7 @@ def listed_state(
     """
     kept = [one for one in lists if one.elements]
     for one in [one for one in kept if one.name == _LEGACY]:
-        detail = f"{one.elements} offsets of FlinkKafkaConsumer, which KafkaSource replaced"
+        detail = f"{many(one.elements, 'offset')} of FlinkKafkaConsumer, which KafkaSource replaced"
         yield row(one.at, "unread", kind="legacy-kafka-consumer", detail=detail, **whose)
     kept = [one for one in kept if one.name != _LEGACY]
     state = contents.of(data, piece) if kept else ""
@@ -339,7 +340,8 @@ def _read_elements(data: bytes, one: StateList, state: Cursor, at: int | None, w
         yield row(one.at, "unread", kind="corrupt-source-state", detail=detail, **whose)
     for named, count in odd.items():
         of_version = "other serializer versions" if named is None else f"serializer version {named}"
-        detail = f"{count} elements of {one.name}, of {of_version}, are laid out in no known way"
+        laid_out = f"{agreeing(count, 'are')} laid out in no known way"
+        detail = f"{many(count, 'element')} of {one.name}, of {of_version}, {laid_out}"
         yield row(one.at, "unread", kind=unknown, detail=detail, **whose)
 
 

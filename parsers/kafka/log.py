@@ -211,8 +211,8 @@ def _find_index_beyond_log(segment: Segment, index: list[IndexHint], times: list
             late = [latest]  # of an offset that is there, but no batch has that timestamp
     if not lost and not late:
         return None
-    positions = f"{lost} positions" if lost else ""
-    timestamps = f"{len(late)} timestamps up to {max(late)}" if late else ""
+    positions = many(lost, "position") if lost else ""
+    timestamps = f"{many(len(late), 'timestamp')} up to {max(late)}" if late else ""
     known = " and ".join(filter(None, (positions, timestamps)))
     holds = f"with offset {last} at byte {end}" if end else "before its first batch"
     return Finding(

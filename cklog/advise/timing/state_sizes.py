@@ -25,6 +25,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.schemas import STATE
 from cklog.model.verdict import DAMAGE
+from cklog.model.wording import among, many
 
 _RADIX = 1 << 16
 """Numpy sorts 16-bit numbers by radix, several times faster than wider ones."""
@@ -272,8 +273,9 @@ def sizes_of(table: pa.Table) -> tuple[Sizes, list[Finding]]:
 
 
 def _conflict_finding(subtask: Subtask, time: int, count: int) -> Finding:
-    message = f"{count} samples differ in size from others of their moment, {subtask} at {time} among them"
-    message += "; the largest counts"
+    one = among(count, f"{subtask} at {time}")
+    whose = "its" if count == 1 else "their"
+    message = f"{many(count, 'sample', 'differ')} in size from others of {whose} moment, {one}; the largest counts"
     return Finding("conflicting-samples", "warning", str(subtask), message)
 
 

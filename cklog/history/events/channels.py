@@ -22,6 +22,7 @@ from cklog.history.events.losses import NEVER, Losses
 from cklog.history.events.order import Order
 from cklog.history.events.records import Ports, port_keys
 from cklog.model.findings import Finding
+from cklog.model.wording import among, many
 
 
 class SequenceRun(NamedTuple):
@@ -149,9 +150,11 @@ def _repeated_numbers(name: str, side: str, runs: list[SequenceRun]) -> list[Fin
     low, high = next(_repeated_spans(runs))
     where = f"number {low}" if high == low + 1 else f"numbers {low} to {high - 1}"
     if side == "send":
-        message = f"{name}: {count} messages were sent under a number that was used before, first among {where}"
+        message = (
+            f"{name}: {many(count, 'message', 'were')} sent under a number that was used before, first among {where}"
+        )
         return [Finding("duplicate-send", "error", name, message)]
-    message = f"{name}: {count} messages were received more than once, first among {where}"
+    message = f"{name}: {many(count, 'message', 'were')} received more than once, first among {where}"
     return [Finding("duplicate-receive", "warning", name, message)]
 
 
@@ -197,7 +200,9 @@ def _never_sent(name: str, sent: list[SequenceRun], received: list[SequenceRun],
     if not never:
         return []
     count = sum(high - low for low, high in never)
-    message = f"{name}: {count} messages were received and never sent, number {never[0][0]} among them"
+    message = (
+        f"{name}: {many(count, 'message', 'were')} received and never sent, {among(count, f'number {never[0][0]}')}"
+    )
     return [Finding("receive-without-send", "error", name, message)]
 
 

@@ -29,6 +29,7 @@ from cklog.history.events.records import (
 from cklog.history.watermarks import CurrentState
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
+from cklog.model.wording import many
 
 
 class ScanEvents(Protocol):
@@ -169,7 +170,7 @@ def _unlogged_sends(ports: Ports) -> list[Finding]:
         return []
     k = over[0]
     message = (
-        f"{len(over)} channels: messages were received that no event tells the sending of, on {ports.names[k]} "
+        f"{many(len(over), 'channel')}: messages were received that no event tells the sending of, on {ports.names[k]} "
         f"{sent[k]} to {received[k] - 1}; they count as sent after the last checkpoint of their sender"
     )
     return [Finding("unlogged-sends", "info", ports.names[k], message)]

@@ -24,6 +24,7 @@ from cklog.history.watermarks import MOST_WATERMARKS, CurrentState
 from cklog.inputs.tables import WITH_PLACES
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask
+from cklog.model.wording import among, many
 
 _PLACE = ("_path", "_offset")
 _WATERMARKS = WITH_PLACES.field("sent").type
@@ -236,5 +237,6 @@ def _left_out(id: str, keys: list[tuple[str, int, int]], reason: str) -> list[Fi
     if not keys:
         return []
     first = f"{keys[0][0]}/{keys[0][1]}={keys[0][2]}"
-    message = f"{len(keys)} checkpoints {reason}, {first} among them; they are not used"
+    unused = "it is not used" if len(keys) == 1 else "they are not used"
+    message = f"{many(len(keys), 'checkpoint')} {reason}, {among(len(keys), first)}; {unused}"
     return [Finding(id, "warning", first, message)]

@@ -17,6 +17,7 @@ from cklog.errors import NotFound
 from cklog.inputs.batches import UNCHECKED_BY_SPARK, FileRead, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.wording import many
 from cklog.runs.batches.offsets import kind_of, went_back
 
 _COPY = "on a copy of the checkpoint"
@@ -215,7 +216,7 @@ def _judge_ranges(logs: MetadataLogs) -> Iterable[Fact]:
         path, needed = logs.offsets[n].path, n >= logs.planned - 1
         severity: Severity = "error" if needed else "warning"
         if start.keys() != end.keys():
-            message = f"{path} names {len(end)} sources, the batch before {len(start)}."
+            message = f"{path} names {many(len(end), 'source')}, the batch before {len(start)}."
             if needed:
                 message += " The restart fails: one of the two is cut short, or the query was changed."
             yield Fact(file_finding("torn-batch-file", severity, path, message), stops=needed)

@@ -20,6 +20,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.model.wording import agreeing, many
 from cklog.runs.batches.plan import BatchPlan, plan_of
 
 QUERY = "query"
@@ -208,11 +209,14 @@ def _loadable(batch: int, target: BatchPlan) -> Check:
 def _replayable(sizes: list[Any]) -> Check:
     """Whether the input files of the batch that runs again are there; sources without files keep their own."""
     if None in sizes:
-        return Check("replayable", False, f"{sizes.count(None)} input files of the next batch are missing")
+        missing = many(sizes.count(None), "input file")
+        return Check("replayable", False, f"{missing} of the next batch {agreeing(sizes.count(None), 'are')} missing")
     if "outside" in sizes:
-        told = f"{sizes.count('outside')} input files of the next batch lie outside PATH: say where with --map"
+        outside = many(sizes.count("outside"), "input file")
+        lie = agreeing(sizes.count("outside"), "lie")
+        told = f"{outside} of the next batch {lie} outside PATH: say where with --map"
         return Check("replayable", None, told)
-    return Check("replayable", True, f"{len(sizes)} input files of the next batch, none of them missing")
+    return Check("replayable", True, f"{many(len(sizes), 'input file')} of the next batch, none of them missing")
 
 
 def _refutations(batch: int, checks: list[Check]) -> list[Finding]:
@@ -234,9 +238,10 @@ def _inspection(plan: BatchPlan) -> BatchesInspection:
         {"source": s.source, "kind": s.kind, "start": s.start, "end": s.end} for s in plan.sources
     ]
     done = sum(b.committed for b in plan.batches)
+    kept = many(done, "committed batch", "are")
     flight = f"batch {plan.planned} is in flight" if plan.planned is not None else "nothing is in flight"
     return {
-        "summary": f"A Spark query, {len(sources)} source(s): {done} committed batches are kept, {flight}.",
+        "summary": f"A Spark query, {many(len(sources), 'source')}: {kept} kept, {flight}.",
         "formats": sorted({used.format for used in plan.inputs}),
         "protocol": "coordinated",
         "query_id": plan.query_id,

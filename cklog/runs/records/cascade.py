@@ -22,6 +22,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.model.wording import many
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
 from cklog.runs.records.evidence import Fixed, Planned
@@ -305,7 +306,7 @@ def _note(number: int, subtask: Subtask, restart: QueueRestart) -> str:
     cut = ""
     if restart.below and len(judged.log):
         cut = f", as of record {int(judged.log.pos[-1])}: truncate its queue behind it"
-    windows = f"load {len(judged.open):,} windows" if len(judged.open) else "nothing to load"
+    windows = f"load {many(len(judged.open), 'window', grouped=True)}" if len(judged.open) else "nothing to load"
     doubt = _DOUBT[restart.found.proof]
     return f"step {number}: {subtask}: {windows}, replay from {since} inclusive{count}{cut}{doubt}"
 

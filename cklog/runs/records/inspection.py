@@ -17,6 +17,7 @@ from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection, TimeSpan
 from cklog.model.verdict import DAMAGE, Draft
+from cklog.model.wording import many
 from cklog.queues.full_scans import QueueRow
 from cklog.runs.records.reading import RecordReader
 
@@ -146,8 +147,8 @@ def inspection(
     protocol = "eventual" if queues and not len(records.number) else "mixed" if queues else protocol_of(records)
     result: RecordsInspection = {
         "summary": (
-            f"{len(operators)} operators, {len(subtasks)} subtasks, {len(channels)} channels, "
-            f"{len(records.number)} checkpoint records ({protocol}){_made_of(events)}{_queues(queues)}."
+            f"{many(len(operators), 'operator')}, {many(len(subtasks), 'subtask')}, {many(len(channels), 'channel')}, "
+            f"{many(len(records.number), 'checkpoint record')} ({protocol}){_made_of(events)}{_queues(queues)}."
         ),
         "formats": sorted({used.format for used in inputs}),
         "protocol": protocol,

@@ -13,6 +13,7 @@ from cklog.lines.verify import distinct_rows, judge, stored_and_marks, weakened
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.model.wording import among, many
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.plan import Replay, replay_of
 from cklog.runs.records.reading import RecordReader
@@ -78,9 +79,11 @@ def _replayable(replay: Replay) -> Check:
     lost = [row for row in replay.channels if row.retained is False]
     unknown = [row for row in replay.channels if row.retained is None]
     if lost:
-        because = f"{len(lost)} channels have lost messages that are in flight, {lost[0].channel} among them"
+        one = among(len(lost), lost[0].channel)
+        because = f"{many(len(lost), 'channel', 'have')} lost messages that are in flight, {one}"
         return Check("replayable", False, because)
     if unknown:
-        return Check("replayable", None, f"no log is here for {len(unknown)} channels, {unknown[0].channel} among them")
+        named = f"{many(len(unknown), 'channel')}, {among(len(unknown), unknown[0].channel)}"
+        return Check("replayable", None, f"no log is here for {named}")
     count = sum(row.replay_to - row.replay_from for row in replay.channels)
-    return Check("replayable", True, f"{count} messages in flight, all of them in the logs")
+    return Check("replayable", True, f"{many(count, 'message')} in flight, all of them in the logs")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import ContentCheck, FilePlace, StateStretch
 from cklog.model.findings import Finding, Where
-from cklog.model.wording import many
+from cklog.model.wording import agreeing, many
 
 _COLUMNS = ("file", "start", "bytes", "form", "offsets")
 _TABLE, _OPTIONS = "sst", "options"
@@ -85,9 +85,7 @@ class ExaminedState:
         if self._opaque:
             reasons["their layout is the job's own, or not known"] = len(self._opaque)
         for why, count in sorted(reasons.items()):
-            said.append(
-                f"{many(count, 'piece')} of state {'was' if count == 1 else 'were'} not checked further: {why}."
-            )
+            said.append(f"{many(count, 'piece')} of state {agreeing(count, 'were')} not checked further: {why}.")
         if self.thorough and not reasons:
             return ""
         return " ".join(said)

@@ -19,7 +19,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import many
+from cklog.model.wording import many, none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import (
@@ -200,8 +200,8 @@ class SnapshotLine:
             return (
                 f"Indeterminate: {named} may be whole, but files that it names lie outside PATH and were not looked at."
             )
-        count = many(len(plan.survey.judged), "snapshot")
-        return f"None of {count} can be restored: there is no recovery point but the initial state."
+        none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
+        return f"{none}: there is no recovery point but the initial state."
 
 
 def _to_compare(restored: Sequence[tuple[Candidates, JudgedSnapshot]], other: JudgedSnapshot) -> list[JudgedSnapshot]:
