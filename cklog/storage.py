@@ -7,6 +7,7 @@ links that lead out of the root, a root remembers as trouble: every answer says 
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import posixpath
@@ -176,13 +177,28 @@ class Root:
 
     def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
         """Return the bytes of a file, `limit` of them at the most."""
-        with self.open(path) as file:
-            data: bytes = file.read(limit)
-            return data
+        try:
+            with self.open(path) as file:
+                data: bytes = file.read(limit)
+                return data
+        except OSError as error:
+            self.is_refused(path, error)
+            raise
 
     def open(self, path: str) -> Any:
         """Open a file as a random-access, read-only one of `pyarrow.fs`."""
         return open_file(self.uri(path))
+
+    def is_refused(self, path: str, error: Exception) -> bool:
+        """Return whether an error says that the operating system refuses a file, which is remembered as trouble.
+
+        A file that nobody listed need not be there.
+        """
+        if not isinstance(error, OSError) or error.errno is None:
+            return False
+        if error.errno != errno.ENOENT or self._is_listed(path):
+            self.trouble.unread[self.uri(path)] = reason(error)
+        return True
 
     def uri(self, path: str) -> str:
         """Return the path or URI by which `open_file` opens a relative path; "" is the root itself.

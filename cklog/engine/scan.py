@@ -24,6 +24,9 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
+from cklog.errors import first_line
+from cklog.local_files import reason
+
 Aggregate = Literal["sum", "min", "max"]
 """How the values of a column become one."""
 
@@ -60,6 +63,17 @@ class Damage:
     offset: int | None
     detail: str
     count: int = 1
+
+
+def damage_of(path: str, error: Exception, lead: str = "cannot be read on: ") -> Damage:
+    """Return what an error says of a file: unread where the operating system refused to read it, else damaged.
+
+    >>> damage_of("a", OSError(5, "Input/output error")).id, damage_of("a", OSError("corrupt snappy data")).id
+    ('unreadable-file', 'corrupt-file')
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return Damage(path, "unreadable-file", None, reason(error))
+    return Damage(path, "corrupt-file", None, f"{lead}{first_line(error)}")
 
 
 Reader = Callable[[Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Damage"]]

@@ -17,7 +17,7 @@ from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_subtask
 from cklog.model.verdict import Draft
-from cklog.queues.findings import over_time_findings, queue_findings
+from cklog.queues.findings import no_record_of, over_time_findings, queue_findings
 from cklog.queues.full_scans import QueueRow, census, forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
 from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
@@ -156,10 +156,7 @@ class EventualLog:
             wait *= 2
         if len(log):
             raise SelfCheckFailed(f"{queue.subtask}: the whole queue was read and nothing decided")
-        why = f": {log.damage[0].path}: {log.damage[0].detail}" if log.damage else ""
-        raise CorruptInput(
-            f"no record of the output queue of {queue.subtask} can be read{why}", "look for another copy of outputs/"
-        )
+        raise no_record_of(queue.subtask, log.damage)
 
     def queue_of(self, operator: str) -> Queue:
         """Return the queue that OP or OP/SUB names; the only one if none is named.

@@ -9,10 +9,11 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Damage
-from cklog.errors import CorruptInput
+from cklog.errors import CklogError, CorruptInput, Unreadable
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask
+from cklog.model.verdict import UNREAD
 from cklog.model.wording import agreeing, many
 from cklog.queues.holes import QueueHole
 from cklog.queues.judge import QueueJudgement, lost_results
@@ -46,15 +47,21 @@ def over_time_findings(subtask: Subtask, timeline: Timeline) -> tuple[Finding, .
 
     Raises
     ------
-    CorruptInput : no record of it can be read
+    CorruptInput, Unreadable : no record of it can be read
     """
     damage = timeline.damage
     if not timeline.result.records and not {item.id for item in damage} <= {"torn-tail"}:
-        why = f"{damage[0].path}: {damage[0].detail}"
-        raise CorruptInput(
-            f"no record of the output queue of {subtask} can be read: {why}", "look for another copy of outputs/"
-        )
+        raise no_record_of(subtask, damage)
     return (*damage_findings(damage), *_window_count_mismatch(subtask, timeline), *_missed_targets(subtask, timeline))
+
+
+def no_record_of(subtask: Subtask, damage: Sequence[Damage]) -> CklogError:
+    """Return the error that no record of a queue can be read: damaged, or refused by the operating system."""
+    why = f": {damage[0].path}: {damage[0].detail}" if damage else ""
+    message = f"no record of the output queue of {subtask} can be read{why}"
+    if any(item.id == UNREAD for item in damage):
+        return Unreadable(message, "ask again as a user who may read it, or on a whole copy")
+    return CorruptInput(message, "look for another copy of outputs/")
 
 
 def targets_of(found: ExtentOverTime) -> str:

@@ -14,7 +14,7 @@ from cklog.storage import FileEntry, Root
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _RECORDS = re.compile(
-    r"job\.json|(checkpoints|channels|events|outputs|state|system)/.*\.(jsonl(\.gz|\.zst)?|parquet|log)"
+    r"(?s)job\.json|(checkpoints|channels|events|outputs|state|system)/.*\.(jsonl(\.gz|\.zst)?|parquet|log)"
 )
 _STRENGTH = {"VALID": 0, "KEEP": 1, "OBSOLETE": 2}
 """Of several checkpoints that name a file, the one whose fate comes first here decides."""

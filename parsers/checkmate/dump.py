@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Split
-from cklog.errors import NotFound, UsageError, first_line
+from cklog.engine.scan import Damage, Split, damage_of
+from cklog.errors import NotFound, UsageError
 from cklog.model.schemas import MESSAGES
 from cklog.model.values import is_integer
 from cklog.parsers.checkmate.names import (
@@ -130,7 +130,7 @@ def _unread(root: Root) -> dict[str, str]:
     return {path: why for path, why in found.items() if snapshot_of(path, 0) or log_of(path, 0)}
 
 
-def damage_of(named: Snapshot | SenderLog) -> Damage:
+def unread_damage(named: Snapshot | SenderLog) -> Damage:
     """Return what is said of a snapshot or log that nobody looks at."""
     return Damage(named.path, "unreadable-file", None, named.unread)
 
@@ -239,7 +239,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     dump = dump_of(root)
     for log in dump.logs[split.start : split.end]:
         if log.unread:
-            yield damage_of(log)
+            yield unread_damage(log)
             continue
         channel = dump.deployment.channel(log.channel)
         if channel is None:
@@ -280,7 +280,7 @@ def records(uri: str, path: str) -> Iterator[LoggedMessage | Damage]:
         with open_file(uri) as file:
             yield from _read_records(file, path)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield damage_of(path, error)
 
 
 def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:

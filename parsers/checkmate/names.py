@@ -121,7 +121,7 @@ class Part(NamedTuple):
 
 
 class Uniform(NamedTuple):
-    """A deployment in which every operator has as many `partitions`, on these workers in turn."""
+    """A deployment in which every operator has so many partitions, on these workers in turn."""
 
     workers: tuple[int, ...]
     partitions: int

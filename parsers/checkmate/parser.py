@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Split
-from cklog.errors import first_line
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import parse_channel
@@ -35,13 +34,13 @@ from cklog.parsers.checkmate.dump import (
     Dump,
     Unit,
     apart,
-    damage_of,
     dump_of,
     folders_of,
     is_count,
     is_dump,
     read_turns,
     sent_by,
+    unread_damage,
 )
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, endings
 from cklog.parsers.pickles.restricted import Refused, load
@@ -325,14 +324,15 @@ class _SnapshotReading:
         highest: dict[str, int] = {}
         for number, snapshot in unit.snapshots:
             if snapshot.unread:
-                yield damage_of(snapshot)
+                yield unread_damage(snapshot)
                 continue
             try:
                 row = self._read_checkpoint(number, snapshot)
-            except (_Unusable, Refused, OSError, pa.ArrowException) as why:
-                offset = why.offset if isinstance(why, Refused) else None
-                reason = why.why if isinstance(why, Refused) else first_line(why)
-                yield Damage(snapshot.path, "corrupt-file", offset, reason)
+            except Refused as refused:
+                yield Damage(snapshot.path, "corrupt-file", refused.offset, refused.why)
+                continue
+            except (_Unusable, OSError, pa.ArrowException) as error:
+                yield damage_of(snapshot.path, error, "")
                 continue
             for channel, n in row.get("received", {}).items():
                 highest[channel] = row["received"][channel] = max(n, highest.get(channel, 0))

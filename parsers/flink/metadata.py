@@ -23,8 +23,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Split
-from cklog.errors import first_line
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
 from cklog.parsers.flink.elements import coordinated
@@ -52,9 +51,9 @@ _KINDS = ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", "Te
 _PROPERTIES_LIMIT = 16 << 10
 """Bytes of properties that are decoded; real ones take less than one thousand."""
 
-_OWN = re.compile(r"(.*/chk-([0-9]{1,19}))(?:/|\Z)")
-_SAVEPOINT = re.compile(r"(.*/savepoint-[0-9a-f]{6}-[0-9a-f]{12})(?:/|\Z)")
-_JOB = re.compile(r"(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
+_OWN = re.compile(r"(?s)(.*/chk-([0-9]{1,19}))(?:/|\Z)")
+_SAVEPOINT = re.compile(r"(?s)(.*/savepoint-[0-9a-f]{6}-[0-9a-f]{12})(?:/|\Z)")
+_JOB = re.compile(r"(?s)(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
 
 
 class UnknownVersion(Exception):
@@ -70,7 +69,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         with open_file(split.uri) as file:
             data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read: {first_line(error)}")
+        yield damage_of(split.path, error, "cannot be read: ")
         return
     try:
         yield from _record_batches(split, data, columns)

@@ -45,7 +45,6 @@ _JOB = re.compile(r"[0-9a-f]{32}")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _AREAS: dict[str, Area] = {"shared": "shared", "taskowned": "task-owned", "dstl": "changelog"}
 _IN_JOB = re.compile(r"shared|taskowned|chk-[0-9]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 _MOST_OF_A_NAME = 100
 """Files of one name that are looked at: the names are random, and two of one name are copies."""
@@ -291,18 +290,13 @@ class Flink(Format):
         return found
 
     def state_files(self) -> list[StateFile]:
-        """List every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's.
-
-        Nor are those with control characters in their paths, which no list of paths could name for sure.
-        """
+        """List every file that belongs to a job or a snapshot, sorted by path; other files are not Flink's."""
         owners = {s.path: s.job for s in self.snapshots}
         found = (self._state_file(path, size, owners) for path, size in self._sizes.items())
         return [file for file in found if file is not None]
 
     def _state_file(self, path: str, size: int, owners: dict[str, str]) -> StateFile | None:
         """Return a file as one of a job or snapshot, None if it is no such file; `owners` is the job by snapshot."""
-        if _CONTROL.search(path):
-            return None
         folder = posixpath.dirname(path)
         if folder in owners:
             return StateFile(path, size, owners[folder], "exclusive")

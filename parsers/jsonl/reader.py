@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, damage_of
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
 from cklog.parsers.codecs.zstd_frames import has_checksums
@@ -89,7 +89,7 @@ def _read_rows(split: Split, table: str, columns: tuple[str, ...], trusted: bool
                 else:
                     yield from rows_of(proven if believed else unproven, start, block)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield damage_of(split.path, error)
 
 
 @functools.cache
@@ -281,6 +281,8 @@ class ByteStream:
                     if done > self._most:
                         return done, getattr(file, "proven", 0), f"it unpacks to more than {self._most} bytes"
             except OSError as error:
+                if error.errno is not None:
+                    raise  # refused: nothing is known of the stream
                 return done, getattr(file, "proven", 0), first_line(error)
         return done, done, None
 

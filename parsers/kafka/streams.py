@@ -55,8 +55,8 @@ ENTRIES = pa.schema(
 READER = "cklog.parsers.kafka.streams:read"
 CHECKPOINT, ROCKSDB, CURRENT, PROCESS = ".checkpoint", "rocksdb", "CURRENT", "kafka-streams-process-metadata"
 UNKNOWN = -4
-_TASK = re.compile(r"(?:(.+)__)?(\d{1,9})_(\d{1,9})")
-_TOPOLOGY = re.compile(r"__(.+)__")
+_TASK = re.compile(r"(?s)(?:(.+)__)?(\d{1,9})_(\d{1,9})")
+_TOPOLOGY = re.compile(r"(?s)__(.+)__")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
 _LARGEST = (1 << 63) - 1
 

@@ -68,7 +68,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 yield batch_of_rows(rows, schema, columns)
                 rows, held = [], 0
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield Damage(split.path, "unreadable-file", None, first_line(error))
     if rows:
         yield batch_of_rows(rows, schema, columns)
 

@@ -33,7 +33,7 @@ LARGEST_STEP_BYTES = 8 << 20
 """Steps from the end double up to this."""
 
 _REFUSED = "cklog.parsers.native.output_queues:refused"
-PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
+PARTITION = re.compile(r"(?s)(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
 """The name of a Kafka topic-partition folder."""
 
 

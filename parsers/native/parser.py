@@ -232,6 +232,8 @@ class Native(Format):
             try:
                 footer(self._root.uri(entry.path))
             except UNREADABLE as error:
+                if self._root.is_refused(entry.path, error):
+                    return
                 reason = first_line(error)
                 yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
 

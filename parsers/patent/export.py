@@ -14,8 +14,7 @@ from typing import Any
 import crc32c
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Split
-from cklog.errors import first_line
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.model.findings import Where
 from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of
@@ -37,7 +36,8 @@ def is_export(root: Root, entry: FileEntry) -> bool:
     try:
         with ByteStream(_split_of(root, entry)) as file:
             return _MARK in file.read(_HEAD_BYTES)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as error:
+        root.is_refused(entry.path, error)
         return False
 
 
@@ -53,7 +53,7 @@ def stored_in(root: Root, entry: FileEntry) -> Iterator[StoredValue | Damage]:
                 for at, line in _lines_at(start, block):
                     yield _decode_line(entry.path, at, line, believed)
     except (OSError, pa.ArrowException) as error:
-        yield Damage(entry.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield damage_of(entry.path, error)
 
 
 def _split_of(root: Root, entry: FileEntry) -> Split:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.arrays.types import Ints
-from cklog.engine.scan import Damage, Split
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import first_line
 from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of, milliseconds
 from cklog.model.trust import TRUSTS
@@ -86,7 +86,7 @@ def blocks(split: Split) -> Iterator[tuple[bytes | Damage, int]]:
                     yield block[at:end], start + at
                     at = end
     except (OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}"), 0
+        yield damage_of(split.path, error), 0
 
 
 def _sealed_lines(path: str, block: bytes, start: int) -> Iterator[tuple[bytes | Damage, int]]:

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cklog.engine.scan import Damage, Split
-from cklog.errors import first_line
+from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of_row_groups
@@ -76,7 +75,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
         with open_file(split.uri) as handle:
             yield from _read_row_groups(handle, split, schema, columns)
     except UNREADABLE as error:
-        yield Damage(split.path, "corrupt-file", None, first_line(error))
+        yield damage_of(split.path, error, "")
 
 
 def _read_row_groups(
@@ -104,7 +103,7 @@ def _read_row_groups(
                 yield from _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
         except (OSError, pa.ArrowException, ValueError) as error:
-            yield Damage(split.path, "corrupt-file", None, f"row group {group}: {first_line(error)}")
+            yield damage_of(split.path, error, f"row group {group}: ")
         else:
             if at - row != metadata.row_group(group).num_rows:  # a page header that lies makes the library stop early
                 what = f"row group {group}: {at - row} of its {metadata.row_group(group).num_rows} rows can be read"

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from cklog.engine.scan import Damage, Reader, Split
-from cklog.errors import first_line
+from cklog.engine.scan import Damage, Reader, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.schemas import TABLES
@@ -136,7 +135,7 @@ def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, A
         for offset, found in rows(data, table):
             yield _typed_record(found, offset, split, table)
     except (ValueError, OSError, pa.ArrowException) as error:
-        yield Damage(split.path, "corrupt-file", None, f"cannot be read on: {first_line(error)}")
+        yield damage_of(split.path, error)
 
 
 def _typed_record(found: dict[str, Any] | str, offset: int, split: Split, table: str) -> dict[str, Any] | Damage:

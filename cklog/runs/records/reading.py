@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Kernel, Reduce
-from cklog.errors import CorruptInput, NotFound
+from cklog.errors import CorruptInput, NotFound, Unreadable
 from cklog.history.deliveries import Deliveries
 from cklog.history.events import current_state
 from cklog.history.pieces import record_pieces
@@ -141,6 +141,10 @@ class RecordReader:
         if damaged:
             message = f"no checkpoint record can be read; {damaged[0].message}"
             raise CorruptInput(message, "look for another copy of checkpoints/")
+        unread = [f for f in findings if f.id == UNREAD]
+        if unread:
+            message = f"no checkpoint record can be read; {unread[0].message}"
+            raise Unreadable(message, "ask again as a user who may read it, or on a whole copy")
         known, channels = self.named()
         if not (known or channels):
             message = "there is no checkpoint record here, and no job.json that names operators"

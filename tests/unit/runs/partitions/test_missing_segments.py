@@ -166,13 +166,16 @@ def test_what_a_segment_that_was_not_read_holds_is_not_said_to_be_kept(tmp_path:
 
 
 def test_offsets_that_no_segment_has_are_kept_only_where_compaction_is_known_to_have_taken_them(tmp_path: Path) -> None:
-    checkpoints: dict[str, dict[str, Any]] = {"unknown": {}, "compacted": {"t-0": 9}, "plain": {"u-0": 1}}
+    checkpoints: dict[str, dict[str, int]] = {"unknown": {}, "compacted": {"t-0": 9}, "plain": {"u-0": 1}}
     for (name, cleaned), kept in zip(checkpoints.items(), (None, True, False), strict=True):
         folder = four_segments(tmp_path / name, without=10)
         commits = TopicLog()
         commits.add(commit_batch(0, [("before", "t", 0, 3), ("behind", "t", 0, 20)]), range(2), 2, "data")
         commits.write(folder / "__consumer_offsets-0")
-        broker_files(folder, **({"cleaner": cleaned} if cleaned else {}))
+        if cleaned:
+            broker_files(folder, cleaner=cleaned)
+        else:
+            broker_files(folder)
         again = json.loads(cklog("impact", folder, "--json").out)["result"]["again"]
         assert {row["reader"]: row["kept"] for row in again} == {"before": kept, "behind": True}, name
 

@@ -33,6 +33,17 @@ def rules(path: Path, *more: str, root: Path | None = None) -> dict[str, tuple[s
     return fates(asked("retention", path, *more, root=root or path))
 
 
+def test_names_with_control_characters_come_back_from_a_list_with_null_bytes(tmp_path: Path) -> None:
+    job(tmp_path)
+    left = {f"{OLD}/chk-6/{name}" for name in ("a\nb", "c\x01d", "e\rf", "-g")}
+    for path in left:
+        file(tmp_path / path, 4)
+    listed = cklog("retention", tmp_path, "--format", "paths", "-0", "-q").out.split("\0")[:-1]
+    assert {path for path in listed if (tmp_path / path).is_file()} == set(listed) == left
+    refused = cklog("retention", tmp_path, "--format", "paths", "-q")
+    assert (refused.code, refused.out) == (2, "")
+
+
 def obsolete(found: dict[str, tuple[str, str]]) -> set[str]:
     return {path for path, (fate, _) in found.items() if fate == "OBSOLETE"}
 
@@ -206,11 +217,14 @@ def test_totals_and_the_plans_for_people(tmp_path: Path) -> None:
     assert "All of" in cklog("retention", tmp_path, *maps, "--jobs-stopped").out
 
 
-def test_names_that_no_list_of_paths_can_hold_are_not_listed(tmp_path: Path) -> None:
+def test_names_that_no_list_of_lines_can_hold_are_refused_and_listed_with_null_bytes(tmp_path: Path) -> None:
     job(tmp_path)
     torn(tmp_path, OLD, 4, {"late\nimportant": 3, "tab\t": 1, "late": 3})
-    paths = cklog("retention", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--drop-broken", "--format", "paths").out
-    assert paths == f"{OLD}/chk-4/late\n"
+    asked = ("retention", tmp_path, "--map", f"{ORIGIN}={tmp_path}", "--drop-broken", "--format", "paths")
+    refused = cklog(*asked)
+    assert (refused.code, refused.out) == (2, "")
+    listed = cklog(*asked, "-0").out.split("\0")
+    assert set(listed) == {"", *(f"{OLD}/chk-4/{name}" for name in ("late\nimportant", "tab\t", "late"))}
 
 
 def test_a_missing_file_may_be_one_whose_name_is_damaged_in_the_metadata(tmp_path: Path) -> None:
