@@ -193,6 +193,27 @@ def test_the_manifest_may_say_what_is_retained(tmp_path: Path) -> None:
     assert ask(tmp_path).result.channels[0].retained is True
 
 
+def test_the_manifest_may_say_which_sources_there_are_and_where_they_begin(tmp_path: Path) -> None:
+    """Of what no checkpoint on the line mentions it is all that is known; what one mentions goes before it."""
+    write(tmp_path, "checkpoints", [checkpoint("a/0", 1) | {"sources": {"in-0": 7}}, checkpoint("b/0", 1)])
+    rows = [("in-0", "a", 3), ("in-1", "a", 4), ("in-2", "b", None), ("in-3", "elsewhere", 5)]
+    told = [{"source": name, "operator": operator, "offset": offset} for name, operator, offset in rows]
+    (tmp_path / "job.json").write_text(json.dumps({"sources": told}))
+    resumed = {(row.source, row.operator, row.offset) for row in ask(tmp_path).result.sources}
+    assert resumed == {("in-0", "a", 7), ("in-1", "a", 4), ("in-2", "b", None)}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"source": "x"}, {"source": "x", "operator": "a", "offset": -1}, {"source": 1, "operator": "a"}, 7]
+    + [{"source": "x", "operator": "a", "subtask": "0"}],
+)
+def test_a_source_that_cannot_be_understood_is_a_bad_manifest(tmp_path: Path, row: object) -> None:
+    write(tmp_path, "checkpoints", pair(1, 1))
+    (tmp_path / "job.json").write_text(json.dumps({"sources": [row]}))
+    assert found(ask(tmp_path), "bad-manifest").severity == "error"
+
+
 def test_messages_logged_twice_are_said(tmp_path: Path) -> None:
     write(tmp_path, "checkpoints", pair(4, 2))
     write(tmp_path, "channels", messages(2, 3, 3))
