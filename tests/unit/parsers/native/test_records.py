@@ -205,8 +205,13 @@ def test_the_manifest_may_say_which_sources_there_are_and_where_they_begin(tmp_p
 
 @pytest.mark.parametrize(
     "row",
-    [{"source": "x"}, {"source": "x", "operator": "a", "offset": -1}, {"source": 1, "operator": "a"}, 7]
-    + [{"source": "x", "operator": "a", "subtask": "0"}],
+    [
+        7,
+        {"source": "x"},
+        {"source": 1, "operator": "a"},
+        {"source": "x", "operator": "a", "offset": -1},
+        {"source": "x", "operator": "a", "subtask": "0"},
+    ],
 )
 def test_a_source_that_cannot_be_understood_is_a_bad_manifest(tmp_path: Path, row: object) -> None:
     write(tmp_path, "checkpoints", pair(1, 1))
