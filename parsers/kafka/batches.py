@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 
 import crc32c
 
+from cklog.model.wording import many
 from cklog.parsers.kafka.limits import BATCH_LIMIT, MARKER_LIMIT
 from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.varints import BadVarint, varint
@@ -213,7 +214,7 @@ def records(head: Header, batch: bytes, budget: Budget | None = None) -> Iterato
         before = delta
         yield record
     if at != len(data):
-        raise BadBatch(f"{len(data) - at} bytes behind the last of {head.count} records")
+        raise BadBatch(f"{len(data) - at} bytes behind the last of {many(head.count, 'record')}")
 
 
 def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:

@@ -187,10 +187,10 @@ def test_a_channel_may_have_everything_that_it_needs_although_out_of_order(tmp_p
 def test_numbers_that_are_sent_or_received_twice_are_findings(tmp_path: Path) -> None:
     answer = ask(write(tmp_path, events("a/0", "s0 s1 s1 C1 s2 C2"), events("b/0", "r0 C1 r0 r1 r2 C2")))
     assert found(answer, "duplicate-send").message == (
-        f"{AB}: 1 messages were sent under a number that was used before, first among numbers 0 to 1"
+        f"{AB}: 1 message was sent under a number that was used before, first among numbers 0 to 1"
     )
     assert found(answer, "duplicate-receive").message == (
-        f"{AB}: 1 messages were received more than once, first among number 0"
+        f"{AB}: 1 message was received more than once, first among number 0"
     )
     assert (line(answer), answer.exit_code) == ({"a/0": 2, "b/0": 2}, 3)
 
@@ -204,9 +204,7 @@ def test_a_repeat_does_not_hide_a_hole(tmp_path: Path) -> None:
 
 def test_a_receive_of_what_was_never_sent_is_an_error(tmp_path: Path) -> None:
     answer = ask(write(tmp_path, events("a/0", "s0 s3 C1"), events("b/0", "r0 r1 r3 C1")))
-    assert found(answer, "receive-without-send").message == (
-        f"{AB}: 1 messages were received and never sent, number 1 among them"
-    )
+    assert found(answer, "receive-without-send").message == (f"{AB}: 1 message was received and never sent, number 1")
     assert answer.exit_code == 3
 
 

@@ -39,7 +39,7 @@ def test_the_sentence_numbers_exactly_the_messages_that_nobody_sent(sent: int, r
     for text in told:
         assert text == f"{CHANNEL}: messages {orphans[0]} to {orphans[-1]} were received but never sent"
     if orphans:
-        assert check["because"] == f"1 channels have orphan messages; {CHANNEL}: {orphans[0]} to {orphans[-1]}"
+        assert check["because"] == f"1 channel has orphan messages; {CHANNEL}: {orphans[0]} to {orphans[-1]}"
     assert (ended.code == 3) == bool(orphans)
 
 

@@ -109,7 +109,7 @@ def test_splits_by_what_their_bytes_fit(tmp_path: Path, version: int, data: byte
 def test_other_splits_are_unread(tmp_path: Path, version: int, data: bytes) -> None:
     found = split(version, data, tmp_path)
     assert found["kind"] == "unknown-split"
-    assert f"1 elements of SourceReaderState, of serializer version {version}" in found["detail"]
+    assert f"1 element of SourceReaderState, of serializer version {version}" in found["detail"]
 
 
 def test_unknown_splits_are_counted_beside_the_known(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_unknown_splits_are_counted_beside_the_known(tmp_path: Path) -> None:
         ("unknown-split", None),
         ("unknown-split", None),
     ]
-    assert ["1 elements" in f["detail"] for f in found[1:]] == [False, True]
+    assert ["1 element of" in f["detail"] for f in found[1:]] == [False, True]
 
 
 def test_versions_without_end_are_told_as_others(tmp_path: Path) -> None:

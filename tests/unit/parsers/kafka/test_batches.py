@@ -48,7 +48,7 @@ def test_compaction_leaves_holes_and_empty_batches() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (batch(0, [Row(b"a"), Row(b"b")], count=1), "bytes behind the last of 1 records"),
+        (batch(0, [Row(b"a"), Row(b"b")], count=1), "bytes behind the last of 1 record"),
         (batch(0, [Row(b"a")], count=2, last_delta=1), "cut short"),
         (batch(0, [Row(b"a", delta=3)], last_delta=2), "offset 3 after -1"),
         (batch(0, [Row(b"a", delta=1), Row(b"b", delta=1)]), "offset 1 after 1"),
