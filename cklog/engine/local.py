@@ -33,18 +33,26 @@ class LocalEngine:
         """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-            try:
-                for parts, found in threads.map(lambda splits: run_splits(scan, splits), tasks_of(scan.splits)):
-                    fold.add(parts)
-                    tally.update(found)
-            except BaseException:  # of all the splits that wait, none is needed any more
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
+        for parts, found in _done(scan, [*tasks_of(scan.splits)]):
+            fold.add(parts)
+            tally.update(found)
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
         """Do nothing: nothing is held."""
+
+
+def _done(scan: Scan, tasks: Sequence[tuple[Split, ...]]) -> Iterator[tuple[list[pa.RecordBatch], DamageTally]]:
+    """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most."""
+    if len(tasks) < 2:
+        yield from (run_splits(scan, splits) for splits in tasks)
+        return
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        try:
+            yield from threads.map(lambda splits: run_splits(scan, splits), tasks)
+        except BaseException:  # of all the splits that wait, none is needed any more
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def tasks_of(splits: Sequence[Split]) -> Iterator[tuple[Split, ...]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,3 +58,22 @@ def test_a_kernel_that_asks_for_places_sees_one_file_at_a_time(tmp_path: Path) -
     assert sorted(sorted(set(batch["_path"].to_pylist())) for batch in seen) == [
         [f"{number:04}.jsonl"] for number in range(40) if number % 10 != 9
     ]
+
+
+def test_what_fits_one_task_is_read_without_another_thread(tmp_path: Path) -> None:
+    """Starting a thread costs more than most of what is read of a small run; of many tasks each has its thread."""
+    splits = _splits(tmp_path)
+
+    def readers(few: tuple[Split, ...]) -> set[int]:
+        ran: set[int] = set()
+        scan = _scan(few, ("channel", "seq"), [])
+
+        def kernel(batch: pa.RecordBatch) -> pa.RecordBatch:
+            ran.add(threading.get_ident())
+            return scan.kernel(batch)
+
+        assert sum(LocalEngine().run(replace(scan, kernel=kernel)).records.values()) == len(few) * 9 // 10
+        return ran
+
+    assert readers(splits[:100]) == {threading.get_ident()}
+    assert threading.get_ident() not in readers(splits)
