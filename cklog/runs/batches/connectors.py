@@ -48,8 +48,7 @@ def judge_sources(parser: OffersBatches, logs: MetadataLogs) -> tuple[tuple[Sour
             facts.append(Fact(_read_twice(listing.folder, twin)))
         elif kind == "file":
             log = parser.source_log(key)
-            files = tuple(_files_in_flight(parser, log, made[0]))
-            made[0] = replace(made[0], files=files, listed=_lists_all(log, made[0]))
+            made[0] = _with_files(parser, log, made[0])
             facts += _judge_file_source(log, made[0])
         else:
             facts += map(Fact, _first_offset_findings(parser, key, kind))
@@ -141,30 +140,36 @@ def _judge_file_source(log: FileLog, source: SourceRange) -> Iterable[Fact]:
     yield from map(Fact, _input_findings(source))
 
 
-def _files_in_flight(parser: OffersBatches, log: FileLog, source: SourceRange) -> Iterable[InputFile]:
-    """Yield the files of the source's log batches after `start`, up to `end`."""
+def _with_files(parser: OffersBatches, log: FileLog, source: SourceRange) -> SourceRange:
+    """Return a range of a file source with the files of its log that lie in it, and those behind."""
     start, end = log_offset(source.start), log_offset(source.end)
-    if end is None or not source.start_known:
-        return
     first = -1 if start is None else start
+    last = first if end is None else end
+    known = source.start_known and source.end_known and (end is not None or source.end is None)
+    newest = max([log.listing.newest, *log.listing.orphans])
+    return replace(
+        source,
+        files=tuple(_files_between(parser, log, first, last)) if source.start_known else (),
+        listed=known and _lists_all(log, first, last),
+        ahead=tuple(_files_between(parser, log, last, newest)) if known and _lists_all(log, last, newest) else None,
+    )
+
+
+def _files_between(parser: OffersBatches, log: FileLog, first: int, last: int) -> Iterable[InputFile]:
+    """Yield the files of the source's log batches after `first`, up to `last`."""
     for number, file in sorted(log.reads.items()):
         compact = number in log.listing.compacts  # holds earlier batches, too, and says whose each file is
         for line in file.value or ():
             batch = line.batch if compact else number
-            if batch is not None and first < batch <= end and number <= end:
+            if batch is not None and first < batch <= last and number <= last:
                 yield InputFile(line.path, parser.size_of(line.path), Where(file.path, line.offset))
 
 
-def _lists_all(log: FileLog, source: SourceRange) -> bool:
-    """Return whether the source's log lists all that the batch in flight reads; True where none is in flight."""
-    if not (source.start_known and source.end_known):
-        return False
-    start, end = log_offset(source.start), log_offset(source.end)
-    if end is None:
-        return source.end is None
-    whole = {number for number, read in log.reads.items() if read.value is not None and number <= end}
+def _lists_all(log: FileLog, first: int, last: int) -> bool:
+    """Return whether the source's log can be read of every batch after `first`, up to `last`."""
+    whole = {number for number, read in log.reads.items() if read.value is not None and number <= last}
     compact = max(whole & log.listing.compacts, default=-1)  # lists all before, too
-    return all(number in whole for number in range(max(compact, -1 if start is None else start) + 1, end + 1))
+    return all(number in whole for number in range(max(compact, first) + 1, last + 1))
 
 
 def _input_findings(source: SourceRange) -> Iterable[Finding]:

@@ -8,7 +8,6 @@ missing before the newest plan, only the newest plan is run again, and none of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from cklog.impact.sinks.guarantees import all_hold, guarantee_of
@@ -27,7 +26,6 @@ UNNAMED = "query/0"
 OF_LOG, OF_FILES = "of the log", "of all files"
 ANY, BY_BATCH = "foreachBatch, Kafka, console", "that keep batch numbers"
 _REPEATABLE = ("rate",)
-_BATCH_FILE = re.compile(r"(?:^|/)(?:offsets|commits)/([0-9]+)$")
 
 
 def batch_impact(
@@ -62,9 +60,8 @@ def batch_impact(
 
 def _top(plan: BatchPlan) -> int:
     """The newest batch that was planned or committed, those that going back removes among them."""
-    removed = (_BATCH_FILE.search(path) for path in plan.remove)
-    numbers = [int(found[1]) for found in removed if found is not None]
-    return max([plan.committed, *plan.rolled_back, *numbers, *(batch.batch for batch in plan.batches)])
+    removed = [] if plan.removed_to is None else [plan.removed_to]  # known even where no way back is offered
+    return max([plan.committed, *plan.rolled_back, *removed, *(batch.batch for batch in plan.batches)])
 
 
 def _goes_back(plan: BatchPlan, top: int) -> bool:
@@ -186,10 +183,14 @@ def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvid
 def _kept(source: SourceRange, logs: BoundLogs | None, back: bool) -> bool | None:
     """Whether a source can be read again from where it stands: what only a broker knows needs its logs.
 
-    Of a file source the files of the batch in flight were looked at, not those of others that going `back` reads again.
+    Of a file source the files of the batch in flight are read again, and all later ones of its log by going `back`.
     """
     if source.kind == "file":
-        return None if back or not source.listed or any(file.size == "outside" for file in source.files) else True
+        ahead = source.ahead if back else ()
+        files = (*source.files, *(ahead or ()))
+        if any(file.size is None for file in files):
+            return False
+        return None if not source.listed or ahead is None or any(file.size == "outside" for file in files) else True
     log = None if logs is None or source.kind != "kafka" else logs.partition(source.source)
     start = offset_of(source.start)
     if logs is not None and log is not None and start is not None:

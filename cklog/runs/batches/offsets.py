@@ -36,7 +36,8 @@ class SourceRange:
     `start` is the end of the last committed batch. A None is the source's beginning (start) or no data yet (end) if
     `start_known` / `end_known`, and otherwise unknown: the file that holds it is missing or damaged. Where commits are
     missing between the line and the batch in flight, this is more than a restart reads. `listed`: `files` are all that
-    the batch in flight reads; False: part of the source's log that lists them is missing or damaged.
+    the batch in flight reads; False: part of the source's log that lists them is missing or damaged. `ahead` are files
+    that the log lists behind the range, which later batches read; None: what it lists there is not known.
     """
 
     source: str
@@ -47,6 +48,7 @@ class SourceRange:
     end_known: bool = True
     files: tuple[InputFile, ...] = ()
     listed: bool = True
+    ahead: tuple[InputFile, ...] | None = ()
 
     @property
     def missing(self) -> tuple[str, ...]:

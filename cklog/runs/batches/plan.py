@@ -31,7 +31,7 @@ class BatchPlan:
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
-    that going back to `committed` removes, on a copy.
+    that going back to `committed` removes, on a copy; `removed_to` the newest batch that it removes, None if none.
     """
 
     query_id: str | None
@@ -50,6 +50,7 @@ class BatchPlan:
     stores: tuple[StateStoreRow, ...] = ()
     unjudged: str = ""
     remove: tuple[str, ...] = ()
+    removed_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def plan_of(
         stores=tuple(state.rows(judged.batch)),
         unjudged=judged.unjudged,
         remove=() if blocked else parser.with_checksums(removed),
+        removed_to=removed_to,
     )
 
 

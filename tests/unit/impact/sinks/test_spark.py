@@ -122,12 +122,23 @@ def test_going_back_does_batches_again(wordcount: Path) -> None:
 
 @pytest.mark.parametrize("batch", [3, 4])
 def test_input_of_batches_that_are_done_again_is_not_said_to_be_kept(wordcount: Path, batch: int) -> None:
-    """Those files were not looked at: an archive may have taken them long ago."""
-    for path in (wordcount / "in").iterdir():
-        path.unlink()
-    found = of_spark(wordcount, "--at", f"query/0={batch}")
+    """Spark plans them afresh, and reads what the source's log lists behind the batch that it goes back to."""
+
+    def kept_at() -> set[bool | None]:
+        found = of_spark(wordcount, "--at", f"query/0={batch}")
+        assert {row["evidence"][0]["holds"] for row in found["guarantees"]} == {found["again"][0]["kept"]}
+        return {row["kept"] for row in found["again"]}
+
+    assert kept_at() == {True}
+    (wordcount / "in" / f"minute-{batch}.json").unlink()
+    assert kept_at() == {True}
+    (wordcount / "in" / f"minute-{batch + 1}.json").unlink()
+    assert kept_at() == {False}
+    log = wordcount / "ck" / "sources" / "0" / f"{batch + 1}"
+    log.write_bytes(log.read_bytes()[:40])
+    found = of_spark(wordcount, "--at", f"query/0={batch}", exit=3)
     assert [row["kept"] for row in found["again"]] == [None]
-    assert all(row["evidence"][0]["holds"] is None for row in found["guarantees"])
+    assert [row[2:5] for row in fates(found)] == [("may-be-missing", batch + 1, 7), ("doubled", batch + 1, 7)]
 
 
 def test_nor_is_all_input_where_no_batch_is_left(wordcount: Path) -> None:

@@ -172,10 +172,9 @@ def test_offsets_that_no_segment_has_are_kept_only_where_compaction_is_known_to_
         commits = TopicLog()
         commits.add(commit_batch(0, [("before", "t", 0, 3), ("behind", "t", 0, 20)]), range(2), 2, "data")
         commits.write(folder / "__consumer_offsets-0")
+        broker_files(folder)
         if cleaned:
             broker_files(folder, cleaner=cleaned)
-        else:
-            broker_files(folder)
         again = json.loads(cklog("impact", folder, "--json").out)["result"]["again"]
         assert {row["reader"]: row["kept"] for row in again} == {"before": kept, "behind": True}, name
 
