@@ -68,7 +68,7 @@ class FileDoubt:
 
 
 _WHOLE = ("restorable", "unchecked")
-_BROKEN = ("missing-state-file", "size-mismatch", "no-metadata", "corrupt")
+_BROKEN = ("missing-state-file", "size-mismatch", "corrupt-state-file", "no-metadata", "corrupt")
 """Verdicts that `--drop-broken` gives up; what has a version that is not known is not broken."""
 
 
