@@ -12,9 +12,11 @@ from typing import Any
 
 from cklog.parsers.flink.derived import operator_id
 from tests.builders.java_bytes import blob as blob
+from tests.builders.java_bytes import described_list
 from tests.builders.java_bytes import i32 as i32
 from tests.builders.java_bytes import i64 as i64
 from tests.builders.java_bytes import offsets as offsets
+from tests.builders.java_bytes import simple_serializer as simple_serializer
 from tests.builders.java_bytes import utf as utf
 
 Cells = dict[str, Any]
@@ -352,7 +354,7 @@ def operator_state(
 ) -> tuple[bytes, dict[str, tuple[int, list[int]]]]:
     """The bytes of operator state and, for `states`, where its elements are."""
     data = i32(version) + (bytes([compressed]) if version >= 6 else b"") + struct.pack(">H", len(lists))
-    data += b"".join(_described_list(name) for name in lists) + struct.pack(">H", 0)
+    data += b"".join(described_list(name) for name in lists) + struct.pack(">H", 0)
     places: dict[str, tuple[int, list[int]]] = {}
     for name, elements in lists.items():
         found = []
@@ -361,18 +363,6 @@ def operator_state(
             data += blob(element)
         places[name] = (0, found)
     return data, places
-
-
-def _described_list(name: str, mode: str = "SPLIT_DISTRIBUTE") -> bytes:
-    """What operator state of versions 5 and 6 says of a list of bytes."""
-    option = utf("OPERATOR_STATE_DISTRIBUTION_MODE") + utf(mode)
-    return utf(name) + i32(1, 1) + option + i32(1) + utf("VALUE_SERIALIZER") + i32(2) + simple_serializer()
-
-
-def simple_serializer(name: str = "array.BytePrimitiveArray") -> bytes:
-    """What one of Flink's simple serializers says of itself."""
-    last = name.rpartition(".")[2]
-    return utf(f"org.apache.flink.api.common.typeutils.base.{name}Serializer${last}SerializerSnapshot") + i32(3)
 
 
 NONE = -(1 << 63)

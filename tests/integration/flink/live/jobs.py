@@ -1,0 +1,126 @@
+"""Flink's jars from PyPI, `Numbers.java` compiled against them, and runs of it that are killed or fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+VERSION = "2.3.0"
+SIZE = 1_000_000_000
+"""Numbers in each of the two splits: more than any run reads."""
+REMAINDERS = 13
+_WAIT_S = 180.0
+_JARS = ("flink-dist", "log4j")
+_OPENED = ("java.lang", "java.util", "java.nio")
+_LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = Console
+appender.console.name = Console
+appender.console.type = Console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %-5p %c{1} - %m%n
+"""
+_RESTORING = re.compile(r"Restoring job \w+ from (?:Checkpoint|Savepoint) (\d+) .* located at (\S+?)\.?$", re.MULTILINE)
+_COMPLETED = re.compile(r"Completed checkpoint (\d+) for job")
+_FIRST = re.compile(r"^FIRST (\d+)$", re.MULTILINE)
+_STATE = re.compile(r"^STATE (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+
+
+class Flink:
+    """Flink's classes and the job's, in a folder that outlives the tests: the download has some 330 MB."""
+
+    def __init__(self, home: Path) -> None:
+        jars, classes = home / f"flink-{VERSION}", home / "classes"
+        if not jars.is_dir():
+            _download(home, jars)
+        self._path = f"{classes}:{jars}/*"
+        self._logging = home / "log4j2.properties"
+        self._logging.write_text(_LOGGING, encoding="utf-8")
+        source = Path(__file__).with_name("Numbers.java")
+        subprocess.run(["javac", "-cp", self._path, "-d", classes, source], check=True)
+
+    def start(self, settings: dict[str, str], log: Path, read_us: int = 2000, count_us: int = 0) -> Running:
+        """Start the job in a process of its own; a failure of a task ends it."""
+        opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+        logging = f"-Dlog4j.configurationFile={self._logging}"
+        given = [f"{key}={value}" for key, value in {**settings, "restart-strategy.type": "none"}.items()]
+        words = ["java", "-Xmx1g", *opens, logging, "-cp", self._path, "Numbers", *map(str, (SIZE, read_us, count_us))]
+        with log.open("wb") as out:
+            process = subprocess.Popen([*words, *given], stdout=out, stderr=out, start_new_session=True)
+        return Running(process, log)
+
+
+def _download(home: Path, jars: Path) -> None:
+    """Take the jars that a job needs from Flink's wheel for Python."""
+    work = home / "download"
+    shutil.rmtree(work, ignore_errors=True)
+    wanted = f"apache-flink-libraries=={VERSION}"
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "-d", str(work), wanted]
+    subprocess.run(pip, check=True)
+    (wheel,) = work.glob("*.whl")
+    (work / "jars").mkdir()
+    with zipfile.ZipFile(wheel) as members:
+        for name in members.namelist():
+            base = os.path.basename(name)
+            if name.startswith("pyflink/lib/") and base.startswith(_JARS):
+                (work / "jars" / base).write_bytes(members.read(name))
+    (work / "jars").rename(jars)
+    shutil.rmtree(work)
+
+
+class Running:
+    """A process with the job, and what it has told so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+
+    def text(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def restored(self) -> list[tuple[int, str]]:
+        """From which checkpoints, by id and place, the engine says that it restores."""
+        return [(int(found[1]), found[2]) for found in _RESTORING.finditer(self.text())]
+
+    def first_read(self) -> list[int]:
+        """The first number of each reader."""
+        return sorted(int(found[1]) for found in _FIRST.finditer(self.text()))
+
+    def states(self) -> list[tuple[int, int, int, int]]:
+        """For each key that was counted: its split, its remainder, the number, and the state before it."""
+        found = ([int(group) for group in line.groups()] for line in _STATE.finditer(self.text()))
+        return sorted((split, remainder, number, before) for split, remainder, number, before in found)
+
+    def completed(self) -> list[int]:
+        return [int(found[1]) for found in _COMPLETED.finditer(self.text())]
+
+    def until(self, what: Callable[[], bool]) -> None:
+        """Wait; a process that ends before is a failure, with the end of its log."""
+        ends = time.monotonic() + _WAIT_S
+        while not what():
+            assert self._process.poll() is None, f"ended by itself:\n{self.text()[-4000:]}"
+            assert time.monotonic() < ends, f"waited in vain:\n{self.text()[-4000:]}"
+            time.sleep(0.005)
+
+    def ends_by_itself(self) -> bool:
+        """Whether the job fails, rather than complete a checkpoint after every key was counted."""
+        ends = time.monotonic() + _WAIT_S
+        while self._process.poll() is None:
+            assert time.monotonic() < ends, f"neither failed nor went on:\n{self.text()[-4000:]}"
+            if len(self.states()) == 2 * REMAINDERS and self.completed():
+                return False
+            time.sleep(0.05)
+        return self._process.returncode != 0
+
+    def kill(self) -> None:
+        """End the process as a power cut would; nothing is flushed or removed."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
