@@ -216,7 +216,9 @@ def flip(path: Path, at: int) -> None:
 
 
 def largest(files: list[Path]) -> Path:
-    return max(files[:-1], key=lambda path: path.stat().st_size)
+    """The largest file with state: without RocksDB's options a restore does."""
+    state = [path for path in files[:-1] if not path.read_bytes().startswith(b"# This is a RocksDB option file")]
+    return max(state, key=lambda path: path.stat().st_size)
 
 
 def sources_state(files: list[Path]) -> Path:
