@@ -11,23 +11,31 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 _STATE = "spark.sql.streaming.stateStore."
+_HDFS = {_STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"}
 _ROCKSDB = {_STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
+_WHOLE = {**_ROCKSDB, _STATE + "rocksdb.changelogCheckpointing.enabled": "false"}
 _CHANGELOGS = {**_ROCKSDB, _STATE + "rocksdb.changelogCheckpointing.enabled": "true"}
+_JOIN, _AGGREGATION = (f"spark.sql.streaming.{what}.stateFormatVersion" for what in ("join", "aggregation"))
 STATES: dict[str, dict[str, str]] = {
-    "hdfs": {_STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"},
-    "rocksdb": {**_ROCKSDB, _STATE + "rocksdb.changelogCheckpointing.enabled": "false"},
-    "changelogs": _CHANGELOGS,
-    "ids": {**_CHANGELOGS, _STATE + "checkpointFormatVersion": "2"},
+    "hdfs": {**_HDFS, _JOIN: "2", _AGGREGATION: "2"},
+    "hdfs-1": {**_HDFS, _JOIN: "1", _AGGREGATION: "1"},
+    "rocksdb": {**_WHOLE, _JOIN: "2", _AGGREGATION: "1"},
+    "rocksdb-3": {**_WHOLE, _JOIN: "3", _AGGREGATION: "2"},
+    "changelogs": {**_CHANGELOGS, _JOIN: "2", _AGGREGATION: "2"},
+    "ids": {**_CHANGELOGS, _JOIN: "3", _AGGREGATION: "2", _STATE + "checkpointFormatVersion": "2"},
 }
-"""Settings by state store: each provider, with and without changelogs, and state checkpoint format 2."""
+"""Settings by state store: each provider, with and without changelogs, state checkpoint format 2 (`ids`; else 1), and
+each format of the state of joins (1, 2, 3) and of aggregations (1, 2)."""
 APPENDING = ("dedup", "within", "join", "windows")
 QUERIES = ("counts", *APPENDING)
 SINKS = ("file", "each")
-FILES = 40
+FILES = 400
+"""More batches than any query runs before it is killed."""
 _PER_FILE = 6
 _FILE_S = 1_700_000_000
 
@@ -110,11 +118,12 @@ def _stream(spark: Any, folder: Path, query: str) -> Any:
 
 
 def main(folder: Path, which: list[str]) -> None:
-    """Run the queries until the process is killed."""
+    """Run the queries until the process is killed, or one of them fails."""
     spark = session(folder / "scratch")
-    running = [start(spark, folder / name, name) for name in which]
-    for query in running:
-        query.awaitTermination()
+    running = {name: start(spark, folder / name, name) for name in which}
+    while all(query.isActive for query in running.values()):
+        time.sleep(0.5)
+    raise SystemExit("\n".join(f"{name}: {query.exception()}" for name, query in running.items()))
 
 
 if __name__ == "__main__":
