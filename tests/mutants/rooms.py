@@ -13,7 +13,7 @@ DECODERS = ("kafka", "flink", "spark", "patent", "checkmate", "pickles", "codecs
 _BESIDE = {
     "history": ("tests/unit/parsers/native/test_records.py", "tests/unit/lines", "tests/unit/runs/records"),
     "zigzag": ("tests/property/test_lines.py", "tests/property/test_graphs.py"),
-    "lines": ("tests/unit/runs/records", "tests/property/history"),
+    "lines": ("tests/unit/rounds", "tests/unit/runs/records", "tests/property/history"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
     "runs/batches": ("tests/unit/parsers/spark", "tests/unit/impact/sinks/test_spark.py"),
     "runs/partitions": ("tests/unit/parsers/kafka/test_broker_folder.py",),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cklog.model.question import Question
+from cklog.run import open_run
 from tests.builders.native import checkpoint, write
 from tests.program import Ended, cklog
 
@@ -55,3 +57,27 @@ def test_an_entry_that_names_no_operator_is_wrong_usage(entry: object, tmp_path:
 def test_an_entry_without_a_subtask_is_the_first(tmp_path: Path) -> None:
     write(tmp_path, "checkpoints", [checkpoint("a/0", 1), checkpoint("a/0", 2)])
     assert verified(tmp_path, {"result": {"line": [{"operator": "a", "checkpoint": 2}]}}).code == 0
+
+
+_WATERMARKS = [pair for pair in itertools.product(range(3), repeat=2) if pair[0] <= pair[1]]
+
+
+@pytest.mark.parametrize(("sent", "received"), list(itertools.product(_WATERMARKS, repeat=2)))
+def test_a_line_is_maximal_exactly_if_no_consistent_one_is_above_it(
+    sent: tuple[int, int], received: tuple[int, int], tmp_path: Path
+) -> None:
+    """Each of two subtasks has checkpoints 0, 1 and 2: every line is held against every other."""
+    rows = [checkpoint("a/0", k, sent={CHANNEL: sent[k - 1]}) for k in (1, 2)]
+    write(
+        tmp_path, "checkpoints", [*rows, *(checkpoint("b/0", k, received={CHANNEL: received[k - 1]}) for k in (1, 2))]
+    )
+    lines = itertools.product(range(3), repeat=2)
+    consistent = [(a, b) for a, b in lines if (0, *received)[b] <= (0, *sent)[a]]
+    for a, b in consistent:
+        above = [other for other in consistent if other != (a, b) and other[0] >= a and other[1] >= b]
+        with open_run(str(tmp_path)) as run:
+            answer = run.verify({"a/0": a, "b/0": b}, True, Question())
+        [check] = [c for c in answer.result.checks if c.check == "maximal"]
+        assert check.holds is (not above), (a, b)
+        assert ("not-maximal" in [f.id for f in answer.findings]) == bool(above)
+        assert answer.exit_code == (3 if above else 0)
