@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 
 import numpy as np
@@ -100,6 +101,26 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     whole = pairs(history)
     monkeypatch.setattr(intervals, "_BLOCK_ROWS", 5)
     assert pairs(history) == whole
+
+
+@pytest.mark.parametrize("most", [1, 3, 8, 12, 20, 1000])
+def test_blocks_are_of_whole_senders_and_only_one_alone_exceeds_the_size(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut by hand: what a sender costs are its checkpoints, initial and current state, and its pairs of intervals."""
+    monkeypatch.setattr(intervals, "_BLOCK_PAIRS", most)
+    sent = {"a/0->b/0": [0, 1, 3, 4], "a/0->c/0": [0, 1, 3, 4], "b/0->c/0": [0, 1, 1], "c/0->d/0": [0, 2, 2, 5]}
+    received = {"a/0->b/0": [0, 1, 4], "a/0->c/0": [0, 2, 3, 4], "b/0->c/0": [0, 0, 1, 1], "c/0->d/0": [0, 5]}
+    history = history_of({"a/0": [1, 2, 3], "b/0": [1, 2], "c/0": [1, 2, 3], "d/0": [1]}, sent, received)
+    points = intervals.staircases(history)
+    sender = [int(history.src[k]) for k in points.channel]
+    cost = [int(history.first[i + 1] - history.first[i]) + sender.count(i) for i in range(4)]
+    bounds = intervals.channel_bounds(history, points)
+    blocks = list(itertools.islice(intervals._sender_blocks(history, bounds), 5))
+    assert [i for low, high in blocks for i in range(low, high)] == [0, 1, 2, 3]
+    for low, high in blocks:
+        assert high == low + 1 or sum(cost[low:high]) < most
+        assert high == 4 or sum(cost[low : high + 1]) >= most
 
 
 def test_an_acyclic_job_has_no_useless_checkpoint_and_builds_no_graph(
