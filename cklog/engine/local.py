@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -33,16 +34,17 @@ class LocalEngine:
         """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
-        for parts, found in _done(scan, [*tasks_of(scan.splits)]):
-            fold.add(parts)
-            tally.update(found)
+        with closing(_done(scan, [*tasks_of(scan.splits)])) as done:
+            for parts, found in done:
+                fold.add(parts)
+                tally.update(found)
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
         """Do nothing: nothing is held."""
 
 
-def _done(scan: Scan, tasks: Sequence[tuple[Split, ...]]) -> Iterator[tuple[list[pa.RecordBatch], DamageTally]]:
+def _done(scan: Scan, tasks: Sequence[tuple[Split, ...]]) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
     """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most."""
     if len(tasks) < 2:
         yield from (run_splits(scan, splits) for splits in tasks)
@@ -50,7 +52,7 @@ def _done(scan: Scan, tasks: Sequence[tuple[Split, ...]]) -> Iterator[tuple[list
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         try:
             yield from threads.map(lambda splits: run_splits(scan, splits), tasks)
-        except BaseException:  # of all the splits that wait, none is needed any more
+        except BaseException:  # also where nobody asks on: of all the splits that wait, none is needed any more
             threads.shutdown(wait=False, cancel_futures=True)
             raise
 
