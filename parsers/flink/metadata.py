@@ -33,6 +33,8 @@ from cklog.parsers.flink.rows import Owner, Row, batch, handle_row, row
 from cklog.storage import open_file
 
 READER = "cklog.parsers.flink.metadata:read"
+LINKED = "cklog.parsers.flink.metadata:unread"
+"""The reader of metadata that is a link which is not followed."""
 
 VERSIONS = range(2, 8)
 UNRELEASED = 7
@@ -58,6 +60,11 @@ _JOB = re.compile(r"(?s)(.*/[0-9a-f]{32})/(?:shared|taskowned)(?:/|\Z)")
 
 class UnknownVersion(Exception):
     """Raised for a file of a version that this reader does not know."""
+
+
+def unread(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Say of metadata that nobody looked at what it leads to; a `cklog.engine.scan.Reader`."""
+    yield Damage(split.path, "unreadable-file", None, "a link that is not followed: what it leads to was not read")
 
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:

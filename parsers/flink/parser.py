@@ -34,7 +34,7 @@ from cklog.inputs.snapshots import (
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.job_log import job_log
-from cklog.parsers.flink.metadata import READER
+from cklog.parsers.flink.metadata import LINKED, READER
 from cklog.storage import Root
 
 MAGIC = bytes.fromhex("4960672d")
@@ -111,6 +111,7 @@ class Flink(Format):
         entries, self._folders = root.tree()
         self._sizes = {entry.path: entry.size for entry in entries}
         self._known = frozenset(self._folders)
+        self._linked = {path for path in root.unfollowed() if posixpath.basename(path) == _METADATA}
         self._resolved: dict[tuple[str, str], _StoredFolder] = {}
         self._placed: dict[str, dict[str, FilePlace]] = {}
         self._mapped: dict[str, dict[str, int]] = {}
@@ -118,7 +119,8 @@ class Flink(Format):
     @cached_property
     def snapshots(self) -> tuple[SnapshotFolder, ...]:
         """Every snapshot folder, with its metadata or without, sorted by path; `only` alone if PATH is that one."""
-        complete = {posixpath.dirname(path) for path in self._sizes if posixpath.basename(path) == _METADATA}
+        found = [*(path for path in self._sizes if posixpath.basename(path) == _METADATA), *self._linked]
+        complete = {posixpath.dirname(path) for path in found}
         begun = {f for f in self._folders if _CHECKPOINT.fullmatch(posixpath.basename(f))}
         begun = {f for f in begun if _JOB.fullmatch(_name_above(f, self._name))}
         held: dict[str, list[int]] = {}
@@ -176,14 +178,17 @@ class Flink(Format):
 
     def bytes_of(self, table: str) -> int:
         """Return the size of all metadata files."""
-        return sum(self._sizes[s.metadata] for s in self.snapshots if s.metadata is not None)
+        return sum(self._sizes.get(s.metadata, 0) for s in self.snapshots if s.metadata is not None)
 
     def splits(self, table: str, split_bytes: int) -> Iterator[Split]:
         """Yield one split per metadata file: they are small, and none can be read from its middle."""
         maps = self._root.maps_anywhere()
         for snapshot in self.snapshots:
             if snapshot.metadata is not None:
-                path, size = snapshot.metadata, self._sizes[snapshot.metadata]
+                path, size = snapshot.metadata, self._sizes.get(snapshot.metadata, 0)
+                if path in self._linked:
+                    yield Split(uri=self._root.uri(""), path=path, reader=LINKED, start=0, end=0, size=0)
+                    continue
                 uri = self._root.uri(path)
                 yield Split(uri=uri, path=path, reader=READER, start=0, end=size, size=size, maps=maps)
 

@@ -10,7 +10,7 @@ from cklog.engine.reading import Reading
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import StateFile
-from cklog.model.verdict import Draft
+from cklog.model.verdict import UNREAD, Draft
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
@@ -64,7 +64,8 @@ class FileDoubt:
 
     def gives_up(self, j: JudgedSnapshot) -> bool:
         """Return whether a snapshot that cannot be restored need not be mended: that was asked, and others can be."""
-        return self.drop_broken and j.verdict in _BROKEN and j.folder.job not in self.lost
+        unread = j.damage is not None and j.damage.id == UNREAD  # nothing is known of it
+        return self.drop_broken and j.verdict in _BROKEN and j.folder.job not in self.lost and not unread
 
 
 _WHOLE = ("restorable", "unchecked")

@@ -72,6 +72,24 @@ def test_a_snapshot_by_name(tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.parametrize("leads", ["outside", "nowhere"])
+def test_a_checkpoint_whose_metadata_is_a_link_is_neither_torn_nor_given_up(tmp_path: Path, leads: str) -> None:
+    """It was not read: it may be whole, so the one before is only a bound, and files that it may name stay."""
+    job(tmp_path / "run")
+    metadata = tmp_path / "run" / OLD / "chk-7" / "_metadata"
+    metadata.rename(tmp_path / "away")
+    metadata.symlink_to(tmp_path / ("away" if leads == "outside" else "none"))
+    line = asked("recovery-line", tmp_path / "run", root=tmp_path / "run")
+    assert (line["exit"], [entry["checkpoint"] for entry in line["result"]["line"]]) == (5, [6])
+    found = {(finding["id"], finding["subject"]) for finding in line["findings"]}
+    assert ("unreadable-file", f"{OLD}/chk-7/_metadata") in found
+    assert "no-metadata" not in {id for id, _ in found}
+    for more in ((), ("--drop-broken",), ("--drop-broken", "--jobs-stopped")):
+        plan = asked("retention", tmp_path / "run", *more, root=tmp_path / "run")
+        assert plan["exit"] == 5
+        assert "OBSOLETE" not in {fate for fate, _ in fates(plan).values()}
+
+
 def test_a_pin_holds_what_cannot_be_restored_too(tmp_path: Path) -> None:
     job(tmp_path)
     (tmp_path / OLD / "shared" / "s4").unlink()
