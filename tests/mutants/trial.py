@@ -29,8 +29,8 @@ _NOTHING = 5
 class Copy:
     """A copy of the tree, links and all, beside a link to the shared data."""
 
-    def __init__(self, examples: int) -> None:
-        self._examples = examples
+    def __init__(self, quick: bool) -> None:
+        self._quick = quick
         self.folder = Path(tempfile.mkdtemp(prefix="cklog-mutants-"))
         self.root = self.folder / "main"
         self._passing: set[str] = set()
@@ -72,7 +72,7 @@ class Copy:
             return
         self.close()
         self._room = room
-        command = [sys.executable, "-m", "tests.mutants.warm", room, str(self._examples)]
+        command = [sys.executable, "-m", "tests.mutants.warm", room, *["quick"] * self._quick]
         self._server = subprocess.Popen(
             command, cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT
         )

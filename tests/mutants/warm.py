@@ -1,6 +1,6 @@
 """A process that has collected the tests of a room once, and tries each fault in a fork of itself.
 
-    python -m tests.mutants.warm ROOM EXAMPLES      in a copy of the tree
+    python -m tests.mutants.warm ROOM [quick]    in a copy of the tree
 
 It runs every test once, without a fault, and keeps which lines of the room each reaches (of a property, which functions
 a few examples reach). Then it reads one fault a line from standard input, changes the function in memory, and runs the
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import itertools
 import json
 import os
 import resource
@@ -40,6 +41,9 @@ CPU = 20
 
 _FOLLOWED = 200
 """Calls of one function by one test whose lines are followed; after them, every line of it counts as reached."""
+
+QUICK_EXAMPLES, QUICK_SECONDS = 15, 8
+"""What a quick trial runs: so many examples of a property, and so many seconds of CPU of tests, quick ones first."""
 
 _EXAMPLES = 10
 """Examples of a property that are followed."""
@@ -99,9 +103,9 @@ class Lines:
 class Server:
     """The plugin of pytest that runs trials instead of the tests in their order."""
 
-    def __init__(self, room: str, examples: int, asked: int, told: int) -> None:
+    def __init__(self, room: str, quick: bool, asked: int, told: int) -> None:
         self.paths = files(room)
-        self._examples = examples
+        self._quick = quick
         self._asked, self._told = asked, told
         self._failed = ""
         self._items: dict[str, pytest.Item] = {}
@@ -123,9 +127,9 @@ class Server:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure, then try one fault after the other."""
         self._items = {item.nodeid: item for item in session.items}
-        if self._examples:
+        if self._quick:
             for item in session.items:
-                _few(item, self._examples)
+                _few(item, QUICK_EXAMPLES)
         self._living = _living(self.paths)
         gc.collect()
         gc.freeze()  # pages that nobody writes stay common to all forks
@@ -165,6 +169,8 @@ class Server:
     def _try(self, path: str, number: int, way: int, lines: list[int]) -> dict[str, Any]:
         """What happens with a fault: the test that notices, or none."""
         named = self._reaching(path, range(lines[0], lines[1] + 1))
+        if self._quick:
+            named = [name for name, end in zip(named, self._ends(named), strict=True) if end <= QUICK_SECONDS]
         took = sum(self._took[name] for name in named)
         said = self._forked(lambda: self._tried(path, number, way, named), CPU + 10 * took, WALL + 10 * took)
         if said is None:
@@ -187,6 +193,9 @@ class Server:
             if any(line in here for line in lines) if lines is not None else here:
                 found.append(name)
         return sorted(found, key=self._took.__getitem__)
+
+    def _ends(self, named: list[str]) -> list[float]:
+        return list(itertools.accumulate(self._took[name] for name in named))
 
     def _tried(self, path: str, number: int, way: int, named: list[str]) -> dict[str, Any]:
         if path and not _put(path, number, way, self._living[os.path.realpath(path)]):
@@ -290,8 +299,8 @@ def _key(code: CodeType) -> _Key:
     return code.co_qualname, code.co_firstlineno
 
 
-def main(room: str, examples: int) -> None:
-    """Serve the trials of a room, with so many examples of each property; 0: as many as it asks for."""
+def main(room: str, quick: bool) -> None:
+    """Serve the trials of a room, `quick` ones only with the quick tests."""
     asked, told = os.dup(0), os.dup(1)  # pytest takes the usual ones
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     os.dup2(0, 1)
@@ -302,7 +311,7 @@ def main(room: str, examples: int) -> None:
         phases=(Phase.explicit, Phase.reuse, Phase.generate),  # what fails is enough: the smallest is not looked for
         database=None,
     )
-    server = Server(room, examples, asked, told)
+    server = Server(room, quick, asked, told)
     doctests = [path if path.startswith("cklog/") else f"cklog/{path}" for path in server.paths]
     options = ["-n0", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--hypothesis-profile=mutants"]
     options += ["--basetemp", os.path.abspath("../tmp"), "-m", "not slow and not spark"]
@@ -310,4 +319,4 @@ def main(room: str, examples: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], sys.argv[2:] == ["quick"])

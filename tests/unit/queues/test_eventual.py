@@ -60,6 +60,19 @@ def test_without_position_5_the_extent_reaches_back_to_the_older_footprint(tmp_p
     assert ids(answer) == {"output-gap"}
 
 
+def test_records_are_named_by_number_and_without_one_by_their_place(tmp_path: Path) -> None:
+    rows = records([("open", "w1", 1, 1), ("open", "w2", 2, 2), ("open", "w3", 3, 3), ("open", "w4", 4, 4)])
+    queue(tmp_path / "numbered", rows[:2] + rows[3:])
+    _, answer = extent(tmp_path / "numbered")
+    assert any("between record 2 and record 4" in f.message for f in answer.findings)
+    rows = [{name: value for name, value in row.items() if name != "pos"} for row in rows]
+    file = queue(tmp_path / "placed", rows[:2] + rows[3:])
+    lines, path = file.read_bytes().splitlines(keepends=True), file.relative_to(tmp_path / "placed")
+    _, answer = extent(tmp_path / "placed")
+    told = f"between byte {len(lines[0])} of {path} and byte {len(lines[0] + lines[1])} of {path}"
+    assert any(told in f.message for f in answer.findings)
+
+
 def test_a_result_more_closes_its_window(tmp_path: Path) -> None:
     queue(tmp_path, records([*GOLDEN, ("result", "w4", 7, 2)]))
     found, _ = extent(tmp_path)
