@@ -72,6 +72,23 @@ def test_an_intact_chain_and_what_restoring_it_reads(tmp_path: Path) -> None:
     assert (answer.exit_code, answer.findings) == (0, ())
 
 
+def test_each_step_says_what_its_own_record_says(tmp_path: Path) -> None:
+    rows = [record | {"bytes": size} for record, size in zip(history("1b 2d1 3d2"), (100, 0, None), strict=True)]
+    path = write(tmp_path, "checkpoints", rows)
+    begins = [path.read_bytes().index(b'"checkpoint":%d,' % k) for k in (1, 2, 3)]
+    begins = [path.read_bytes().rindex(b"{", 0, at) for at in begins]
+    found = result(ask(tmp_path)).read
+    assert [(step.bytes, step.time_ms, step.offset) for step in found] == [
+        (100, RESTORE * 10, begins[0]),
+        (0, RESTORE * 10, begins[1]),
+        (None, RESTORE * 10, begins[2]),
+    ]
+    write(tmp_path / "silent", "checkpoints", [{**row, "duration_ms": None} for row in rows])
+    assert [step.time_ms for step in result(ask(tmp_path / "silent")).read] == [None] * 3
+    timed = result(ask(tmp_path / "silent", ChainQuestion(read_rate=1.0)))
+    assert [step.time_ms for step in timed.read] == [100 / 1_000_000 * 1000, 0, None]
+
+
 def test_a_broken_chain_says_up_to_where_and_because_of_what(tmp_path: Path) -> None:
     write(tmp_path, "checkpoints", history("1b 2d1 4d3 5d4"))
     answer = ask(tmp_path)
