@@ -59,7 +59,7 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: Mask, channels: Iterabl
     intervals : `cklog.history.events.kernels.INTERVALS`, of sends and receives
     channels : channels that exist although no event may name them
     trimmed : subtasks whose log begins late, shape (n,). A port of theirs was at the first number known before
-        that; a receiver of which none is known, at all that has been sent
+        that; a receiver of which none is known, at all that has been sent, or at 1 if no event tells of its sender
 
     Raises
     ------
@@ -97,7 +97,8 @@ def ports_of(order: Order, intervals: pa.Table, trimmed: Mask, channels: Iterabl
     found = Ports(names=names, channel=there >> 1, side=side, owner=owner, at=at, value=value)
     for p in np.flatnonzero(late & (least == _NONE) & (side == 1)).tolist():
         sender = np.searchsorted(there, there[p] - 1)
-        value[at[p] : at[p + 1]] = found.now()[sender] if there[sender] == there[p] - 1 else 0
+        # of a sender that no event tells of, one message at least may have come: its initial state has sent none
+        value[at[p] : at[p + 1]] = found.now()[sender] if there[sender] == there[p] - 1 else 1
     return found
 
 

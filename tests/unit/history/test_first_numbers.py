@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,19 @@ def test_what_a_trimmed_sender_no_longer_tells_was_not_received_by_that(trimmed:
     ranges = [(row.replay_from, row.replay_to) for row in answer.result.channels]
     assert ranges == [(0, 1), (3, 4)]
     assert [(r.resent_from, r.resent_to) for r in answer.result.channels] == [(4, 5), (None, None)]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_receiver_whose_beginning_is_gone_may_have_received_from_a_sender_that_nothing_tells_of(
+    whole: bool, tmp_path: Path
+) -> None:
+    """The sender restarts at its initial state and sends all again: what the receiver may have, it would get twice."""
+    write(tmp_path, "events", [{**event, "lsn": event["lsn"] + 2 * (not whole)} for event in events("b/0", "C4 C5")])
+    (tmp_path / "job.json").write_text(
+        json.dumps({"operators": [{"name": "a"}, {"name": "b"}], "channels": [{"channel": AB}]})
+    )
+    answer = ask(tmp_path)
+    assert {e.operator: e.checkpoint for e in answer.result.line} == {"a": 0, "b": 5 if whole else 0}
 
 
 def test_nothing_is_sent_again_where_nothing_was_sent_after_the_line(tmp_path: Path) -> None:
