@@ -3,6 +3,8 @@
 Damage inside the input is a finding and is returned, never raised.
 """
 
+from __future__ import annotations
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says; its kind, where it says nothing.
@@ -37,6 +39,25 @@ class CorruptInput(CklogError):
 
     id = "corrupt-input"
     exit_code = 65
+
+
+class OverBudget(CklogError):
+    """Reading would cost more than it may (`cklog.budgets`): `path` is read no further, and no answer is given."""
+
+    id = "over-budget"
+    exit_code = 65
+
+    def __init__(self, what: str, path: str = "", offset: int | None = None) -> None:
+        place = path if offset is None else f"{path} at byte {offset}"
+        super().__init__(
+            f"{place}: {what}" if path else what,
+            "if the file is what it should be, give more with --max-memory; else find another copy, or leave it out",
+        )
+        self.what, self.path = what, path
+
+    def of(self, path: str, offset: int | None = None) -> OverBudget:
+        """Return the same error with its place, unless it has one."""
+        return self if self.path else OverBudget(self.what, path, offset)
 
 
 class NotFound(CklogError):

@@ -9,6 +9,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from cklog.budgets import Budgets, use
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
 from cklog.errors import CorruptInput, NotFound, UsageError
@@ -61,7 +62,8 @@ class Options:
     """How to read: what every command takes.
 
     `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
-    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH.
+    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
+    sets the budgets of the process.
     """
 
     engine: str = "auto"
@@ -76,6 +78,7 @@ class Options:
     strict: bool = False
     follow_links: bool = False
     verbose: bool = False
+    max_memory: int = Budgets().memory
 
 
 class Run(AbstractContextManager["Run"]):
@@ -278,4 +281,5 @@ def open_run(path: str, options: Options | None = None) -> Run:
     cklog.errors.NotFound: no/such/folder: no such folder
     """
     options = options or Options()
+    use(Budgets(options.max_memory))
     return Run(Root(text_name(path), options.maps, follow_links=options.follow_links), options)

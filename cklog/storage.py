@@ -20,13 +20,11 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
+from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
 from cklog.local_files import Trouble, is_inside, is_local, os_name, reason, walk, why_unreadable
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
-
-READ_LIMIT = 64 << 20
-"""Bytes of a metadata file that are read at the most; a larger one is not metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +108,7 @@ class Root:
         found = system.get_file_info(
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
         )
+        self._require_few(len(found), prefix)
         cut = len(base.rstrip("/")) + 1
         files = [FileEntry(f.path[cut:], f.size) for f in found if f.is_file]
         folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
@@ -118,7 +117,10 @@ class Root:
     def _list_local(self, prefix: str) -> Tree:
         """List everything below `prefix` on this machine; what cannot be listed becomes trouble."""
         here, base = Trouble(), self.uri("")
-        found = [*walk(base, prefix, self.follow_links, here)]
+        found = []
+        for entry in walk(base, prefix, self.follow_links, here):
+            found.append(entry)
+            self._require_few(len(found), prefix)
         self.trouble.unread.update({posixpath.join(base, path): why for path, why in here.unread.items()})
         self.trouble.links.update({posixpath.join(base, path): to for path, to in here.links.items()})
         files = sorted((FileEntry(one.path, one.size) for one in found if one.size is not None), key=lambda e: e.path)
@@ -128,6 +130,11 @@ class Root:
         """Yield the paths of links that were listed and not followed, since they lead out of the root or nowhere."""
         inside = map(self.inside, self.trouble.links)
         yield from (path for path in inside if path)
+
+    def _require_few(self, count: int, prefix: str) -> None:
+        """Raise `OverBudget` for more files and folders than may be listed."""
+        if count > (most := budgets().files):
+            raise over("the number of files and folders below it", most, posixpath.join(self.path, prefix))
 
     @property
     def _is_local(self) -> bool:
@@ -175,11 +182,19 @@ class Root:
         above, _, name = bare.rstrip("/").rpartition("/")
         return replace(self, path=(above or "/") + mark + query), name
 
-    def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
-        """Return the bytes of a file, `limit` of them at the most."""
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """Return the bytes of a file that is held whole, or only the first `limit` of them.
+
+        Raises
+        ------
+        OverBudget : there are more, and it is not said how many are wanted
+        """
         try:
             with self.open(path) as file:
-                data: bytes = file.read(limit)
+                most = budgets().file if limit is None else limit
+                data: bytes = file.read(min(file.size(), most))  # pyarrow allocates what it is asked for
+                if limit is None and len(data) == most and file.read(1):
+                    raise over("its size", most, path)
                 return data
         except OSError as error:
             self.is_refused(path, error)

@@ -17,7 +17,7 @@ import typer
 from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
-from cklog.errors import CklogError, SelfCheckFailed, Unreadable, first_line
+from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
 from cklog.local_files import reason
 from cklog.render.formats import error_object
 from cklog.render.text import masked, visible, visible_json
@@ -89,6 +89,9 @@ def main() -> None:
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)
+    except MemoryError:  # of Python, or of Arrow's allocator
+        _tell(OverBudget("memory ran out"))
+        sys.exit(OverBudget.exit_code)
     except Exception as error:
         if "-v" in sys.argv or "--verbose" in sys.argv:
             traceback.print_exc()

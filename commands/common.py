@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
@@ -79,6 +80,9 @@ class Common:
     split_size: Annotated[str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")] = (
         f"{SPLIT_BYTES >> 20}MiB"
     )
+    max_memory: Annotated[
+        str, typer.Option("--max-memory", metavar="SIZE", help="What reading may take; more is exit 65.")
+    ] = f"{Budgets().memory >> 30}GiB"
 
     def run(self) -> Run:
         """Return the run at PATH; close it."""
@@ -87,6 +91,8 @@ class Common:
             asked = EngineName.spark
         if size(self.split_size) < 1:
             raise UsageError(f"--split-size {self.split_size}: at least one byte")
+        if size(self.max_memory) < LEAST_MEMORY:
+            raise UsageError(f"--max-memory {self.max_memory}: at least {LEAST_MEMORY >> 20}MiB")
         options = Options(
             engine=asked.value,
             spark_above=size(self.spark_above),
@@ -100,6 +106,7 @@ class Common:
             strict=self.strict,
             follow_links=self.follow_links,
             verbose=self.verbose,
+            max_memory=size(self.max_memory),
         )
         return open_run(self.path, options)
 

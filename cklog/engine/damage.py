@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from cklog.engine.scan import Damage
+from cklog.errors import OverBudget
+
+_REFUSED = "refused: over-budget"
+"""What a task calls a file that ends everything; a reader's own `over-budget` is of a part that is left out."""
+
+
+def over_budget(error: OverBudget, path: str) -> Damage:
+    """Return what a task hands on where reading `path`, or something beside it, is over a budget."""
+    return Damage(error.path or path, _REFUSED, None, error.of(path).message)
+
+
+def refuse_over_budget(damage: Iterable[Damage]) -> None:
+    """Raise for the first file that is over a budget, and say of how many others that is so."""
+    found = [item for item in damage if item.id == _REFUSED]
+    if found:
+        more = f"; so are {len(found) - 1} more" if len(found) > 1 else ""
+        raise OverBudget(found[0].detail + more)
 
 
 class DamageTally:

@@ -10,9 +10,11 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from cklog.engine.damage import DamageTally
+from cklog.budgets import budgets, over
+from cklog.engine.damage import DamageTally, over_budget, refuse_over_budget
 from cklog.engine.merge import merge
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
+from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
 
 _FOLD_ROWS = 1 << 21
@@ -23,6 +25,9 @@ _TASK_BYTES, _TASK_SPLITS = 1 << 20, 512
 
 _FEW_ROWS = 1 << 10
 """Batches of fewer rows are put together before the kernel sees them: it costs as much for one row as for 1,000."""
+
+
+_FEW_BYTES = 64 << 10
 
 
 class LocalEngine:
@@ -38,6 +43,7 @@ class LocalEngine:
             for parts, found in done:
                 fold.add(parts)
                 tally.update(found)
+        refuse_over_budget(tally.damage())
         return Scanned(_without_unwanted(fold.table(), scan), tally.damage(), tally.records)
 
     def close(self) -> None:
@@ -89,8 +95,11 @@ def run_splits(scan: Scan, splits: Sequence[Split]) -> tuple[list[pa.RecordBatch
 def _fold_of(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> _Fold:
     """Fold the partial rows of some splits; damage and counts go to `tally`."""
     fold = _Fold(scan)
-    for part in _partial_rows(scan, splits, tally):
-        fold.add([part])
+    try:
+        for part in _partial_rows(scan, splits, tally):
+            fold.add([part])
+    except OverBudget as error:  # no answer will be given: what else there is to read does not matter
+        tally.add(over_budget(error, splits[0].path))
     return fold
 
 
@@ -115,7 +124,7 @@ def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterato
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for split in splits:
-        for item in reader_of(split)(split, scan.table, scan.columns):
+        for item in _items(scan, split):
             if isinstance(item, Damage):
                 tally.add(_as_refused(item, split))
                 continue
@@ -129,6 +138,14 @@ def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterato
                 yield from _put_together(waiting)
                 waiting, rows = [], 0
     yield from _put_together(waiting)
+
+
+def _items(scan: Scan, split: Split) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield what the reader of a split yields; where that is over a budget, this is the last thing that comes."""
+    try:
+        yield from reader_of(split)(split, scan.table, scan.columns)
+    except OverBudget as error:
+        yield over_budget(error, split.path)
 
 
 def _put_together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -147,6 +164,12 @@ def _as_refused(damage: Damage, split: Split) -> Damage:
     return Damage(damage.path, "unreadable-file", None, why) if why else damage
 
 
+def _bytes_of(part: pa.RecordBatch) -> int:
+    """Return what partial rows take; of small ones no less than that, for to know exactly takes longer than to read."""
+    most: int = part.get_total_buffer_size()
+    return most if most < _FEW_BYTES else int(part.nbytes)
+
+
 class _Fold:
     """The partial rows of a scan, merged whenever many have piled up."""
 
@@ -154,15 +177,22 @@ class _Fold:
         self._scan = scan
         self._parts: list[pa.RecordBatch] = []
         self._rows = 0
+        self._bytes = 0
         self._merged = 0  # rows that were left by the last merge
 
     def add(self, parts: list[pa.RecordBatch]) -> None:
         """Add partial rows."""
         self._parts += parts
         self._rows += sum(part.num_rows for part in parts)
+        self._bytes += sum(map(_bytes_of, parts))
         if self._scan.reduce is not None and self._rows > _FOLD_ROWS + 2 * self._merged:
             self._parts = self.batches()
             self._merged = self._rows = sum(part.num_rows for part in self._parts)
+            self._bytes = sum(map(_bytes_of, self._parts))
+        if self._bytes > budgets().held:
+            self._bytes = sum(part.nbytes for part in self._parts)
+        if self._bytes > budgets().held:
+            raise over("what has to be kept of its rows", budgets().held, f"{self._scan.table}/")
 
     def batches(self) -> list[pa.RecordBatch]:
         """Return the rows so far, merged if they are of several batches."""

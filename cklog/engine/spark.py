@@ -19,7 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cklog.engine.damage import DamageTally
+from cklog.budgets import budgets, over, use
+from cklog.engine.damage import DamageTally, refuse_over_budget
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
 from cklog.errors import EngineError
 
@@ -107,11 +108,16 @@ class SparkEngine:
 
 
 def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function by which a Spark task reads the splits whose numbers it gets; the scan travels with it."""
+    """Return the function by which a Spark task reads the splits whose numbers it gets; the scan travels with it.
+
+    So do the budgets in force: a task has a process of its own.
+    """
+    allowed = budgets()
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from cklog.engine.local import run_splits, tasks_of
 
+        use(allowed)
         for batch in batches:
             for splits in tasks_of([scan.splits[number] for number in batch.column(0).to_pylist()]):
                 parts, tally = run_splits(scan, splits)
@@ -184,6 +190,9 @@ def _scanned_of(table: pa.Table, scan: Scan) -> Scanned:
                 count=row["__count"],
             )
             tally.add(damage)
+    refuse_over_budget(tally.damage())
+    if table.nbytes > budgets().held:
+        raise over("what has to be kept of its rows", budgets().held, f"{scan.table}/")
     rows = table.filter(pc.is_null(table["__what"])).select(scan.partial.names)
     return Scanned(rows.cast(scan.partial), tally.damage(), tally.records)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from cklog.budgets import check_json
 from cklog.model.values import is_integer
 
 FORMS = ("base", "delta")
@@ -37,6 +38,7 @@ def variables_of(text: str) -> list[Variable]:
     ------
     NoVariables : the text is no list of objects with names of their own, or a member is what it cannot be
     """
+    check_json(text)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

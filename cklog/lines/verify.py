@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cklog.budgets import budgets, check_json, check_nesting, reading
 from cklog.errors import NotFound, UsageError
 from cklog.history.variables import NoVariables, variables_of
 from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
@@ -37,10 +38,14 @@ def read_line(path: str) -> dict[str, int | None]:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            text = file.read(budgets().file)
+        with reading(f"--line {path}"):
+            check_json(text)
+            check_nesting(text)
+        found = json.loads(text)
     except FileNotFoundError:
         raise NotFound(f"--line {path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"--line {path}: {error}", _HINT) from None
     if isinstance(found, dict) and isinstance(found.get("result"), dict):
         found = found["result"]
@@ -52,7 +57,7 @@ def read_line(path: str) -> dict[str, int | None]:
         if number == "current":
             found[name] = None
         elif number is not None and not is_integer(number):
-            raise UsageError(f"--line {path}: checkpoint of {name} is {json.dumps(number)}", _HINT)
+            raise UsageError(f"--line {path}: checkpoint of {name} is {json.dumps(number)[:40]}", _HINT)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cklog.arrays.types import Ints
+from cklog.budgets import check_json, check_nesting, reading
 from cklog.engine.reading import Reading
 from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
 from cklog.inputs.queues import Queue
@@ -290,12 +291,16 @@ def checkpoint_of(found: Reconstruction, replay: EventualReplay) -> EventualChec
 
 def _parsed_state(found: Reconstruction, row: int, text: str) -> Any:
     """Return the state of a window, any JSON, of which `text` is what the record holds."""
+    log = found.judged.log
+    path, at = log.paths[log.file[row]], int(log.offset[row])
     try:
+        with reading(path, at):
+            check_nesting(text)
+            check_json(text)
         return json.loads(text)
     except ValueError:
-        log = found.judged.log
-        place = f"{log.paths[log.file[row]]} at {int(log.offset[row])}"
-        raise CorruptInput(f"{place}: state is no JSON", "the window cannot be loaded; look for another copy") from None
+        hint = "the window cannot be loaded; look for another copy"
+        raise CorruptInput(f"{path} at {at}: state is no JSON", hint) from None
 
 
 def _record_number(log: QueueLog, row: int) -> int | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from cklog.budgets import budgets
 from cklog.errors import NotFound, UsageError
 
 _NAMED = re.compile(r"(.+)=(-?\d{1,18})")
@@ -98,11 +99,8 @@ def _mark_lines(path: str) -> Sequence[str]:
     """The lines of a file of marks, without comments."""
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file.read(_MARKS_LIMIT).splitlines()]
+            lines = [line.partition("#")[0].strip() for line in file.read(budgets().file).splitlines()]
     except (OSError, UnicodeDecodeError, ValueError):
         hint = "--marked takes OP/SUB=CKPT, or a file with one such a line"
         raise NotFound(f"--marked {path}: no such file that can be read as text", hint) from None
     return [line for line in lines if line]
-
-
-_MARKS_LIMIT = 64 << 20  # bytes of a list of marks that are read

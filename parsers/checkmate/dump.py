@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
+from cklog.budgets import budgets, over, reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.errors import NotFound, UsageError
 from cklog.model.schemas import MESSAGES
@@ -43,8 +44,6 @@ from cklog.parsers.tables.records import BIGGEST, PSEUDO
 from cklog.storage import FileEntry, Root, open_file
 
 SENT = "last_messages_sent"
-SNAPSHOT_BYTES = 1 << 30
-"""A larger snapshot is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +136,11 @@ def unread_damage(named: Snapshot | SenderLog) -> Damage:
 
 def sent_by(root: Root, snapshot: Snapshot) -> dict[str, int]:
     """Return how many messages a snapshot says to have sent, by the channel's own name; {} if it cannot be read."""
-    if snapshot.unread or snapshot.size > SNAPSHOT_BYTES:
+    if snapshot.unread or snapshot.size > budgets().snapshot:
         return {}
     try:
-        value = load(root.read(snapshot.path), frozenset({SENT}))
+        with reading(snapshot.path):
+            value = load(root.read(snapshot.path, snapshot.size), frozenset({SENT}))
     except (Refused, OSError, pa.ArrowException):
         return {}  # damage, which reading the snapshots reports
     sent = value.get(SENT) if isinstance(value, dict) else None
@@ -220,7 +220,6 @@ _COUNTER = re.compile(rb"__REC_CYC__(?:\x94|q.|r.{4})?(K.|M..|J.{4})", re.DOTALL
 """Where a record's recovery counter most likely stands: enough to know that a log holds one counter only."""
 
 _BLOCK_BYTES = 8 << 20
-_RECORD_BYTES = 256 << 20
 _BATCH_ROWS = 1 << 14
 
 
@@ -290,7 +289,7 @@ def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
         rest += data
         done = 0
         while done < len(rest):
-            found = _decode_record(rest, done, at)
+            found = _decode_record(path, rest, done, at)
             if found is None:
                 break
             if isinstance(found, str):
@@ -299,14 +298,13 @@ def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
             yield found
             done += found.bytes
         at, rest = at + done, rest[done:]
-        if len(rest) > _RECORD_BYTES:
-            yield Damage(path, "corrupt-file", at, f"a record of more than {_RECORD_BYTES >> 20} MiB")
-            return
+        if len(rest) > budgets().snapshot:
+            raise over("a record", budgets().snapshot).of(path, at)
     if rest:
         yield Damage(path, "torn-tail", at, f"the last record is cut short ({len(rest)} bytes)")
 
 
-def _decode_record(data: bytes, start: int, at: int) -> LoggedMessage | str | None:
+def _decode_record(path: str, data: bytes, start: int, at: int) -> LoggedMessage | str | None:
     """Decode the record at byte `start` of `data`, which begins at byte `at` of the file.
 
     Returns why it is no record, or None if it is cut short.
@@ -315,7 +313,8 @@ def _decode_record(data: bytes, start: int, at: int) -> LoggedMessage | str | No
     if tag != TAG:
         return None if len(tag) < 2 and TAG.startswith(tag) else f"the tag is {tag.hex()}, not {TAG.hex()}"
     try:
-        value, end = load_from(data, start + 2, _KEYS)
+        with reading(path, at + start):
+            value, end = load_from(data, start + 2, _KEYS)
     except CutShort:
         return None
     except Refused as refused:

@@ -5,5 +5,5 @@ business.
 - `sst`, `record_log`, `block_checksums`: tables of RocksDB, its log format, and the checksums of both
 - `zstd_frames`: whether frames of Zstandard end in a checksum
 - `zeros`: files that are full of zeros
-- `xxhash32`: XXH32 of many blocks at once, for the checksums of lz4 frames
+- `xxhash32`: XXH32 of blocks, for the checksums of lz4 frames
 """

@@ -15,6 +15,8 @@ import crc32c
 import pyarrow as pa
 import xxhash
 
+from cklog.budgets import over
+
 _MASK = (1 << 32) - 1
 _CRC_DELTA = 0xA282EAD8
 _LAST_BYTE_PRIME = 0x6B9083D9
@@ -54,12 +56,13 @@ def decompress(block: bytes, compression: int, version: int, limit: int) -> byte
     Raises
     ------
     ValueError : the compression is not known, or the bytes are not of it
+    OverBudget : there would be more
     """
     if compression == 0:
         return block
     length, start = _plain_length(block, compression, version)
     if length > limit:
-        raise ValueError(f"{length} bytes")
+        raise over(f"what a block of {len(block)} bytes becomes, {length} bytes,", limit)
     packed = block[start:]
     if compression in (_ZLIB, _BZIP2):
         return _inflate(packed, compression, length)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import posixpath
 import struct
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MAGIC = b"crc\0"
@@ -68,22 +69,45 @@ def check(data: bytes, sidecar: bytes) -> CrcMismatch | None:
     >>> check(b"on", encode(b"ok"))
     CrcMismatch(offset=0, why='CRC-32 of bytes 0 to 2 is 09b629c8, the side file says 79dcdd47')
     """
+    return check_pieces([data], sidecar)
+
+
+def check_pieces(pieces: Iterable[bytes], sidecar: bytes) -> CrcMismatch | None:
+    """Return the same for a file that comes in pieces of any sizes, none of which is kept."""
     if not is_readable(sidecar):
         return None
     chunk = HEADER.unpack_from(sidecar)[1]
     if chunk <= 0:
         return CrcMismatch(0, f"the side file sums {chunk} bytes at a time")
     sums = memoryview(sidecar)[HEADER.size :]
-    for i in range(min(-(-len(data) // chunk), len(sums) // _SUM.size)):
-        piece = data[i * chunk : (i + 1) * chunk]
-        computed, stored = zlib.crc32(piece), _SUM.unpack_from(sums, i * _SUM.size)[0]
-        if computed != stored:
-            end = i * chunk + len(piece)
-            return CrcMismatch(
-                i * chunk,
-                f"CRC-32 of bytes {i * chunk} to {end} is {computed:08x}, the side file says {stored:08x}",
-            )
-    return _check_length(len(data), chunk, len(sums))
+    summed = len(sums) // _SUM.size * chunk  # what lies behind has no sum, and is only counted
+    at, computed = 0, 0
+    for piece in pieces:
+        done = 0
+        while done < len(piece) and at < summed:
+            taken = memoryview(piece)[done : done + chunk - at % chunk]
+            computed = zlib.crc32(taken, computed)
+            at, done = at + len(taken), done + len(taken)
+            if at % chunk == 0:
+                wrong = _check_sum(sums, at - chunk, at, chunk, computed)
+                if wrong is not None:
+                    return wrong
+                computed = 0
+        at += len(piece) - done
+    if at % chunk and at < summed:
+        wrong = _check_sum(sums, at - at % chunk, at, chunk, computed)
+        if wrong is not None:
+            return wrong
+    return _check_length(at, chunk, len(sums))
+
+
+def _check_sum(sums: memoryview, start: int, end: int, chunk: int, computed: int) -> CrcMismatch | None:
+    """Compare the sum of the bytes from `start` to `end` with the stored one."""
+    (stored,) = _SUM.unpack_from(sums, start // chunk * _SUM.size)
+    if computed == stored:
+        return None
+    why = f"CRC-32 of bytes {start} to {end} is {computed:08x}, the side file says {stored:08x}"
+    return CrcMismatch(start, why)
 
 
 def _check_length(size: int, chunk: int, stored: int) -> CrcMismatch | None:

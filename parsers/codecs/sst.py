@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from cklog.budgets import budgets, inflated_of, over
 from cklog.parsers.codecs.block_checksums import CHECKSUMS, decompress
 
 Read = Callable[[int, int], bytes]
@@ -36,8 +37,6 @@ _NEWEST, _EXTENDED_FROM, _DELTAS_FROM = 7, 6, 4
 _LEGACY_BYTES, _FOOTER_BYTES, _TRAILER_BYTES = 48, 53, 5
 _TAIL_BYTES = 16 << 10
 """What is read of the end at first: in most tables it holds the index, the properties and the metaindex."""
-_BLOCK_LIMIT = 256 << 20
-"""Bytes of a block that are read, or inflated, at the most; data blocks take kilobytes, an index some megabytes."""
 _STRETCH_BYTES = 4 << 20
 _TWO_LEVELS = 2
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -206,7 +205,9 @@ class _Table:
     def _handles(self, block: bytes, at: int, deltas: bool) -> Iterator[Handle]:
         """Yield the handles of an index block, whose file begins at byte `at`."""
         last = Handle(0, 0)
-        for _, value, place, shared in _entries(block, at, deltas):
+        for number, (_, value, place, shared) in enumerate(_entries(block, at, deltas)):
+            if number >= budgets().entries:
+                raise over("the number of blocks that its index names", budgets().entries)
             if deltas and shared:
                 coded = decode_varint(value, 0, place)[0]
                 last = Handle(last.end, last.size + ((coded >> 1) ^ -(coded & 1)))
@@ -230,8 +231,8 @@ class _Table:
         check, footer = CHECKSUMS[self._footer.checksum], self._footer
         for first, last in _stretches(handles):
             start, end = handles[first].at, handles[last - 1].end
-            if end - start > _BLOCK_LIMIT + _STRETCH_BYTES:
-                raise UnknownTable(f"its {what} block at byte {start} has {end - start} bytes")
+            if end - start > budgets().block + _STRETCH_BYTES:
+                raise over(f"its {what} block at byte {start}, of {end - start} bytes,", budgets().block)
             data = self._bytes(start, end - start)
             for handle in handles[first:last]:
                 at = handle.at - start
@@ -330,7 +331,7 @@ def _modifier(base: int, at: int) -> int:
 def _plain(block: bytes, compression: int, version: int) -> bytes:
     """Return a block decompressed; raise `UnknownTable` where that cannot be done."""
     try:
-        return decompress(block, compression, version, _BLOCK_LIMIT)
+        return decompress(block, compression, version, budgets().block)
     except ValueError as error:
         raise UnknownTable(f"an index block cannot be decompressed ({error})") from None
 
@@ -346,7 +347,7 @@ def _entries(block: bytes, at: int, deltas: bool) -> Iterator[tuple[bytes, bytes
     end = len(block) - 4 * (count + 1)
     if end < 0:
         raise SstFlaw(at, f"a block of {len(block)} bytes with {count} restart points")
-    key, i = b"", 0
+    key, i, left = b"", 0, inflated_of(len(block))
     while i < end:
         shared, i = decode_varint(block, i, at)
         rest, i = decode_varint(block, i, at)
@@ -356,6 +357,9 @@ def _entries(block: bytes, at: int, deltas: bool) -> Iterator[tuple[bytes, bytes
         if shared > len(key) or i + rest + length > end:
             raise SstFlaw(at, "a block with an entry that is longer than the block")
         key, i = key[:shared] + block[i : i + rest], i + rest
+        left -= len(key)  # each may repeat all of the one before
+        if left < 0:
+            raise over("what the keys of a block become", inflated_of(len(block)))
         if deltas:
             value = block[i : min(i + 20, end)]
             _, length = decode_varint(value, 0, at)

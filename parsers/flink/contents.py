@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from cklog.budgets import budgets
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.parsers.flink.java import Cursor
@@ -22,9 +23,6 @@ _JOB = re.compile(r"[0-9a-f]{32}")
 
 _BEYOND_A_PATH = re.compile("[?#]")
 """A stored name must not become a part of a remote URI that says with whom to speak."""
-
-BYTES_IN_ALL = 256 << 20
-"""Bytes of state files that are read for one snapshot at the most; sources and sinks keep a few kB."""
 
 
 class ByteStretch(NamedTuple):
@@ -39,11 +37,11 @@ class ByteStretch(NamedTuple):
 
 
 class SnapshotContents:
-    """A reader of pieces of state for one snapshot, `split` being its metadata; `BYTES_IN_ALL` at the most."""
+    """A reader of pieces of state for one snapshot, `split` being its metadata; `Budgets.archive` bounds it."""
 
     def __init__(self, split: Split) -> None:
         self._split = split
-        self._left = BYTES_IN_ALL
+        self._left = budgets().archive
 
     def of(self, data: bytes, piece: ByteStretch) -> Cursor | str:
         """Return the bytes of a piece, `data` being the metadata; or a sentence why they are not there."""

@@ -27,14 +27,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cklog.budgets import HANDLES_NESTED
 from cklog.engine.scan import Split
 from cklog.parsers.flink.contents import ByteStretch, SnapshotContents
 from cklog.parsers.flink.elements import STATES, StateList, listed_state
 from cklog.parsers.flink.java import Cursor, Malformed
 from cklog.parsers.flink.rows import Owner, Row, form_of_file, form_of_part, handle_row, row
-
-_DEEPEST = 8
-"""Changelog handles hold keyed handles, which in practice hold none."""
 
 _SCOPES = {0: "exclusive", 1: "shared"}
 _MODES = 3  # split, union, broadcast
@@ -156,8 +154,8 @@ class Handles:
     def _read_keyed(self, owner: Owner, depth: int) -> Iterator[Row]:
         """Read a KEYED that is nested `depth` deep."""
         cursor, at = self._cursor, self._cursor.at
-        if depth > _DEEPEST:
-            raise Malformed(at, f"handles nested more than {_DEEPEST} deep")
+        if depth > HANDLES_NESTED:
+            raise Malformed(at, f"handles nested more than {HANDLES_NESTED} deep")
         kind = cursor.u8("a handle of keyed state")
         if kind in _CHANGELOG and not self._claimed:
             self._claimed = True

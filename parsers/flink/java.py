@@ -18,12 +18,12 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cklog.budgets import JAVA_NESTED
 from cklog.parsers.flink.derived import is_class_name, is_descriptor
 
 _I32, _I64, _U16 = struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">H")
 _STREAM = b"\xac\xed\x00\x05"
 _FIRST_HANDLE = 0x7E0000
-_DEEPEST = 32
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 _SERIALIZABLE, _ENUM = 0x02, 0x10
 
@@ -195,8 +195,8 @@ class _Objects:
     def content(self, depth: int) -> JavaValue:
         """Read one content, which is nested `depth` deep."""
         cursor = self._cursor
-        if depth > _DEEPEST:
-            raise Unknown(f"objects nested more than {_DEEPEST} deep")
+        if depth > JAVA_NESTED:
+            raise Unknown(f"objects nested more than {JAVA_NESTED} deep")
         kind = cursor.u8("a serialized value")
         if kind == 0x70:
             return None
@@ -254,8 +254,8 @@ class _Objects:
     def _class(self, depth: int) -> _Class | None:
         """Read a class description; classes are written with their parents."""
         cursor = self._cursor
-        if depth > _DEEPEST:
-            raise Unknown(f"classes nested more than {_DEEPEST} deep")
+        if depth > JAVA_NESTED:
+            raise Unknown(f"classes nested more than {JAVA_NESTED} deep")
         kind = cursor.u8("a class")
         if kind == 0x70:
             return None

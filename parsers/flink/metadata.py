@@ -23,6 +23,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.parsers.flink.contents import ByteStretch
 from cklog.parsers.flink.derived import MOST_KEY_GROUPS, key_groups, operator_id
@@ -40,12 +41,9 @@ VERSIONS = range(2, 8)
 UNRELEASED = 7
 
 _MAGIC, _MASTER_MAGIC = "4960672d", "c96b1696"
-_FILE_LIMIT = 1 << 30
-"""Bytes of a metadata file at the most: some ten million handles."""
-
 _ROWS_AT_ONCE = 1 << 13
-_BYTES_OF_ROW = 32
-"""A row of a real file takes more. If rows are smaller, the file is decoded twice, so that they need not be held."""
+_ROWS_HELD = 1 << 18
+"""If there are more rows, the file is decoded twice, so that they need not be held: none is believed before its end."""
 
 _PROPERTIES = "org.apache.flink.runtime.checkpoint.CheckpointProperties"
 _KINDS = ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", "Terminate Savepoint")
@@ -69,12 +67,11 @@ def unread(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Re
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read one whole `_metadata`: its rows, or its damage. A `cklog.engine.scan.Reader` for the table snapshots."""
-    if split.size > _FILE_LIMIT:
-        yield Damage(split.path, "corrupt-metadata", 0, f"{split.size} bytes, more than metadata ever has")
-        return
+    if split.size > budgets().metadata:
+        raise over(f"metadata of {split.size} bytes", budgets().metadata, split.path)
     try:
         with open_file(split.uri) as file:
-            data: bytes = file.read(min(file.size(), _FILE_LIMIT))  # pyarrow allocates what it is asked for
+            data: bytes = file.read(min(file.size(), budgets().metadata))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
         yield damage_of(split.path, error, "cannot be read: ")
         return
@@ -88,10 +85,9 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
 
 def _record_batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield all rows, once the whole file is known to decode."""
-    most = _ROWS_AT_ONCE + len(data) // _BYTES_OF_ROW
     found = rows(split, data)
-    held = list(islice(found, most))
-    if len(held) < most:
+    held = list(islice(found, _ROWS_HELD))
+    if len(held) < _ROWS_HELD:
         yield batch(held, columns, split.path)
         return
     del held

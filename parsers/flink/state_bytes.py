@@ -23,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cklog.budgets import reading
 from cklog.inputs.snapshots import ContentCheck, StateStretch
 from cklog.parsers.codecs.record_log import check_record_log
 from cklog.parsers.codecs.sst import Read, check_sst
@@ -62,7 +63,7 @@ def check_states(uris: Sequence[str], stretches: Sequence[StateStretch], thoroug
 def check_state(uri: str, stretch: StateStretch, thorough: bool) -> ContentCheck:
     """Check a stretch of the file at a URI, or all of it that can be checked (`thorough`)."""
     try:
-        with open_file(uri) as file:
+        with reading(stretch.path), open_file(uri) as file:
             size = max(file.size() - stretch.start, 0)
             size = size if stretch.bytes is None else min(size, stretch.bytes + (stretch.form == "changes"))
             return _check(file, stretch, size, thorough)

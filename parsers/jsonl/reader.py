@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.budgets import budgets, inflated_of, over, reading
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split, damage_of
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
@@ -40,13 +41,6 @@ from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
 """Read at a time: small enough for the cache, large enough for vectorised decoding."""
-
-_INFLATED_BYTES, _INFLATED_PER_BYTE = 128 << 20, 256
-"""What a compressed file may hold: so many bytes, or so many for each of its own, whichever is more. Lines of JSON are
-seldom packed to a hundredth; a bomb is to a thousandth."""
-
-_LINE_BYTES = 64 << 20
-"""A line longer than this is no record, and is passed over without being held."""
 
 _BISECT_BYTES = 16 << 10
 """A block that does not decode as a whole is halved down to this size, then read line by line."""
@@ -193,7 +187,8 @@ def _line_by_line(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordB
     for line in block.split(b"\n")[:-1]:
         if line.strip():
             try:
-                found = strict_json(line, required=not shape.trusted, known=shape.known)
+                with reading(shape.path, at):
+                    found = strict_json(line, required=not shape.trusted, known=shape.known)
                 rows.append(as_record(found, shape.schema) | {"_path": shape.path, "_offset": at})
             except NotARecord as reason:
                 yield Damage(shape.path, "bad-record", at, str(reason))
@@ -219,7 +214,6 @@ class ByteStream:
         """No checksum covers the bytes of a compressed stream."""
 
         self._left: int | None = None
-        self._most = max(_INFLATED_BYTES, _INFLATED_PER_BYTE * split.size)
 
     def __enter__(self) -> ByteStream:
         if self._codec is not None:
@@ -258,8 +252,6 @@ class ByteStream:
             good, proven, reason = self._decompress(good, step)
             if reason is None:
                 return
-            if good > self._most:
-                break
         self._left = good
         self.proven = proven if self.proven is None else self.proven
         cut = reason is not None and ("Truncated" in reason or reason == ZERO_TAIL)
@@ -274,12 +266,13 @@ class ByteStream:
         Also returns the error that ends them.
         """
         done = 0
+        most = inflated_of(self._split.size)
         with self._open() as file:
             try:
                 while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
                     done += len(data)
-                    if done > self._most:
-                        return done, getattr(file, "proven", 0), f"it unpacks to more than {self._most} bytes"
+                    if done > most:
+                        raise over(f"what its {self._split.size} compressed bytes become", most, self._split.path)
             except OSError as error:
                 if error.errno is not None:
                     raise  # refused: nothing is known of the stream
@@ -344,8 +337,10 @@ def _blocks(file: ByteStream, split: Split) -> Iterator[tuple[int, bytes | Damag
             at, rest = at + cut, rest[cut:]
         if not data:
             break
-        if len(rest) > _LINE_BYTES:
-            yield at, Damage(split.path, "bad-record", at, f"a line longer than {_LINE_BYTES >> 20} MiB")
+        if len(rest) > budgets().file:
+            if len(rest.strip(b"\0")) > budgets().file // 8:
+                raise over("a line", budgets().file).of(split.path, at)
+            yield at, Damage(split.path, "bad-record", at, f"more than {len(rest) >> 20} MiB of zeros")  # a crash's
             at, rest = _after_newline(file, at + len(rest), _BLOCK_BYTES)
     if rest and file.proven is not None:
         yield at, rest + b"\n"  # its own checksum tells whether all of it is there

@@ -7,7 +7,7 @@ Batches and records:
 
 - `batches`: record batches of format 2 on bytes: header, checksum, payload, records
 - `legacy`: messages of formats 0 and 1, before Kafka 0.11
-- `payloads`, `limits`: what they hold, decompressed, and how much of it is read
+- `payloads`: what they hold, decompressed, and how much of it is read
 - `varints`: the numbers of records, one at a time or many at once
 - `joined`: payloads of many batches one behind the other
 - `decode`: the records of many batches at once, as arrays

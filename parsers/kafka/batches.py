@@ -24,8 +24,8 @@ from typing import Literal, NamedTuple
 
 import crc32c
 
+from cklog.budgets import BATCH_BYTES, MARKER_BYTES
 from cklog.model.wording import many
-from cklog.parsers.kafka.limits import BATCH_LIMIT, MARKER_LIMIT
 from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.varints import BadVarint, varint
 
@@ -149,7 +149,7 @@ def header(data: bytes, at: int = 0) -> Header:
     ) = HEADER.unpack_from(data, at)
     if magic != 2:
         raise BadBatch(f"magic is {magic}, not 2")
-    if not HEADER.size <= BEFORE_LENGTH + length <= BATCH_LIMIT:
+    if not HEADER.size <= BEFORE_LENGTH + length <= BATCH_BYTES:
         raise BadBatch(f"a batch of {BEFORE_LENGTH + length} bytes")
     if base < 0 or last < 0 or base + last >= (1 << 63) - 1:
         raise BadBatch(f"offsets from {base} to {base + last}")
@@ -225,7 +225,7 @@ def marker(head: Header, batch: bytes) -> Literal["abort", "commit"] | None:
     BadBatch
         as `records`, or a record whose key is no marker's.
     """
-    for record in records(head, batch, Budget(MARKER_LIMIT)):
+    for record in records(head, batch, Budget(MARKER_BYTES)):
         if record.key is None or len(record.key) < _MARKER.size:
             raise BadBatch("a control record without a version and a type")
         return _MARKERS.get(_MARKER.unpack_from(record.key)[1])

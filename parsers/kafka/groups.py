@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
+from cklog.budgets import KEYS_KEPT, PART_BATCHES, PART_BYTES
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode_parts
 from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
-from cklog.parsers.kafka.limits import KEYS_KEPT, PART_BATCHES, PART_BYTES
 from cklog.parsers.kafka.segment import Segment
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 from cklog.parsers.tables.records import PSEUDO

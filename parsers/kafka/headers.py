@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Ints, Mask
+from cklog.budgets import BATCH_BYTES
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.record_batches import BATCHES
@@ -34,7 +35,6 @@ from cklog.parsers.kafka.batches import (
     Header,
     marker,
 )
-from cklog.parsers.kafka.limits import BATCH_LIMIT
 from cklog.parsers.kafka.payloads import BadBatch, Budget
 from cklog.parsers.kafka.segment import FileShrunk, Segment, jumps, step
 from cklog.parsers.tables.records import PSEUDO
@@ -252,7 +252,7 @@ def _fitting(segment: Segment, at: Ints, fields: HeaderRows, behind: memoryview)
     """
     base, delta = fields["base"].astype(np.int64), fields["last_delta"].astype(np.int64)
     size, count = fields["length"].astype(np.int64) + BEFORE_LENGTH, fields["count"]
-    good: Mask = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_LIMIT)
+    good: Mask = (fields["magic"] == 2) & (size >= HEADER.size) & (size <= BATCH_BYTES)
     good &= at + size <= segment.size
     good &= (base >= 0) & (delta >= 0) & (base < (1 << 63) - 1 - delta) & (count >= 0) & (count <= delta + 1)
     last = base + delta  # may overflow where it is not good already

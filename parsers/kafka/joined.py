@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cklog.arrays.types import Ints
+from cklog.budgets import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import HEADER, Header, KafkaRecord
-from cklog.parsers.kafka.limits import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
 
 HeaderAndBytes = tuple[Header, "bytes | memoryview"]

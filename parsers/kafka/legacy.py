@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cklog.arrays.types import Bytes
+from cklog.budgets import BATCH_BYTES
 from cklog.parsers.codecs.xxhash32 import xxh32
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, Header, KafkaRecord
-from cklog.parsers.kafka.limits import BATCH_LIMIT
 from cklog.parsers.kafka.payloads import BadBatch, Budget
 
 FRONT = struct.Struct(
@@ -77,7 +77,7 @@ def size(data: bytes, at: int = 0) -> int:
     offset, length, _, magic, _ = FRONT.unpack_from(data, at)
     if magic not in (0, 1):
         raise BadBatch(f"magic is {magic}, not 0 or 1")
-    if not _SMALLEST + 8 * magic <= length <= BATCH_LIMIT:
+    if not _SMALLEST + 8 * magic <= length <= BATCH_BYTES:
         raise BadBatch(f"a message of {BEFORE_LENGTH + length} bytes")
     if not 0 <= offset < (1 << 63) - 1:
         raise BadBatch(f"offset {offset}")
@@ -219,7 +219,7 @@ def places(block: Bytes) -> NDArray[np.intp]:
     if n <= 0:
         return np.empty(0, np.intp)
     # magic is 0 or 1; the first byte of an offset and of a size, and the upper bits of the attributes, are 0
-    good = (block[16:][:n] <= 1) & (block[:n] == 0) & (block[8:][:n] <= BATCH_LIMIT >> 24) & (block[17:][:n] < 16)
+    good = (block[16:][:n] <= 1) & (block[:n] == 0) & (block[8:][:n] <= BATCH_BYTES >> 24) & (block[17:][:n] < 16)
     at = np.flatnonzero(good)
     length = block[at + 9].astype(np.int64) << 16 | block[at + 10].astype(np.int64) << 8 | block[at + 11]
     return at[(length >= _SMALLEST) | (block[at + 8] > 0)]

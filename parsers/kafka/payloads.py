@@ -10,15 +10,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from cklog.budgets import RECORDS_PER_BYTE, budgets, inflated_of
 from cklog.errors import first_line
-from cklog.parsers.kafka.limits import (
-    INFLATED_FIRST,
-    INFLATED_PER_BYTE,
-    PAYLOAD_LIMIT,
-    RECORDS_FIRST,
-    RECORDS_LIMIT,
-    RECORDS_PER_BYTE,
-)
 from cklog.parsers.kafka.varints import BadVarint, unsigned_varint
 
 _BLOCK_BYTES = 1 << 20
@@ -43,13 +36,14 @@ class Budget:
     By default it is what one batch may hold. What was decompressed in vain is spent, too.
     """
 
-    def __init__(self, size: int = PAYLOAD_LIMIT, records: int = RECORDS_LIMIT) -> None:
-        self._left, self._records = size, records
+    def __init__(self, size: int | None = None, records: int | None = None) -> None:
+        self._left = budgets().payload if size is None else size
+        self._records = budgets().batch_records if records is None else records
 
     @classmethod
     def of_split(cls, size: int) -> Budget:
         """Return what may be decompressed of a split of `size` bytes."""
-        return cls(INFLATED_FIRST + INFLATED_PER_BYTE * size, RECORDS_FIRST + RECORDS_PER_BYTE * size)
+        return cls(inflated_of(size), budgets().records + RECORDS_PER_BYTE * size)
 
     def payload(self, codec: int, packed: bytes, records: int = 0) -> bytes:
         """Return the payload that `packed` holds, whose header announces so many records.
@@ -67,22 +61,22 @@ class Budget:
         if self._left <= 0:
             raise OverBudget("the batches before it held so much that no more is decompressed")
         parts = []
-        for part in _limited_parts(codec, packed, min(PAYLOAD_LIMIT, self._left)):
+        for part in _limited_parts(codec, packed, min(budgets().payload, self._left)):
             self._left -= len(part)
             parts.append(part)
         return b"".join(parts)
 
     def count(self, records: int) -> None:
         """Take records that will be decoded, all of one batch."""
-        if records > RECORDS_LIMIT:
-            raise OverBudget(f"{records} records, more than {RECORDS_LIMIT} of one batch are not decoded")
+        if records > (most := budgets().batch_records):
+            raise OverBudget(f"{records} records, more than {most} of one batch are not decoded")
         self._records -= records
         if self._records < 0:
             raise OverBudget("the batches before it held so many records that no more are decoded")
 
 
-def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
-    """Return the payload that `packed` holds, of `limit` bytes at the most.
+def decompress(codec: int, packed: bytes, limit: int | None = None) -> bytes:
+    """Return the payload that `packed` holds, of `limit` bytes at the most; None: of what a batch may become.
 
     Raises
     ------
@@ -91,7 +85,8 @@ def decompress(codec: int, packed: bytes, limit: int = PAYLOAD_LIMIT) -> bytes:
     OverBudget
         more than `limit` bytes in it.
     """
-    return packed if codec == 0 else b"".join(_limited_parts(codec, packed, limit))
+    most = budgets().payload if limit is None else limit
+    return packed if codec == 0 else b"".join(_limited_parts(codec, packed, most))
 
 
 def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:

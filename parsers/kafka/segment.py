@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cklog.arrays.types import Bytes, Ints
+from cklog.budgets import BATCH_BYTES, SEARCHED_BYTES
 from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
-from cklog.parsers.kafka.limits import BATCH_LIMIT, SEARCHED_BYTES
 from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
 from cklog.storage import FileEntry, open_file
 
@@ -104,7 +104,7 @@ class Segment:
         self._hold(at, min(HEADER.size, self.size - at))
         front = self._buffer[at - self._start : at - self._start + BEFORE_LENGTH]
         claimed = BEFORE_LENGTH + int.from_bytes(front[8:], "big", signed=True)
-        if HEADER.size <= claimed <= min(BATCH_LIMIT, self.size - at):
+        if HEADER.size <= claimed <= min(BATCH_BYTES, self.size - at):
             self._hold(at, claimed)
         return memoryview(self._buffer)[at - self._start : self._end - self._start]
 
@@ -201,7 +201,7 @@ class Segment:
             places = max(len(block) - HEADER.size + 1, 0)
             # magic is 2; the first byte of an offset, of a length below 256 MiB and of the attributes is 0 (or 16)
             good = (block[16:][:places] == 2) & (block[:places] == 0)
-            good &= (block[21:][:places] == 0) & (block[8:][:places] <= BATCH_LIMIT >> 24)
+            good &= (block[21:][:places] == 0) & (block[8:][:places] <= BATCH_BYTES >> 24)
             found = np.flatnonzero(good)
             if ordinary:
                 old = legacy.places(block)

@@ -39,7 +39,7 @@ from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.parsers.kafka.state import offsets, rocksdb
 from cklog.parsers.tables.records import batch_of_rows
 from cklog.parsers.tables.records_parser import whole_folder
-from cklog.storage import READ_LIMIT, FileEntry, Root
+from cklog.storage import FileEntry, Root
 
 ENTRIES = pa.schema(
     [
@@ -166,7 +166,7 @@ class KafkaStreams(Format):
         entries: list[StoreOffset] = []
         findings: list[Finding] = []
         for file in files:
-            found, told = self._read_file(file, sizes[file])
+            found, told = self._read_file(file)
             findings += told
             if found is None:
                 return None, findings
@@ -174,10 +174,8 @@ class KafkaStreams(Format):
             entries += [replace(entry, file=file, store=store) for entry in found] if store else found
         return (tuple(entries) if files else None), findings
 
-    def _read_file(self, file: str, size: int) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
+    def _read_file(self, file: str) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
         """Return the entries of one file."""
-        if size > READ_LIMIT:
-            return None, [_corrupt_file(file, 0, f"{size} bytes are no list of offsets")]
         try:
             return read_entries(file, self._root.read(file))
         except OSError as error:

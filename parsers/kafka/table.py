@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from cklog.arrays.types import Ints
+from cklog.budgets import check_json
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
@@ -246,6 +247,7 @@ def _json_or_base64(value: bytes | None) -> Any:
     """Return the JSON value that bytes hold, or the bytes themselves as {"base64": ...}."""
     if value is None:
         return None
+    check_json(value)
     try:
         return json.loads(value.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
+from cklog.budgets import budgets, over, reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
@@ -27,13 +28,14 @@ from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.values import is_integer
-from cklog.parsers.codecs.hadoop_crc import check, file_of, is_readable, sidecar_of
+from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PIECE_BYTES = 4 << 20
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
 
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
@@ -215,12 +217,12 @@ class Native(Format):
         sidecar = sidecar_of(entry.path)
         if sidecar in self._sizes:
             try:
-                sums, data = self._root.read(sidecar), self._root.read(entry.path, None)
+                sums = self._root.read(sidecar)
+                wrong = check_pieces(self._pieces(entry), sums)
             except OSError:
                 return  # not seen, and so the root says of it
             if not is_readable(sums):
                 yield _finding("unchecked-file", "warning", entry.path, "has a .crc without a header: not verified")
-            wrong = check(data, sums)
             if wrong is not None:
                 kept = "it is left out" if entry.path.endswith(".parquet") else _ONLY_CHECKED
                 message = f"does not match its .crc; {kept}: {wrong.why}"
@@ -237,12 +239,19 @@ class Native(Format):
                 reason = first_line(error)
                 yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
 
+    def _pieces(self, entry: FileEntry) -> Iterator[bytes]:
+        """Read a file of any size, piece by piece."""
+        with self._root.open(entry.path) as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
     def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:
         if "job.json" not in self._sizes:
             return {}, ()
         try:
-            found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
-            return _checked_manifest(found), ()
+            with reading("job.json"):
+                found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
+                return _checked_manifest(found), ()
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
             return {}, (_finding("bad-manifest", "error", "job.json", f"{error}; {hint}"),)
@@ -268,6 +277,8 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     for row in found.get("operators", []):
         if not isinstance(row.get("name"), str) or not _is_count(row.get("parallelism", 1), 100_000):
             raise records.NotARecord("an operator needs a name, and its parallelism is a count")
+    if sum(row.get("parallelism", 1) for row in found.get("operators", [])) > budgets().files:
+        raise over("the number of subtasks", budgets().files)
     for row in found.get("channels", []):
         if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
             raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")

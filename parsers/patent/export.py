@@ -14,6 +14,7 @@ from typing import Any
 import crc32c
 import pyarrow as pa
 
+from cklog.budgets import reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.model.findings import Where
 from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
@@ -71,7 +72,8 @@ def _lines_at(start: int, block: bytes) -> Iterator[tuple[int, bytes]]:
 def _decode_line(path: str, at: int, line: bytes, trusted: bool) -> StoredValue | Damage:
     """Decode the line at byte `at`; unless `trusted`, it needs a crc32c of its own."""
     try:
-        found = strict_json(line, required=not trusted)
+        with reading(path, at):
+            found = strict_json(line, required=not trusted)
         key, value = _text_member(found, "key"), _bytes_of_hex(_text_member(found, "value_hex"))
     except NotARecord as why:
         return Damage(path, "bad-record", at, str(why))

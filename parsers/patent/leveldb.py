@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from cklog.budgets import budgets, inflated_of, over
 from cklog.engine.scan import Damage
 from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
@@ -79,7 +80,8 @@ def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[S
         if fault:
             yield Damage(folder or ".", "corrupt-file", None, f"what was written last is damaged: {fault}")
         try:
-            yield from _read_pairs(leveldb, database, folder, copy)
+            pairs = _read_pairs(leveldb, database, folder, copy)
+            yield from _within_budget(pairs, folder, sum(entry.size for entry in files))
         finally:
             database.close()
 
@@ -117,20 +119,37 @@ def _open_copy(leveldb: Any, copy: str) -> tuple[Any, str]:
         return leveldb.DB(copy, create_if_missing=False), _reason_of(error, copy)
 
 
-def _read_pairs(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[StoredValue | Damage]:
+_Pair = tuple[bytes, bytes]
+
+
+def _within_budget(pairs: Iterator[_Pair | Damage], folder: str, size: int) -> Iterator[StoredValue | Damage]:
+    """Decode pairs as long as their bytes are within the budgets: all are kept, and a key may repeat the one before."""
+    most = min(budgets().held, inflated_of(size))
+    left = most
+    for pair in pairs:
+        if isinstance(pair, Damage):
+            yield pair
+            continue
+        left -= len(pair[0]) + len(pair[1])
+        if left < 0:
+            raise over(f"what its {size} bytes of files become", most, folder or ".")
+        yield _decode_pair(folder, *pair)
+
+
+def _read_pairs(leveldb: Any, database: Any, folder: str, copy: str) -> Iterator[_Pair | Damage]:
     """Read all pairs by key; where blocks are damaged, those before the first and behind the last of these blocks."""
     seen = b""
     try:
         for key, value in database.iterator(verify_checksums=True):
             seen = key
-            yield _decode_pair(folder, key, value)
+            yield key, value
         return
     except leveldb.Error as error:
         detail = f"keys behind {_printable_key(seen)} cannot be read: {_reason_of(error, copy)}"
         yield Damage(folder or ".", "corrupt-file", None, detail)
     try:
         for key, value in database.iterator(start=seen, include_start=False, reverse=True, verify_checksums=True):
-            yield _decode_pair(folder, key, value)
+            yield key, value
     except leveldb.Error:
         return
 

@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from cklog.budgets import reading
 from cklog.engine.damage import DamageTally
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import CorruptInput, UsageError
@@ -161,7 +162,8 @@ class PatentStore(Format):
         if not any(entry.path == NAMES for entry in self._root.list()):
             return {}, []
         try:
-            return _check_variable_names(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
+            with reading(NAMES):
+                return _check_variable_names(strict_json(self._root.read(NAMES).rstrip(b"\n"))), []
         except (NotARecord, OSError) as error:
             message = f"{NAMES}: {error}; it is ignored, and variables are named by their numbers"
             return {}, [Finding("bad-manifest", "error", NAMES, message, where=(Where(NAMES),))]

@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-_NESTED = 1_000
-"""Marks that may stand open at once: more than Python's own pickler can write by recursion."""
+from cklog.budgets import NESTED, NUMBER_BYTES, SAME_HASH, TUPLE_PARTS, TUPLES_NESTED, over
 
-_TUPLES_NESTED = 100
-"""Tuples in tuples: their hash, which a dict asks for, is computed by recursion."""
-
-_FEW_PARTS = 10_000
-"""Parts of a tuple, those of tuples in it included each time that they are in it: its hash goes through all of them."""
-
-_NUMBER_BYTES = 4_096
 _FEW_CONTAINERS = 1_000
 _BYTES_A_CONTAINER = 8
 """Beyond the first few, a container needs so many bytes of pickle: memory stays within a small multiple of them."""
@@ -42,10 +34,10 @@ class Machine:
 
     `data` is the buffer, `limit` its size, and `here` where the opcode in hand begins. `stack` holds values, `marks`
     the heights of it at which a mark stands, `memo` what may be fetched again. `_depth` is how deep tuples and
-    frozensets nest, and how many parts they have, by identity; `_alive` keeps those alive. `_left` counts how many
-    containers may still be made.
+    frozensets nest, and how many parts they have, by identity; `_alive` keeps those alive. `_same` counts keys by
+    their hash, `_left` how many containers may still be made.
 
-    All methods raise `Stop` where a limit is reached or what is on the stack does not fit.
+    All methods raise `Stop` where what is on the stack does not fit, and `OverBudget` where a limit is reached.
     """
 
     def __init__(self, data: bytes, at: int, keys: frozenset[str] | None) -> None:
@@ -58,6 +50,7 @@ class Machine:
         self._keys = keys
         self._depth: dict[int, tuple[int, int]] = {}
         self._alive: list[Any] = []
+        self._same: dict[int, int] = {}
         self._left = _FEW_CONTAINERS + (len(data) - at) // _BYTES_A_CONTAINER
 
     def result(self) -> Any:
@@ -72,14 +65,14 @@ class Machine:
 
     def number(self, value: int) -> None:
         """Push a whole number, if it is short enough to be printed."""
-        if value.bit_length() > 8 * _NUMBER_BYTES:
-            raise Stop("a number of more than 4096 bytes is refused")
+        if value.bit_length() > 8 * NUMBER_BYTES:
+            raise over("the length of a number in the pickle", NUMBER_BYTES)
         self.stack.append(value)
 
     def mark(self) -> None:
         """Note that the items of the next container begin here."""
-        if len(self.marks) >= _NESTED:
-            raise Stop("nested more than 1000 deep")
+        if len(self.marks) >= NESTED:
+            raise over("how deep the pickle nests", NESTED)
         self.marks.append(len(self.stack))
 
     def popped(self) -> list[Any]:
@@ -116,7 +109,7 @@ class Machine:
         """Return a container again, if there are bytes enough for one more."""
         self._left -= 3 if isinstance(container, dict | set | frozenset) else 1
         if self._left < 0:
-            raise Stop("more containers than its bytes can mean")
+            raise over("the number of containers for the bytes of the pickle", self.limit // _BYTES_A_CONTAINER)
         return container
 
     def fixed(self, make: type[tuple[Any, ...]] | type[frozenset[Any]], items: list[Any]) -> None:
@@ -127,13 +120,13 @@ class Machine:
         inside = [self._depth.get(id(item), (0, 1)) for item in items]
         depth = 1 + max((deep for deep, _ in inside), default=0)
         parts = 1 + sum(count for _, count in inside)
-        if depth > _TUPLES_NESTED:
-            raise Stop("tuples nested more than 100 deep")
-        if depth > 1 and parts > _FEW_PARTS + self.limit:
-            raise Stop("a tuple of more parts than its bytes can mean")
+        if depth > TUPLES_NESTED:
+            raise over("how deep tuples nest in the pickle", TUPLES_NESTED)
+        if depth > 1 and parts > TUPLE_PARTS + self.limit:
+            raise over("the work of hashing a tuple in the pickle", TUPLE_PARTS + self.limit)
         if any(type(item) is int and item.bit_length() > 64 for item in items):
             raise Stop("a number beyond 64 bits in a tuple")
-        made = self._counted(make(_checked_keys(items) if make is frozenset else items))
+        made = self._counted(make(self._checked_keys(items, len(self._alive)) if make is frozenset else items))
         self._depth[id(made)] = depth, parts
         self._alive.append(made)
         self.stack.append(made)
@@ -162,7 +155,7 @@ class Machine:
         if len(items) % 2:
             raise Stop("a key without a value")
         if isinstance(top, dict):
-            top.update(zip(_checked_keys(items[::2]), items[1::2], strict=True))
+            top.update(zip(self._checked_keys(items[::2], id(top)), items[1::2], strict=True))
         elif top is not SKIPPED:
             raise Stop("pairs for what is no dict")
 
@@ -170,7 +163,7 @@ class Machine:
         """Add members to the set on top."""
         top = self.stack[-1]
         if isinstance(top, set):
-            top.update(_checked_keys(items))
+            top.update(self._checked_keys(items, id(top)))
         elif top is not SKIPPED:
             raise Stop("members for what is no set")
 
@@ -192,13 +185,18 @@ class Machine:
             raise Stop(f"memo index {index} of {len(self.memo)}")
         self.stack.append(self.memo[index])
 
+    def _checked_keys(self, items: list[Any], holder: int) -> list[Any]:
+        """Return values again that may be keys of one `holder`: numbers of more than 64 bits may not.
 
-def _checked_keys(items: list[Any]) -> list[Any]:
-    """Return values again that may be keys: numbers of more than 64 bits may not.
-
-    Long numbers with one hash are easily found, and make a dict as slow as a list.
-    """
-    for item in items:
-        if type(item) is int and item.bit_length() > 64:
-            raise Stop("a number beyond 64 bits as a key")
-    return items
+        Long numbers with one hash are easily found, and so are tuples: they make a dict as slow as a list.
+        """
+        for item in items:
+            kind = type(item)
+            if kind is int and item.bit_length() > 64:
+                raise Stop("a number beyond 64 bits as a key")
+            if kind is tuple or kind is frozenset:
+                place = hash(item) ^ holder
+                self._same[place] = self._same.get(place, 0) + 1
+                if self._same[place] > SAME_HASH:
+                    raise over("the number of keys with one hash in the pickle", SAME_HASH)
+        return items

@@ -33,6 +33,7 @@ from cklog.parsers.results.lines import (
     whole,
 )
 from cklog.parsers.tables.parquet import UNREADABLE, row_groups
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 18
@@ -181,9 +182,13 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
     """
     try:
         with open_file(split.uri) as handle:
-            file = pq.ParquetFile(handle, page_checksum_verification=True)
-            groups = list(range(split.start, split.end))
-            yield from file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False)
+            metadata = pq.read_metadata(handle)
+            check_rows(split.path, metadata.num_rows, handle.size())
+            own = metadata.schema.to_arrow_schema()
+            file = ParquetRows(handle, metadata, split.path, columns)
+            for group in range(split.start, split.end):
+                for batch in file.batches(group, _BATCH_ROWS):
+                    yield batch.cast(pa.schema([own.field(name) for name in batch.schema.names]))
     except UNREADABLE as error:
         raise UnreadableResults(first_line(error)) from None
 

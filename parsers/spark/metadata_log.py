@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
+from cklog.budgets import check_json, reading
 from cklog.inputs.batches import (
     BatchCommit,
     BatchOffsets,
@@ -44,7 +45,7 @@ from cklog.inputs.sink_files import SinkFiles
 from cklog.model.values import is_integer
 from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs import hadoop_crc
-from cklog.storage import READ_LIMIT, FileEntry, Root
+from cklog.storage import FileEntry, Root
 
 T = TypeVar("T")
 
@@ -100,8 +101,6 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
     `sidecar` is its checksum file; None: there is none, or the file is not to be verified.
     """
     done: FileRead[T] = FileRead(entry.path, entry.size, hadoop_crc.sidecar_of(entry.path))
-    if entry.size > READ_LIMIT:
-        return replace(done, flaw=FileFlaw("oversized-file", None, f"{entry.size} bytes, more than is read"))
     try:
         data = root.read(entry.path)
     except (OSError, ValueError) as error:  # pyarrow's own errors are either
@@ -113,7 +112,8 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
     done = replace(done, unchecked=sums is not None and not hadoop_crc.is_readable(sums))
     try:
         _check_not_empty(data)
-        value = decode(data)  # first what stops a restart: Spark passes over a wrong checksum
+        with reading(entry.path):
+            value = decode(data)  # first what stops a restart: Spark passes over a wrong checksum
         _check_sums(data, sums)
         return replace(done, value=value)
     except Damaged as damaged:
@@ -253,6 +253,7 @@ def _split_source_id(line: Line) -> tuple[str, Line]:
 
 def _parse_json(line: Line) -> Any:
     """Parse a line as JSON, without the constants and floats that JSON does not have."""
+    check_json(line.text)
     try:
         return json.loads(line.text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):

@@ -19,6 +19,7 @@ from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of_row_groups
+from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
 
@@ -84,21 +85,20 @@ def _read_row_groups(
     """Yield the rows of a split's row groups as batches of `columns`, and what cannot be read of them."""
     metadata = pq.read_metadata(handle)
     texts = _dictionary_columns(schema, metadata)
-    handle.seek(0)
-    file = pq.ParquetFile(handle, metadata=metadata, read_dictionary=texts, page_checksum_verification=True)
-    stored = file.schema_arrow.names
+    check_rows(split.path, metadata.num_rows, handle.size())
+    stored = metadata.schema.to_arrow_schema().names
     missing = [f.name for f in schema if not f.nullable and f.name not in stored]
     if missing:
         yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
         return
     members = {member_of(f) for f in schema if f.name in columns}
     present = [name for name in stored if name in members]
+    file = ParquetRows(handle, metadata, split.path, present, texts)
     row = sum(metadata.row_group(i).num_rows for i in range(split.start))
     for group in range(split.start, split.end):
         at = row
         try:
-            for batch in file.iter_batches(_BATCH_ROWS, [group], present, use_threads=False):
-                _require_sound(batch)
+            for batch in file.batches(group, _BATCH_ROWS):
                 shaped = _as_table_columns(batch, schema, columns, split.path, at)
                 yield from _intact_rows(shaped, schema, split.path, at)
                 at += batch.num_rows
@@ -109,16 +109,6 @@ def _read_row_groups(
                 what = f"row group {group}: {at - row} of its {metadata.row_group(group).num_rows} rows can be read"
                 yield Damage(split.path, "corrupt-file", None, what)
         row += metadata.row_group(group).num_rows
-
-
-def _require_sound(batch: pa.RecordBatch) -> None:
-    """Raise `ArrowInvalid` where numbers in a page lead nowhere: the library follows them without a look.
-
-    Those are indices into a dictionary, and where the cells of maps begin.
-    """
-    for column in batch.columns:
-        if pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
-            column.validate(full=True)
 
 
 def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:
@@ -183,7 +173,8 @@ def _cast_column(array: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_integer(field.type) and not pa.types.is_integer(array.type):
         if pa.types.is_timestamp(array.type):
             return array.cast(pa.timestamp("ms", array.type.tz)).cast(pa.int64())
-        raise pa.ArrowInvalid(f"column {field.name} is {array.type}, not an integer")
+        stored = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        raise pa.ArrowInvalid(f"column {field.name} is {stored}, not an integer")
     return array.cast(field.type)
 
 

@@ -7,6 +7,7 @@ kept out and ignored; `null` is an absent field.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.arrays.columns import map_rows
+from cklog.budgets import check_json
 from cklog.errors import first_line
 from cklog.model.schemas import CHOICES, TABLES
 
@@ -45,10 +47,8 @@ NOT_NEGATIVE = frozenset(
 )
 """Integer fields that count something; `time` may lie before 1970."""
 
-
 PSEUDO = {"_path": pa.string(), "_offset": pa.int64()}
 """Columns that every table has: where a record was read."""
-
 
 UNSEALED = "no crc32c, in a file whose bytes cannot be trusted"
 """Why a line that may be whole is none."""
@@ -77,6 +77,7 @@ def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()
         no JSON object in UTF-8, a name twice in an object, an integer beyond 64 bits, a wrong or missing checksum, or a
         damaged name.
     """
+    check_json(line)
     try:
         found = _DECODER.decode(line.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -220,6 +221,7 @@ def _make_rules(schema: pa.Schema) -> tuple[_FieldRule, ...]:
     )
 
 
+@functools.cache
 def members_of(table: str) -> frozenset[str]:
     """Return the members that records of a table may have, their checksum among them.
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Reader, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
@@ -131,6 +132,9 @@ def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, A
     """Yield each record of a split's file, typed and with its place, and damage where there is none."""
     try:
         with open_file(split.uri) as file:
+            most = budgets().metadata
+            if file.size() > most:
+                raise over(f"a file of {file.size()} bytes, which is held whole,", most, split.path)
             data = file.read()
         for offset, found in rows(data, table):
             yield _typed_record(found, offset, split, table)

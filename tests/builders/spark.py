@@ -15,7 +15,7 @@ from cklog.inputs.pieces import PiecesRead
 from cklog.parsers.codecs.hadoop_crc import encode, sidecar_of
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.plan import BatchPlan, pieces_of, plan_of
-from cklog.storage import READ_LIMIT, FileEntry, Root
+from cklog.storage import FileEntry, Root
 from tests.conftest import SAMPLES, SHARED
 
 SAMPLE = SAMPLES / "spark-wordcount"
@@ -37,7 +37,7 @@ class Memory(Root):
         inside = prefix and prefix.rstrip("/") + "/"
         return [FileEntry(p, len(d)) for p, d in sorted(self.files.items()) if p.startswith(inside)]
 
-    def read(self, path: str, limit: int | None = READ_LIMIT) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path][:limit]

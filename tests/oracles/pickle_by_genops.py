@@ -10,13 +10,14 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cklog.errors import OverBudget
 from cklog.parsers.pickles.machine import SKIPPED, Machine, Stop
 
 _RAN_OUT = ("pickle exhausted", "not enough data", "no newline", "expected")
 
 
 class Read(NamedTuple):
-    """How reading ended: `how` is value, cut or refused; `at` is the end, or where the opcode in question begins."""
+    """How reading ended: `how` is value, cut, refused or over budget; `at` is the end, or where the opcode begins."""
 
     how: str
     at: int
@@ -41,6 +42,8 @@ def by_genops(data: bytes, start: int = 0, keys: frozenset[str] | None = None) -
             here = behind
     except Stop as stop:
         return Read("refused", here, why=str(stop))
+    except OverBudget as error:
+        return Read("over budget", start, why=error.what)
     except (ValueError, OverflowError) as error:
         cut = file.tell() >= len(data) and str(error).startswith(_RAN_OUT)
         return Read("cut" if cut else "refused", here)

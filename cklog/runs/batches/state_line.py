@@ -23,7 +23,7 @@ from cklog.model.verdict import UNREAD
 from cklog.model.wording import first_few, many
 from cklog.runs.batches.judge import Fact, file_finding, way_back
 
-UNSURE = ("unknown-version", UNREAD, "oversized-file")
+UNSURE = ("unknown-version", UNREAD)
 """Flaws of files that Spark may well be able to read."""
 
 

@@ -27,9 +27,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
 from cklog.parsers.kafka.state import child
-from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root, open_file
 
 LIBRARY = "rocksdict"
 NOT_INSTALLED = "RocksDB is read with rocksdict, which is not installed: pip install 'cklog[rocksdb]'"
@@ -70,7 +71,7 @@ def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:
     name = family.encode()
     added = _FAMILY_ADDED + bytes([len(name)]) + name
     manifests = [entry for entry in files if _name(entry).startswith("MANIFEST-")]
-    return any(added in root.read(entry.path, READ_LIMIT) for entry in manifests)
+    return any(added in root.read(entry.path) for entry in manifests)
 
 
 def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: str) -> dict[str, FamilyRead]:
@@ -136,7 +137,7 @@ class _ReadingChild:
         """Return the answer to a line; None if there is none."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, str(child.__file__)],
+                [sys.executable, str(child.__file__), *map(str, (budgets().memory, PAIRS, VALUE_BYTES))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

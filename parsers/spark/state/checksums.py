@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import crc32c
 
+from cklog.budgets import check_json
 from cklog.model.values import is_integer
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import Damaged
-from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root
 
 CHUNK_BYTES = 4 << 20
-_SUM_BYTES = 4
 _WORD = 1 << 32
 
 
@@ -50,6 +50,7 @@ def sidecars_of(path: str) -> tuple[str, ...]:
 def decode_engine_sum(data: bytes) -> EngineSum | None:
     """Decode Spark's own checksum file; None if it is none, or of an algorithm that is not known."""
     try:
+        check_json(data)
         found = json.loads(data)
         value, size = found["value"], found["mainFileSize"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -73,13 +74,24 @@ def verify(root: Root, by_path: Mapping[str, FileEntry], entry: FileEntry) -> bo
 
 
 def read_chunks(root: Root, entry: FileEntry) -> Iterator[bytes]:
-    """Read a file at once, or piece by piece if it is large."""
-    if entry.size <= READ_LIMIT:
-        yield root.read(entry.path)
+    """Read a file at once, or piece by piece if it is large; what was listed must be there."""
+    if entry.size <= CHUNK_BYTES:
+        data = root.read(entry.path, CHUNK_BYTES)
+        _require_all(entry, len(data))
+        yield data
         return
-    with open_file(root.uri(entry.path)) as file:
+    at = 0
+    with root.open(entry.path) as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk
+            at += len(chunk)
+    _require_all(entry, at)
+
+
+def _require_all(entry: FileEntry, count: int) -> None:
+    """Raise `Damaged` if fewer or more bytes could be read than were listed."""
+    if count != entry.size:
+        raise Damaged("corrupt-file", min(count, entry.size), f"{entry.size} bytes were listed, {count} could be read")
 
 
 def _verify_engine_sum(root: Root, entry: FileEntry, own: FileEntry) -> bool:
@@ -107,27 +119,7 @@ def _verify_hadoop_sums(root: Root, entry: FileEntry, side: FileEntry) -> bool:
     sums = root.read(side.path)
     if not hadoop_crc.is_readable(sums):
         return False
-    step = hadoop_crc.HEADER.unpack_from(sums)[1]
-    if entry.size > READ_LIMIT and (step <= 0 or CHUNK_BYTES % step):
-        return False
-    at = 0
-    for chunk in read_chunks(root, entry):
-        mismatch = hadoop_crc.check(chunk, _sums_of_chunk(sums, step, at, len(chunk), entry.size))
-        if mismatch is not None:
-            raise Damaged("checksum-mismatch", at + mismatch.offset, mismatch.why)
-        at += len(chunk)
-    if at != entry.size:
-        raise Damaged("corrupt-file", at, f"{entry.size} bytes were listed, {at} could be read")
+    mismatch = hadoop_crc.check_pieces(read_chunks(root, entry), sums)
+    if mismatch is not None:
+        raise Damaged("checksum-mismatch", mismatch.offset, mismatch.why)
     return True
-
-
-def _sums_of_chunk(sums: bytes, step: int, at: int, count: int, size: int) -> bytes:
-    """Cut the checksum file of `count` bytes from `at` on out of `sums`, that of the whole file of `size` bytes.
-
-    `step` is the number of bytes that one sum is of.
-    """
-    if count == size or step <= 0:
-        return sums
-    first = hadoop_crc.HEADER.size + at // step * _SUM_BYTES
-    last = len(sums) if at + count == size else first + count // step * _SUM_BYTES
-    return sums[: hadoop_crc.HEADER.size] + sums[first:last]

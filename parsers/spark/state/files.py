@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from cklog.budgets import budgets, check_json, inflating, over, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
 from cklog.parsers.spark.metadata_log import Damaged
@@ -41,7 +42,7 @@ from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
 from cklog.parsers.spark.state.tables import SnapshotTables
-from cklog.storage import READ_LIMIT, FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root, open_file
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _END = b"\xff\xff\xff\xff"
@@ -98,8 +99,9 @@ class StateContents:
         try:
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
-            summed = verify(self._root, self._by_path, entry)
-            return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
+            with reading(entry.path):
+                summed = verify(self._root, self._by_path, entry)
+                return self._read_snapshot(entry) if entry.path.endswith(".zip") else self._read_stream(entry, summed)
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -107,8 +109,6 @@ class StateContents:
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""
-        if entry.size > READ_LIMIT:
-            raise Damaged("oversized-file", None, f"{entry.size} bytes, more than is read")
         parts = parts_of(self._root.read(entry.path))
         folder, size = posixpath.dirname(entry.path), entry.size
         for part in parts:
@@ -152,12 +152,11 @@ class StateContents:
         """Decompress a stream by the codec that its first bytes show; None: by one that cannot be read here."""
         magic = self._root.read(entry.path, len(MAGIC))
         if magic == MAGIC:
-            return decoded(read_chunks(self._root, entry), prove)
+            return inflating(decoded(read_chunks(self._root, entry), prove), entry.size)
         if magic.startswith(_ZSTD):
-            whole = entry.size <= READ_LIMIT
-            return _decompress_zstd(
-                pa.BufferReader(self._root.read(entry.path)) if whole else self._root.uri(entry.path)
-            )
+            whole = entry.size <= CHUNK_BYTES
+            source = pa.BufferReader(self._root.read(entry.path, CHUNK_BYTES)) if whole else self._root.uri(entry.path)
+            return inflating(_decompress_zstd(source), entry.size)
         if self._codec in ("", "lz4", "zstd"):
             raise Damaged("corrupt-file", 0, "it does not begin as a compressed stream of Spark")
         return None
@@ -204,7 +203,7 @@ def _expect_end(head: bytes, rest: Iterable[bytes], mark: bytes) -> None:
 
 
 _KINDS = (("sstFiles", "dfsSstFileName", "SSTs"), ("logFiles", "dfsLogFileName", "logs"))
-_UNZIPPED_BYTES = 4 * READ_LIMIT  # members are RocksDB's manifest, options and logs: kilobytes
+_MEMBER_MARK = b"PK\x01\x02"
 _ZIP_CHUNK_BYTES = 1 << 20
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, struct.error, OverflowError)
 """What `zipfile` raises for a damaged archive, an encrypted one, and a method that it does not know."""
@@ -225,6 +224,8 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
     Damaged : no whole archive, no metadata in it, or metadata that cannot be understood
     """
     try:
+        if data.count(_MEMBER_MARK) > budgets().files // 16:  # each becomes an object
+            raise over("the number of members of the archive", budgets().files // 16)
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _prove_members(archive)
             metadata = _read_member(archive, "metadata")
@@ -236,8 +237,8 @@ def parts_of(data: bytes) -> tuple[SnapshotFile, ...]:
 
 
 def _prove_members(archive: zipfile.ZipFile) -> None:
-    """Read every member, which checks its CRC-32; never more than `_UNZIPPED_BYTES` in all."""
-    left = _UNZIPPED_BYTES
+    """Read every member, which checks its CRC-32; never more than `Budgets.archive` in all."""
+    left = budgets().archive
     for member in archive.infolist():
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others can ask for much memory
             raise Damaged("corrupt-file", None, f"compression method {member.compress_type} of zip is not Spark's")
@@ -245,12 +246,12 @@ def _prove_members(archive: zipfile.ZipFile) -> None:
             while chunk := file.read(_ZIP_CHUNK_BYTES):
                 left -= len(chunk)
                 if left < 0:
-                    raise Damaged("oversized-file", None, f"it unpacks to more than {_UNZIPPED_BYTES} bytes")
+                    raise over("what the archive unpacks to", budgets().archive)
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
-        return file.read(READ_LIMIT)
+        return file.read(budgets().file)
 
 
 def _decode_metadata(metadata: bytes) -> tuple[SnapshotFile, ...]:
@@ -260,6 +261,7 @@ def _decode_metadata(metadata: bytes) -> tuple[SnapshotFile, ...]:
         raise Damaged("unknown-version", None, "its metadata is not of version v1")
     found: list[SnapshotFile] = []
     try:
+        check_json(body)
         value = json.loads(body)
         for kind, name, folder in _KINDS:
             found += [_decode_file(row, name, folder) for row in value.get(kind) or ()]

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cklog.budgets import budgets, check_json
 from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
@@ -34,7 +35,6 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
 """What a provider calls its bases and its deltas, by the end of its class name."""
 MOST_PARTITIONS = 100_000
 """Partitions that an operator may have; a larger number is damage."""
-_MOST_STORES = 1 << 20  # that are looked for, whatever the metadata of hostile operators says
 
 
 class StoredVersion(NamedTuple):
@@ -130,7 +130,7 @@ def list_stores(
     for chain in found:
         seen.setdefault(chain.operator, []).append(chain)
     required = itertools.chain.from_iterable(_required_stores(op, got, seen[op], conf) for op, got in reads.items())
-    for store in itertools.islice(required, _MOST_STORES):
+    for store in itertools.islice(required, budgets().files):
         found.setdefault(store, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
     return StateStores(
@@ -187,6 +187,7 @@ def decode_operator(data: bytes) -> OperatorMetadata:
     if head.strip() not in (b"v1", b"v2"):
         raise Damaged("unknown-version", 0, f"version {head[:20].decode(errors='replace')!r}, known are v1 and v2")
     try:
+        check_json(body)
         value = json.loads(body)
         stores = {str(row["storeName"]): row["numPartitions"] for row in value["stateStoreInfo"]}
         name = str(value["operatorInfo"]["operatorName"])

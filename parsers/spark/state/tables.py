@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from cklog.budgets import reading
 from cklog.inputs.batches import FileFlaw, TablesSeen
 from cklog.parsers.codecs.sst import check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
@@ -35,7 +36,7 @@ class SnapshotTables:
         """
         if not entry.path.endswith(_SUFFIX):
             return None
-        with self.root.open(entry.path) as file:
+        with reading(entry.path), self.root.open(entry.path) as file:
 
             def read(at: int, count: int) -> bytes:
                 data: bytes = file.read_at(min(count, entry.size - at), at)

@@ -12,6 +12,7 @@ import pytest
 
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Damage, Scan, Split
+from cklog.errors import OverBudget
 from cklog.inputs.snapshots import COLUMNS, SNAPSHOTS
 from cklog.parsers.flink import metadata as flink_metadata
 from cklog.parsers.flink.derived import operator_id
@@ -342,13 +343,13 @@ def test_merged_channels_fill_their_bytes(tmp_path: Path) -> None:
     assert why(tmp_path, wrong)[2] == "1 bytes behind merged channels"
 
 
-def test_a_file_that_cannot_be_opened_is_damage(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_unread(tmp_path: Path) -> None:
     split = Split(str(tmp_path / "_metadata"), "_metadata", READER, 0, 9, 9)
     found = [*read(split, "snapshots", COLUMNS)]
-    assert [(type(d), d.id) for d in found if isinstance(d, Damage)] == [(Damage, "corrupt-file")]
+    assert [(type(d), d.id) for d in found if isinstance(d, Damage)] == [(Damage, "unreadable-file")]
     huge = Split(str(tmp_path / "_metadata"), "_metadata", READER, 0, 1 << 40, 1 << 40)
-    found = [*read(huge, "snapshots", COLUMNS)]
-    assert [d.id for d in found if isinstance(d, Damage)] == ["corrupt-metadata"]
+    with pytest.raises(OverBudget, match="_metadata: metadata of 1099511627776 bytes is over the budget"):
+        [*read(huge, "snapshots", COLUMNS)]
 
 
 def test_only_the_columns_that_are_asked_for(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cklog.budgets import Budgets
 from cklog.engine.scan import Split
 from cklog.parsers.flink import elements as flink_elements
 from cklog.parsers.flink.contents import candidates
@@ -215,7 +216,7 @@ def test_a_map_says_where_state_is(tmp_path: Path) -> None:
 def test_state_files_are_read_up_to_a_limit_for_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of two subtasks finds nothing left; a handle's size alone costs nothing."""
     data, places = fb.operator_state({READERS: [fb.versioned(0, ORDERS)]})
-    monkeypatch.setattr("cklog.parsers.flink.contents.BYTES_IN_ALL", 2 * len(data) - 1)
+    monkeypatch.setattr("cklog.budgets._in_force", Budgets(16 * (2 * len(data) - 1)))
     (tmp_path / "77").write_bytes(data)
     managed = fb.states(fb.relative("77", 1 << 60), places)
     path = tmp_path / "_metadata"

@@ -252,10 +252,10 @@ def test_old_message_formats_are_named_and_passed_over(tmp_path: Path) -> None:
     assert ids(damage) == [("unknown-version", 0, 1)]
 
 
-def test_a_missing_file_is_damage_and_no_exception(tmp_path: Path) -> None:
+def test_a_missing_file_is_unread_and_no_exception(tmp_path: Path) -> None:
     split = Split(str(tmp_path / NAME), NAME, READER, 0, 100, 100)
     found, damage = rows_of(read(split, "outputs", COLUMNS))
-    assert (found, [d.id for d in damage]) == ([], ["corrupt-file"])
+    assert (found, [d.id for d in damage]) == ([], ["unreadable-file"])
 
 
 @st.composite

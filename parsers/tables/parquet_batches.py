@@ -1,0 +1,179 @@
+"""Rows of Parquet files, batch by batch, within the budgets: every reader of Parquet reads through here.
+
+A page may be a thousand times as large as what is stored of it, one text of a dictionary may stand in every row, and
+one row may hold a list of a billion values. So before a row group is read the headers of its pages are; they say how
+many rows are safe to take at once. Texts that the file has in a dictionary are read as one, and are weighed before
+anybody writes them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cklog.budgets import ROWS_PER_BYTE, budgets, over
+from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, DICTIONARY, pages
+
+_FEW_PAGES, _PAGE_BYTES = 1_000, 8
+"""A page takes more bytes than that, with its header: a file with more pages has several in one place."""
+
+
+class ColumnCost(NamedTuple):
+    """What a column chunk becomes: bytes of its dictionary, of its largest page and of all pages, and its values.
+
+    `width`: bytes of a value, if all have the same. `shared`: texts may repeat what stands before them.
+    """
+
+    path: str
+    dictionary: int
+    page: int
+    bytes: int
+    values: int
+    nested: bool
+    width: int
+    shared: bool
+
+
+def check_rows(path: str, rows: int, size: int) -> None:
+    """Raise `OverBudget` where a file of `size` bytes claims more rows than there may be."""
+    most = budgets().rows + ROWS_PER_BYTE * size
+    if rows > most:
+        raise over(f"the number of rows, {rows} in {size} bytes,", most, path)
+
+
+class ParquetRows:
+    """A Parquet file that is open, with the columns that are read of it.
+
+    `columns` are names of the file's own; None: all. Texts are read as dictionaries if the file has them so; `encoded`
+    are paths in its schema of those that are in any case.
+    """
+
+    def __init__(
+        self,
+        handle: Any,
+        metadata: Any,
+        path: str,
+        columns: Sequence[str] | None = None,
+        encoded: Sequence[str] = (),
+    ) -> None:
+        self._handle, self._metadata, self._path = handle, metadata, path
+        self._columns = columns
+        self._stored = metadata.schema
+        self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
+        texts = {*encoded, *self._texts_in_dictionaries()}
+        handle.seek(0)
+        self.file = pq.ParquetFile(
+            handle, metadata=metadata, read_dictionary=sorted(texts), page_checksum_verification=True
+        )
+
+    def _leaves(self) -> list[int]:
+        """Return the numbers of the columns, in the sense of Parquet, that are read."""
+        wanted = None if self._columns is None else set(self._columns)
+        names = [self._stored.column(k).path.split(".")[0] for k in range(len(self._stored))]
+        return [k for k, name in enumerate(names) if wanted is None or name in wanted]
+
+    def _texts_in_dictionaries(self) -> set[str]:
+        """Return the paths of texts that some row group has in a dictionary."""
+        found = set()
+        for k in self._leaves():
+            column = self._stored.column(k)
+            if column.physical_type == "BYTE_ARRAY":
+                groups = (self._metadata.row_group(g).column(k) for g in range(self._metadata.num_row_groups))
+                if any(chunk.has_dictionary_page for chunk in groups):
+                    found.add(column.path)
+        return found
+
+    def batches(self, group: int, most: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group, `most` at once, or fewer where that is needed.
+
+        Raises
+        ------
+        OverBudget : the row group cannot be read within the budgets
+        OSError, ArrowException : it cannot be read at all
+        """
+        costs = [self._cost(group, k) for k in self._leaves()]
+        rows = self._rows_at_once(costs, self._metadata.row_group(group).num_rows, most)
+        room = budgets().batch + sum(cost.bytes for cost in costs)
+        for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):
+            _require_sound(batch)
+            if sum(_written_out(column, room) for column in batch.columns) > room:
+                raise over("what the texts of a batch of rows take when written out", room, self._path)
+            yield batch
+
+    def _cost(self, group: int, number: int) -> ColumnCost:
+        """Read what a column chunk becomes from the headers of its pages."""
+        chunk, column = self._metadata.row_group(group).column(number), self._stored.column(number)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
+            start = chunk.dictionary_page_offset
+        dictionary = page = total = values = 0
+        shared = False
+        for found in pages(self._handle, start, chunk.total_compressed_size):
+            self._pages_left -= 1
+            if self._pages_left < 0:
+                raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)
+            total += found.bytes
+            if found.type == DICTIONARY:
+                dictionary = max(dictionary, found.bytes)
+            else:
+                page, values = max(page, found.bytes), values + found.values
+                shared = shared or found.encoding == DELTA_BYTE_ARRAY
+        return ColumnCost(
+            path=column.path,
+            dictionary=dictionary,
+            page=page,
+            bytes=total,
+            values=values,
+            nested=column.max_repetition_level > 0,
+            width=max(column.length, 8) if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 8,
+            shared=shared,
+        )
+
+    def _rows_at_once(self, costs: Sequence[ColumnCost], rows: int, most: int) -> int:
+        """Return how many rows may be read at once."""
+        at_once = sum(cost.dictionary + cost.page for cost in costs)
+        if at_once > budgets().pages:
+            raise over("what the pages of a row group become", budgets().pages, self._path)
+        for cost in costs:
+            if cost.nested and cost.values > budgets().nested:
+                raise over(f"the number of values in column {cost.path}", budgets().nested, self._path)
+        found = most
+        for cost in costs:
+            each = cost.width * max(cost.values, 1) if cost.nested else cost.width * max(rows, 1)
+            whole = max(each, cost.bytes, rows * cost.page if cost.shared else 0)  # of all rows of the group
+            found = min(found, max(1, budgets().batch * max(rows, 1) // whole))
+        return found
+
+
+def _require_sound(batch: pa.RecordBatch) -> None:
+    """Raise `ArrowInvalid` where numbers in a page lead nowhere: the library follows them without a look.
+
+    Those are indices into a dictionary, and where the cells of maps begin.
+    """
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
+            column.validate(full=True)
+
+
+def _written_out(column: pa.Array, room: int) -> int:
+    """Return the bytes of the texts of a column when each is written out; 0 where they are not in a dictionary."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        texts = column.dictionary
+        if not (pa.types.is_string(texts.type) or pa.types.is_binary(texts.type)) or not len(texts):
+            return 0
+        lengths = pc.binary_length(texts)
+        if (pc.max(lengths).as_py() or 0) * len(column) <= room // 64:
+            return 0
+        return pc.sum(lengths.cast(pa.int64()).take(column.indices)).as_py() or 0
+    if pa.types.is_map(kind):
+        return _written_out(column.keys, room) + _written_out(column.items, room)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _written_out(column.values, room)
+    if pa.types.is_struct(kind):
+        return sum(_written_out(column.field(k), room) for k in range(kind.num_fields))
+    return 0

@@ -1,0 +1,90 @@
+"""JSON lines that ask for much: compressed ones, and values that are long, many or deep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bombs import MIB, RECORD, gzipped, run_with, zstd
+from tests.measured import measured
+
+STREAMS: dict[str, Callable[[], bytes]] = {
+    "gz": lambda: gzipped(b"\n" * MIB, 700),
+    "zst": lambda: zstd(b"\n" * MIB, 700),
+}
+
+
+@pytest.mark.parametrize("suffix", STREAMS)
+def test_blank_lines_of_700_mb(tmp_path: Path, suffix: str) -> None:
+    data = STREAMS[suffix]()
+    assert len(data) < MIB
+    folder = run_with(tmp_path, lambda path: (path / f"x.jsonl.{suffix}").write_bytes(data))
+    ended = measured("recovery-line", folder)
+    assert (ended.code, ended.out) == (65, "")
+    assert ended.err.startswith(f"cklog: checkpoints/x.jsonl.{suffix}: what its {len(data)} compressed bytes become ")
+    assert ended.peak < 300
+
+
+VALUES: dict[str, tuple[bytes, str]] = {
+    "many": (b"[" + b"[]," * 300_000 + b"[]]", "the number of values in the JSON is over the budget of 131072"),
+    "members": (b"{" + b",".join(b'"%d":0' % i for i in range(300_000)) + b"}", "the number of values in the JSON"),
+    "long": (b'"' + b"y" * 20_000_000 + b'"', "a line is over the budget of 4194304"),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_a_line_that_asks_for_much(tmp_path: Path, case: str) -> None:
+    value, why = VALUES[case]
+    line = RECORD[:-2] + b',"x":' + value + b"}\n"
+    folder = run_with(tmp_path, lambda path: (path / "x.jsonl").write_bytes(line))
+    ended = measured("recovery-line", folder, "--max-memory", "256MiB")
+    assert (ended.code, ended.out) == (65, "")
+    assert ended.err.startswith("cklog: checkpoints/x.jsonl at byte 0: ")
+    assert why in ended.err.splitlines()[0]
+    assert ended.peak < 300
+
+
+SKIPPED: dict[str, bytes] = {"deep": b"[" * 200_000 + b"]" * 200_000, "a number": b"9" * 5_000_000}
+
+
+@pytest.mark.parametrize("case", SKIPPED)
+def test_a_line_that_is_no_record_costs_its_own_bytes(tmp_path: Path, case: str) -> None:
+    """No other is lost with it, and the finding says where it is."""
+    line = RECORD[:-2] + b',"x":' + SKIPPED[case] + b"}\n"
+    folder = run_with(tmp_path, lambda path: (path / "x.jsonl").write_bytes(line))
+    ended = measured("recovery-line", folder)
+    assert ended.code == 3
+    assert "error [bad-record] checkpoints/x.jsonl: 1 record cannot be read and is skipped at byte 0" in ended.out
+    assert ended.peak < 300
+
+
+MANIFEST = b'{"operators":[{"name":"a","parallelism":%s}],"x":%s}'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code", "why"),
+    [
+        (MANIFEST % (b"1", VALUES["many"][0]), 65, "cklog: job.json: the number of values in the JSON is over"),
+        (MANIFEST % (b"1", b"[" * 100_000), 3, "error [bad-manifest] job.json"),
+        (MANIFEST % (b"99999", b"0"), 65, "cklog: job.json: the number of subtasks is over the budget of 65536"),
+    ],
+)
+def test_a_manifest_that_asks_for_much(tmp_path: Path, manifest: bytes, code: int, why: str) -> None:
+    folder = run_with(tmp_path)
+    (folder / "job.json").write_bytes(manifest)
+    ended = measured("recovery-line", folder, "--max-memory", "256MiB")
+    assert ended.code == code
+    assert why in ended.out + ended.err
+    assert ended.peak < 300
+
+
+@pytest.mark.parametrize("value", [b"[" * 800 + b"]" * 800, b"[" * 100_000, b'"' + b"y" * 2_000_000 + b'"'])
+def test_a_line_to_verify_that_holds_anything(tmp_path: Path, value: bytes) -> None:
+    folder = run_with(tmp_path)
+    (folder / "line.json").write_bytes(b'{"a/0":' + value + b"}")
+    ended = measured("verify", folder, "--line", folder / "line.json")
+    assert ended.code in (2, 65)
+    assert len(ended.err) < 1000
+    assert ended.peak < 300
