@@ -212,7 +212,7 @@ def test_a_stored_checkpoint_without_a_record_does_not_count(tmp_path: Path) -> 
     without(folder, "checkpoints", operator="HAU5", round=3)
     code, found, findings = asked(folder)
     assert (code, found["round"]) == (3, 2)
-    assert "round 3 of HAU5/0 among them" in findings["unrecorded-checkpoint"]
+    assert "round 3 of HAU5/0: it does not count" in findings["unrecorded-checkpoint"]
     assert "messages 80 to 119 are gone" in findings["retention-hole"]  # the source has kept what round 3 needs
 
 
