@@ -71,7 +71,10 @@ _FREE = ("deletable", "useless", "gone", "broken", "incomplete", "obsolete")
 
 _LIMITED = ("keep", "window", "no-time")
 
-SUSPECT = LOSSES | {"watermark-decreases", "receive-without-send", "order-backwards", "trimmed-events"}
+SUSPECT = LOSSES | {
+    *("watermark-decreases", "receive-without-send", "order-backwards", "trimmed-events"),
+    "no-stored-checkpoint",
+}
 """Findings after which a line may be older than the true one, which then needs newer checkpoints than it shows."""
 
 
@@ -118,9 +121,8 @@ def checkpoint_retention(
     searched = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(searched.findings)
     stored = _stored(evidence, searched.line, links, reader.tables)
-    lacking = _without_checkpoints(evidence, stored)
-    evidence = evidence.joined(lacking)
-    doubt = "unproven" if hidden or lacking else _doubt(evidence, stored)
+    evidence = evidence.joined(_without_checkpoints(evidence, stored))
+    doubt = "unproven" if hidden else _doubt(evidence, stored)
     marked = _named(evidence.records, stored, "--marked", policy.marked)
     masks = _masks(evidence, stored, policy, doubt, marked)
     rules, needed_by = _judged(evidence, stored, masks, marked, links)
@@ -183,7 +185,7 @@ def _doubt(evidence: Evidence, stored: StoredRecords) -> RetentionDoubt:
 def _without_checkpoints(evidence: Evidence, stored: StoredRecords) -> list[Finding]:
     """Subtasks without any stored checkpoint whose messages others had received when they took theirs.
 
-    Either they never took one, or its records are gone; then the true line is newer, and needs more than can be seen.
+    Either it never took one, or its records are gone; then the true line is newer, and needs more than can be seen.
     """
     history = evidence.history
     bare = np.bincount(stored.subtask, minlength=len(history.subtasks)) == 0
@@ -195,7 +197,7 @@ def _without_checkpoints(evidence: Evidence, stored: StoredRecords) -> list[Find
         name = str(history.subtasks[i])
         message = (
             f"{name} has no stored checkpoint here, and others had received its messages when they took theirs: "
-            "if it has any, their records are missing, so everything stays"
+            "if it has any, their records are missing, and the true line is newer: all from this one on stays"
         )
         found.append(Finding("no-stored-checkpoint", "warning", name, message))
     return found
