@@ -82,7 +82,7 @@ def _headline(plan: RetentionPlan) -> str:
 
 
 _DOUBTS = {
-    "damaged": "Records are damaged or missing: the true line may be newer than they show; all from that line on stays.",
+    "damaged": "Records are damaged or missing: the true line may be newer than shown, so all from that line on stays.",
     "unproven": "What the line rests on cannot be read or proven, so everything stays.",
     "no-line": "There is nothing here that a restart could go back to for sure: everything stays.",
 }
