@@ -30,7 +30,7 @@ def test_what_is_stored_is_told_as_it_was_recorded(sample: Path) -> None:
     assert others == [(None, None, None)] * len(others)
 
 
-@pytest.mark.parametrize("shown", product((None, "MS-src", "MS-src+ap"), repeat=3))
+@pytest.mark.parametrize("shown", list(product((None, "MS-src", "MS-src+ap"), repeat=3)))
 def test_a_round_is_of_its_own_variant_else_of_the_newest_that_shows_one(shown: tuple[str | None, ...]) -> None:
     of = object.__new__(TokenRounds)
     vars(of)["variants"] = shown
