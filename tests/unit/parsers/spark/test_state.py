@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cklog.chains.restorable import chains_of
@@ -73,16 +73,34 @@ def by_definition(root: Memory, place: str, version: int) -> bool:
     return any(all(f"{place}/{v}.delta" in root.files for v in range(base + 1, version + 1)) for base in [0, *bases])
 
 
-@given(st.sets(st.sampled_from(sorted(path for path in hdfs().files if path.startswith("state/0/"))), max_size=9))
-def test_the_line_is_by_definition_whatever_is_gone(gone: set[str]) -> None:
-    root = hdfs()
-    for path in gone:
+@given(st.integers(1, 7), st.data())
+def test_the_line_is_by_definition_whatever_is_gone(commits: int, data: st.DataObject) -> None:
+    """Of a query that has done one batch, too."""
+    root = hdfs(commits)
+    stored = sorted(path for path in root.files if path.startswith("state/0/"))
+    for path in data.draw(st.sets(st.sampled_from(stored), max_size=9)):
         root.remove(path)
-    can = [all(by_definition(root, f"state/0/{p}", b + 1) for p in (0, 1)) for b in range(7)]
+    here = [any(path.startswith(f"state/0/{p}/") for path in root.files) for p in (0, 1)]
+    assume(all(here) or "state/0/_metadata/metadata" in root.files)  # else nothing in `state/` tells of the partition
+    can = [all(by_definition(root, f"state/0/{p}", b + 1) for p in (0, 1)) for b in range(commits)]
     plan = root.plan()
-    assert plan.committed == max((b for b in range(7) if can[b]), default=-1)
-    assert plan.fails == (not can[6])
-    assert plan.rolled_back == tuple(range(plan.committed + 1, 7)) * plan.fails
+    assert plan.committed == max((b for b in range(commits) if can[b]), default=-1)
+    assert plan.fails == (not can[-1])
+    assert plan.rolled_back == tuple(range(plan.committed + 1, commits)) * plan.fails
+
+
+@pytest.mark.parametrize("path", ["state/0/0/1.delta", "state/0/1/1.delta"])
+def test_the_first_batch_is_not_the_line_if_its_state_is_gone(path: str) -> None:
+    plan = plan_without(hdfs(1), path)
+    assert (plan.committed, plan.fails, said(plan)) == (-1, True, [("error", "missing-state-file", path)])
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_commits_ahead_of_offsets_are_told_with_what_the_restart_does(left: int) -> None:
+    plan = plan_without(hdfs(), *(f"offsets/{n}" for n in range(left, 8)))
+    [message] = [f.message for f in plan.findings if f.id == "commit-ahead-of-offsets"]
+    begins = f"The restart runs batch {left - 1} again and fails" if left else "The restart begins at batch 0"
+    assert begins in message
 
 
 @given(st.data())
