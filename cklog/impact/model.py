@@ -35,7 +35,10 @@ GUARANTEES: tuple[GuaranteeClass, ...] = ("none", "at-most-once", "at-least-once
 class Window:
     """A window of time (`size` and `slide` in ms) or of elements (in elements); windows start at `start` + n · slide.
 
-    `start` None: at the first element after a start from an empty state. `system`: by the clock of the machine.
+    `start` None: at the first element after a start from an empty state. `system`: by the clock of the machine. Where
+    several windows hold a moment (or an element), a result of that moment is of the one that ends next, the oldest.
+
+    Source: Brand, Grawunder, Appelrath (BTW 2017), section 3.2: every ts with (ts - ts0) mod slide = 0 starts a window.
     """
 
     kind: Literal["time", "count"]
@@ -44,15 +47,27 @@ class Window:
     start: int | None = None
     system: bool = False
 
+    def oldest_at(self, at: int, start: int) -> int:
+        """Return where the oldest window begins that holds the time (or element) `at`; windows align with `start`.
+
+        Windows of 5 with a slide of 3 are [0, 5), [3, 8), [6, 11) and so on: at 4 two are open, at 5 only the second.
+
+        >>> [Window("time", 5, 3).oldest_at(at, 0) for at in (4, 5, 7, 8)], Window("count", 2, 2).oldest_at(5, 0)
+        ([0, 3, 3, 6], 4)
+        """
+        return start + self.slide * ((at - self.size - start) // self.slide + 1)
+
     def first_without(self, last: int, start: int) -> int:
         """Return the first time (or element) whose window holds nothing at or before `last`.
 
-        Windows align with `start`.
+        That is when the last window ends that began at or before `last`; windows align with `start`.
 
         >>> Window("time", 60_000, 10).first_without(359_990, 0), Window("count", 2, 2).first_without(4, 0)
         (419990, 6)
+        >>> Window("time", 5, 3).first_without(4, 0)  # [3, 8) holds it, [6, 11) does not
+        8
         """
-        return start + self.slide * ((last + self.size - self.slide - start) // self.slide + 1)
+        return start + self.slide * ((last - start) // self.slide) + self.size
 
     def next_start(self, at: int, start: int) -> int:
         """Return the first time at or after `at` at which a window starts.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,6 +16,9 @@ from cklog.impact.model import RECOVERIES, BoundedTime, ClassSupport, Count, Ope
 from cklog.impact.output import CrashRecovery, output_impact
 from cklog.simulate.odysseus.crash import Crash, Crashed, run
 from cklog.simulate.odysseus.query import Element, OdysseusQuery, Result
+from tests.oracles.windows import Outcome, Row, outcome
+
+Values = dict[int, list[Any]]
 
 NO_SUPPORT = tuple(ClassSupport(name, "none", ()) for name in RECOVERIES)
 
@@ -72,10 +76,22 @@ def queries(draw: Callable[..., Any], kinds: tuple[str, ...]) -> OdysseusQuery:
 
 @dataclass(frozen=True)
 class Case:
-    """A crashed run and what is announced of each output."""
+    """A crashed run, and what is announced of each output."""
 
     crashed: Crashed
     impacts: tuple[OutputImpact, ...]
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """The results of the run by definition."""
+        query, taken = self.crashed.query, [(e.source, e.time, e.value) for e in self.crashed.elements]
+        return outcome(query.operators, functions_of(query), taken, self.crashed.how)
+
+    def of(self, output: str) -> tuple[Values, Values, Values]:
+        """The values of an output by time: without failure, before the crash, after the restart."""
+        parts = self.outcome.truth, self.outcome.before, self.outcome.after
+        truth, before, after = (by_time(rows, output) for rows in parts)
+        return truth, before, after
 
 
 EVERYTHING = ("filter", "map", "union", "time", "count", "join")
@@ -103,16 +119,28 @@ def cases(draw: Callable[..., Any], kinds: tuple[str, ...] = EVERYTHING, hidden:
     return Case(crashed, impacts)
 
 
+def functions_of(query: OdysseusQuery) -> dict[str, Any]:
+    """What operators compute, as functions."""
+    by_name = {"count": len, "sum": sum}
+    return {name: by_name.get(f, f) if isinstance(f, str) else f for name, f in query.functions.items()}
+
+
 def exactly(time: int) -> BoundedTime:
     return BoundedTime(time, time, "test")
 
 
-def by_time(results: Iterable[Result], output: str) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    for result in results:
-        if result.output == output:
-            found.setdefault(result.time, []).append(result.value)
+def by_time(rows: Iterable[Row], output: str) -> Values:
+    """The values of an output by time."""
+    found: Values = {}
+    for name, time, value in rows:
+        if name == output:
+            found.setdefault(time, []).append(value)
     return found
+
+
+def rows_of(results: Iterable[Result]) -> list[Row]:
+    """What a simulated run yields, as the definition's results are written."""
+    return [(one.output, one.time, one.value) for one in results]
 
 
 def within(time: int, impact: OutputImpact, *phases: str) -> bool:
@@ -134,9 +162,7 @@ def bounds(count: Count, actual: int) -> bool:
 def check_announced(case: Case) -> None:
     """Every missing, wrong or doubled result lies in its phase, and what is trustworthy is right."""
     for impact in case.impacts:
-        truth, before, after = (
-            by_time(results, impact.output) for results in (case.crashed.truth, case.crashed.before, case.crashed.after)
-        )
+        truth, before, after = case.of(impact.output)
         for time, values in after.items():
             if trust_at(time, impact) == "trustworthy":
                 assert values == truth.get(time), f"{impact.output} at {time} is not right"
@@ -152,9 +178,7 @@ def check_announced(case: Case) -> None:
 def check_counts(case: Case) -> None:
     """Every count lies between the bounds that are told."""
     for impact in case.impacts:
-        truth, before, after = (
-            by_time(results, impact.output) for results in (case.crashed.truth, case.crashed.before, case.crashed.after)
-        )
+        truth, before, after = case.of(impact.output)
         missing = sum(len(v) for t, v in truth.items() if t not in before and within(t, impact, "offline"))
         assert bounds(impact.missing, missing), "missing"
         assert bounds(impact.doubled, sum(len(v) for t, v in after.items() if t in before)), "doubled"

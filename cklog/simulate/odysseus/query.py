@@ -163,7 +163,7 @@ class _TimeWindow:
     def take(self, port: int, time: int, value: Any) -> list[Any]:
         self.start = time if self.start is None else self.start
         self._buffer.add(time, value)
-        self._buffer.forget_before(window_start(self._window, time, self.start))
+        self._buffer.forget_before(self._window.oldest_at(time, self.start))
         return [self._buffer.result()]
 
 
@@ -175,7 +175,7 @@ class _CountWindow:
 
     def take(self, port: int, time: int, value: Any) -> list[Any]:
         self._buffer.add(self._next, value)
-        self._buffer.forget_before(window_start(self._window, self._next, 0))
+        self._buffer.forget_before(self._window.oldest_at(self._next, 0))
         self._next += 1
         return [self._buffer.result()]
 
@@ -191,7 +191,7 @@ class _Join:
         self._buffers[port].add(time, value)
         other = 1 - port
         window = self._windows[other]
-        self._buffers[other].forget_before(window_start(window, time, window.start or 0))
+        self._buffers[other].forget_before(window.oldest_at(time, window.start or 0))
         found = [v for _, v in self._buffers[other].kept]
         return [(value, v) if port == 0 else (v, value) for v in found]
 
@@ -208,15 +208,6 @@ def _node_of(operator: Operator, function: Any, start: int | None) -> _Node:
     if window.kind == "count":
         return _CountWindow(window, function)
     return _TimeWindow(window, function, start)
-
-
-def window_start(window: Window, at: int, start: int) -> int:
-    """Return the first time, or element, that the window at `at` holds; windows align with `start`.
-
-    >>> window_start(Window("time", 60_000, 10), 419_990, 0), window_start(Window("count", 2, 2), 5, 0)
-    (360000, 4)
-    """
-    return start + window.slide * ((at - start) // window.slide) + window.slide - window.size
 
 
 def in_time_order(elements: Iterable[Element]) -> list[Element]:

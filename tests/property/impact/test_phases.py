@@ -13,15 +13,26 @@ from cklog.simulate.odysseus.query import Element, OdysseusQuery, Running
 from tests.oracles.impact import (
     NO_SUPPORT,
     Case,
-    by_time,
     cases,
     check_announced,
     check_counts,
     exactly,
+    rows_of,
     trust_at,
     windows,
     within,
 )
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_a_simulated_run_yields_what_the_definition_of_windows_says(case: Case) -> None:
+    for simulated, defined in (
+        (case.crashed.truth, case.outcome.truth),
+        (case.crashed.before, case.outcome.before),
+        (case.crashed.after, case.outcome.after),
+    ):
+        assert rows_of(simulated) == defined
 
 
 @settings(max_examples=500)
@@ -51,9 +62,7 @@ def test_phases_of_repeatable_and_convergent_capable_operators_are_tight(case: C
     for impact in case.impacts:
         if not is_simple(case, impact):
             continue
-        truth, before, after = (
-            by_time(results, impact.output) for results in (case.crashed.truth, case.crashed.before, case.crashed.after)
-        )
+        truth, before, after = case.of(impact.output)
         wrong = {time for time, values in after.items() if values != truth[time]}
         missing = set(truth) - set(before) - set(after)
         doubled = set(before) & set(after)
