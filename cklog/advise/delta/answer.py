@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.advise.delta.costs import BEST, METHOD, DeltaOutcome, Saving, outcomes_of, savings, summed
-from cklog.advise.delta.hindsight import best_fixed
+from cklog.advise.delta.hindsight import best_fixed, may_break_bounds
 from cklog.advise.delta.history import Histories, blocks, histories, read_records, records_of_pieces
 from cklog.arrays.types import Mask
 from cklog.inputs.pieces import PiecesRead
@@ -157,13 +157,16 @@ def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[
     missing = _missing_words(found, by, asked.limits)
     usable = wanted & np.array([not words for words in missing], np.bool_)
     rows = {i: _unanswered(found, i, missing[i]) for i in np.flatnonzero(wanted & ~usable).tolist()}
+    doubtful: set[int] = set()
     for which, prices in blocks(found, usable):
         schedule = scheduled(prices, asked.limits, by)
         best = best_fixed(prices, asked.limits, by)
+        doubtful.update(which[may_break_bounds(prices, asked.limits, best)].tolist())
         outcomes = outcomes_of(prices, schedule, best)
         for column, i in enumerate(which.tolist()):
             rows[i] = _answered(found, i, schedule, column, [row[column] for row in outcomes])
     ordered = tuple(rows[i] for i in sorted(rows))
+    uncertain = [rows[i] for i in sorted(doubtful)]
     answered = [row for row in ordered if row.outcomes]
     by_operator = itertools.groupby(answered, key=lambda row: row.operator)
     advice = DeltaAdvice(
@@ -179,6 +182,7 @@ def advise_delta(found: Histories, wanted: Mask, asked: DeltaQuestion) -> tuple[
     return advice, [
         *_incomplete_histories(ordered),
         *_unpriced_checkpoints(ordered),
+        *_estimated_bounds(answered, uncertain),
         *_broken_restore_bounds(answered, asked.limits.max_restore_ms),
     ]
 
@@ -280,6 +284,22 @@ def _unpriced_checkpoints(rows: Sequence[SubtaskDelta]) -> Iterator[Finding]:
             "the first base, or a delta on a checkpoint older than the one before"
         )
         yield Finding("unpriced-checkpoints", "warning", "checkpoints", message)
+
+
+def _estimated_bounds(rows: Sequence[SubtaskDelta], doubtful: Sequence[SubtaskDelta]) -> Iterator[Finding]:
+    """Say which best fixed D keeps its bounds by estimates only, and of which (`doubtful`) that may well be wrong."""
+    if doubtful:
+        message = (
+            f"{_few_names(doubtful)}: the best fixed D keeps its bounds by estimates of what was taken in the other "
+            "form. Had those deltas been as large as the largest that was recorded, or those bases as small as the "
+            "next one, it would have broken them: take a smaller D, or try it and ask again"
+        )
+        yield Finding("estimated-bound", "warning", "best fixed D", message)
+    best = [(row, row.outcome_of(BEST)) for row in rows if row not in doubtful]
+    rest = [row for row, outcome in best if outcome is not None and outcome.number and outcome.estimated]
+    if rest:
+        message = f"{_few_names(rest)}: the best fixed D keeps its bounds by estimates: part of it was never taken"
+        yield Finding("estimated-bound", "info", "best fixed D", message)
 
 
 def _broken_restore_bounds(rows: Sequence[SubtaskDelta], longest: float | None) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ of deltas is: here the deltas themselves count, not their average.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,46 @@ def best_fixed(prices: Prices, limits: DeltaLimits, by: BenefitMeasure) -> Ints:
         better = (number <= most) & (cost < least * (1 - _SLACK)) & _is_within(bounds, number)
         best, least = np.where(better, number, best), np.where(better, cost, least)
     return best
+
+
+def may_break_bounds(prices: Prices, limits: DeltaLimits, number: Ints) -> Mask:
+    """Tell for which subtasks their fixed D, (s,), may break a bound although by the estimates it keeps it; (s,).
+
+    It may if the checkpoints of another form than was recorded had cost what the dearest delta of the subtask did, or
+    the cheaper of the bases before and after. -1 is no D, and breaks nothing.
+    """
+    wary = replace(
+        prices,
+        base_bytes=_cheaper_base(prices.base_bytes, prices.recorded, prices.taken),
+        delta_bytes=_dearest_delta(prices.delta_bytes, prices.recorded),
+        base_ms=_cheaper_base(prices.base_ms, prices.recorded, prices.taken),
+        delta_ms=_dearest_delta(prices.delta_ms, prices.recorded),
+    )
+    bounds = list(_run_bounds(wary, limits))
+    found = np.zeros(len(number), np.bool_)
+    for d in np.unique(number[number > 0]).tolist():
+        found |= (number == d) & ~_is_within(bounds, d)
+    return found
+
+
+def _cheaper_base(base: Floats | None, recorded: Mask, taken: Mask) -> Floats | None:
+    """Replace estimated bases, which cost what the one before did, by the one after if that cost less; (n, s)."""
+    if base is None:
+        return None
+    known = np.where(recorded | ~taken, np.inf, base)
+    after = known.copy()
+    for k in range(len(base) - 2, -1, -1):  # the nearest recorded base at or after each checkpoint
+        after[k] = np.where(np.isinf(known[k]), after[k + 1], known[k])
+    found: Floats = np.where(recorded, np.minimum(base, after), base)
+    return found
+
+
+def _dearest_delta(delta: Floats | None, recorded: Mask) -> Floats | None:
+    """Replace estimated deltas by the dearest that was recorded of the subtask; (n, s)."""
+    if delta is None:
+        return None
+    found: Floats = np.where(recorded, delta, np.maximum(delta, np.where(recorded, delta, 0.0).max(axis=0)))
+    return found
 
 
 class _RunBound(NamedTuple):

@@ -13,6 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cklog.advise.delta import history as delta_history
+from cklog.advise.delta.answer import DeltaQuestion, advise_delta
+from cklog.advise.delta.costs import BEST
 from cklog.advise.delta.hindsight import best_fixed
 from cklog.advise.delta.history import Histories, blocks, in_order, prices_by_form
 from cklog.arrays.types import Floats
@@ -193,6 +195,43 @@ def test_a_price_in_the_other_form_is_of_the_newest_base_or_the_average_of_the_d
             assert prices.delta_bytes[k, s] == (size if form == "d" else first if average is None else average)
             average = average if form == "B" else size if average is None else (average + size) / 2
         assert not prices.base_bytes[len(word) :, s].any()
+
+
+@given(words, st.data(), limits, measures)
+def test_a_best_d_that_breaks_a_bound_on_true_prices_is_never_given_without_a_word(
+    word: str, data: st.DataObject, limits: DeltaLimits, by: BenefitMeasure
+) -> None:
+    """A history holds one price of each checkpoint; here the other is known, too, and may be anything."""
+    true = data.draw(st.lists(st.tuples(sizes, sizes, sizes, sizes), min_size=len(word), max_size=len(word)))
+    delta = np.array([c == "d" for c in word])
+    size, ms = (
+        np.array([row[at + (c == "d")] for row, c in zip(true, word, strict=True)], np.float64) for at in (0, 2)
+    )
+    none, rows = np.zeros(1, np.int64), np.arange(len(word))
+    found = Histories((Subtask("op", 0),), np.array([0, len(word)]), rows, rows, delta, size, ms, none, none, none)
+    answer, told = advise_delta(found, np.ones(1, np.bool_), DeltaQuestion(limits, by))
+    best = answer.subtasks[0].outcome_of(BEST)
+    if best is None or not best.number:
+        return
+    forms = tuple(k % (best.number + 1) != 0 for k in range(len(word)))
+    if not within(true, forms, limits):
+        assert "estimated-bound" in {finding.id for finding in told}
+    if forms == tuple(delta.tolist()):
+        assert not told
+
+
+@pytest.mark.parametrize(("second", "severity"), [(14.0, "info"), (35.0, "warning")])
+def test_a_best_d_that_recorded_sizes_would_break_is_warned_of(second: float, severity: str) -> None:
+    """Bases of 40 and deltas of 10 and then `second`: D = 2 is within by averages, and two of 35 are more than 60."""
+    word, size = "BddBBBBB", np.array([40.0, 10.0, second, 40, 40, 40, 40, 40])
+    none, rows = np.zeros(1, np.int64), np.arange(len(word))
+    delta = np.array([c == "d" for c in word])
+    found = Histories((Subtask("op", 0),), np.array([0, len(word)]), rows, rows, delta, size, size, none, none, none)
+    answer, told = advise_delta(found, np.ones(1, np.bool_), DeltaQuestion(DeltaLimits(max_delta=2), "size"))
+    best = answer.subtasks[0].outcome_of(BEST)
+    assert best is not None
+    assert best.number == 2
+    assert [(f.id, f.severity) for f in told if f.id == "estimated-bound"] == [("estimated-bound", severity)]
 
 
 names = st.tuples(st.sampled_from("ab"), st.sampled_from([None, 0, 1, 2**40]), st.integers(0, 5))
