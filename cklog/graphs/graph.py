@@ -25,7 +25,6 @@ from cklog.arrays.types import Ints
 from cklog.graphs.selection import GraphKind, GraphQuestion, Selection, select, too_much
 from cklog.history.history import History
 from cklog.history.watermarks import UNBOUNDED
-from cklog.lines.entries import useless_checkpoints
 from cklog.model.lines import LineEntry, Protocol, RecoveryLine
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
@@ -128,7 +127,7 @@ class CheckpointGraph:
 
 def graph_answer(reader: RecordReader, question: Question, asked: GraphQuestion) -> Draft[CheckpointGraph]:
     """Draw the graph of a run around the line that `question` asks for."""
-    planned = plan_line(reader, question)
+    planned = plan_line(reader, question, everyone=True)
     line = planned.line if planned.result.consistent else None
     return planned.draft("graph", graph_of(planned.evidence.history, line, planned.result, asked))
 
@@ -146,9 +145,8 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     ------
     NotFound, UsageError : see `select`
     """
-    useless = found.useless if found.consistent else useless_checkpoints(history)
     selection = select(history, asked)
-    builder = _GraphRows(history, line=line, selection=selection, kind=asked.kind, useless=frozenset(useless))
+    builder = _GraphRows(history, line=line, selection=selection, kind=asked.kind, useless=frozenset(found.useless))
     edges, local = builder.message_edges(), builder.local_edges()
     count = len(edges.channel) + len(local)
     if count > asked.limits.edges:
@@ -160,7 +158,7 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
         domino=found.domino,
         line=found.line,
         rolled_back=found.rolled_back,
-        useless=useless,
+        useless=found.useless,
         subtasks=builder.subtasks(),
         nodes=builder.nodes(),
         edges=(*local, *builder.edges(edges)),

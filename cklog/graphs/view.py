@@ -171,6 +171,11 @@ _LOST = (
     "missed, and one called obsolete may be needed: delete nothing because of it"
 )
 
+_UNSEEN = (
+    "What {} received after the newest checkpoint is not known (no events/ and no record of kind volatile tell): a "
+    "checkpoint that only such messages make useless is not named"
+)
+
 
 def z_cycles_view(answer: Answer[ZCycles]) -> View:
     """Show how many checkpoints are useless, then each with its cycle, then the other kinds by operator."""
@@ -191,6 +196,7 @@ def z_cycles_view(answer: Answer[ZCycles]) -> View:
     notes = [useless_sentence(u) for u in found.useless if u.witness is not None][:_SENTENCES]
     lost = any(finding.id in LOSSES for finding in answer.findings)
     notes += [_LOST] if lost else []
+    notes += [_UNSEEN.format(first_few(found.unseen, _NAMED))] if found.unseen and found.cyclic else []
     data = Section("Useless checkpoints", names, rows)
     return View(_z_cycles_headline(found, lost), tuple(s for s in sections if s.rows), tuple(notes), data=data)
 

@@ -46,35 +46,38 @@ def z_cycles_answer(reader: RecordReader, question: Question, asked: ZCycleQuest
     ------
     NotFound : there is no such checkpoint as asked for
     """
-    planned = plan_line(reader, question)
+    planned = plan_line(reader, question, everyone=True)
     return planned.draft("z-cycles", z_cycles_of(planned, asked))
 
 
 def z_cycles_of(planned: Planned, asked: ZCycleQuestion) -> ZCycles:
-    """Find the useless checkpoints below a planned line, and count the other kinds.
+    """Find the useless checkpoints of what happened, and count the other kinds, which a planned line decides.
 
-    Without a line, as initial states contradict each other, only the useless ones are known.
+    Useless ones do not depend on what failed. Without a line, as initial states contradict each other, only they are
+    known.
     """
-    history = planned.evidence.history
-    stored = history.label > 0
-    sets = checkpoint_sets(history, planned.line) if planned.result.consistent else None
-    mask = useless(history) if sets is None else sets.useless
-    rows = named = np.flatnonzero(mask & stored)
+    history, execution = planned.evidence.history, planned.evidence.execution
+    happened = execution.history
+    stored, on_cycles = history.label > 0, execution.useless
+    sets = checkpoint_sets(history, planned.line, on_cycles) if planned.result.consistent else None
+    mask = useless(happened) & (happened.label > 0)
+    rows = named = np.flatnonzero(mask)
     wanted = rows[: asked.limit or None]
     if asked.only is not None:
-        wanted = np.array([row_named(history, "--witness", *asked.only)])
+        wanted = np.array([row_named(happened, "--witness", *asked.only)])
         named = wanted[mask[wanted]]
-    search = Zigzags(history) if len(wanted) else None
-    witnesses = {row: _witness_messages(history, search, row) for row in wanted.tolist()} if search else {}
-    found = [(_checkpoint_id(history, row), witnesses.get(row)) for row in named.tolist()]
+    search = Zigzags(happened) if len(wanted) else None
+    witnesses = {row: _witness_messages(happened, search, row) for row in wanted.tolist()} if search else {}
+    found = [(_checkpoint_id(happened, row), witnesses.get(row)) for row in named.tolist()]
     return ZCycles(
         checkpoints=int(np.count_nonzero(stored)),
-        cyclic=bool(len(channels_on_cycles(history))),
+        cyclic=bool(len(channels_on_cycles(happened))),
         counts=_counts_by_kind(sets, stored) if sets else {"useless": len(rows)},
         kinds=KINDS,
         operators=tuple(_counts_by_operator(history, sets, stored)) if sets else (),
         useless=tuple(UselessCheckpoint(c.operator, c.subtask, c.checkpoint, witness) for c, witness in found),
-        asked=None if asked.only is None else _checkpoint_id(history, int(wanted[0])),
+        asked=None if asked.only is None else _checkpoint_id(happened, int(wanted[0])),
+        unseen=tuple(map(str, execution.unseen)),
     )
 
 

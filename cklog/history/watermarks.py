@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ class CurrentState:
 
     sent: dict[str, int] = field(default_factory=dict)
     received: dict[str, int] = field(default_factory=dict)
+
+    def names(self, channels: Iterable[str]) -> set[str]:
+        """Return these channels and all that a watermark is known of."""
+        return {*channels, *self.sent, *self.received}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import numpy as np
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
-from cklog.zigzag.intervals import interval_graph, staircases, useless
+from cklog.zigzag.intervals import interval_graph, staircases
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +38,15 @@ class CheckpointSets:
     total_line: Ints
 
 
-def checkpoint_sets(history: History, line: Ints) -> CheckpointSets:
+def checkpoint_sets(history: History, line: Ints, on_cycles: Mask) -> CheckpointSets:
     """Return the sets for a history and the line of this failure, shape (n,).
 
+    `on_cycles` are the rows on a Z-cycle of what happened, shape (first[n],), whatever has failed.
     Initial states are stored checkpoints here as everywhere: they are obsolete once no failure can lead there.
     """
     stored = history.label >= 0
     total = _total_line(history)
-    on_cycles = useless(history) & stored
+    on_cycles = on_cycles & stored
     unusable = on_cycles | (newer_than(history, total) & stored)
     return CheckpointSets(
         stored=stored,

@@ -7,13 +7,12 @@ from typing import Literal
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
-from cklog.history.watermarks import BuiltHistory
+from cklog.history.watermarks import UNBOUNDED, BuiltHistory
 from cklog.lines.checkpoint_sets import newer_than, owners
 from cklog.lines.rollback import RollbackStep, rollback_steps
 from cklog.model.lines import LineEntry, Orphans, Protocol, Rollback
 from cklog.model.names import CheckpointId
 from cklog.model.zigzag import ZigzagMessage
-from cklog.zigzag.intervals import useless
 from cklog.zigzag.paths import Hop
 
 
@@ -52,9 +51,9 @@ def rolled_back(history: History, line: Ints) -> tuple[CheckpointId, ...]:
     return _checkpoint_ids(history, newer_than(history, line) & (history.label >= 0))
 
 
-def useless_checkpoints(history: History) -> tuple[CheckpointId, ...]:
-    """Return every stored checkpoint on a Z-cycle: in no consistent line, ever."""
-    return _checkpoint_ids(history, useless(history) & (history.label >= 0))
+def useless_checkpoints(history: History, on_cycles: Mask) -> tuple[CheckpointId, ...]:
+    """Name every stored checkpoint on a Z-cycle (a mask of shape (first[n],)): in no consistent line, ever."""
+    return _checkpoint_ids(history, on_cycles & (history.label >= 0))
 
 
 def _checkpoint_ids(history: History, mask: Mask) -> tuple[CheckpointId, ...]:
@@ -78,7 +77,11 @@ def step_of(history: History, step: RollbackStep) -> Rollback:
         subtask=subtask,
         from_=None if before < 0 else before,
         to=int(label[step.to]),
-        because=Orphans(history.channels[step.channel], step.orphans_from, step.orphans_to),
+        because=Orphans(
+            history.channels[step.channel],
+            step.orphans_from,
+            None if step.orphans_to == UNBOUNDED else step.orphans_to,
+        ),
     )
 
 

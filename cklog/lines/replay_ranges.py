@@ -21,10 +21,12 @@ from cklog.arrays.types import Ints
 from cklog.history.deliveries import Deliveries
 from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
-from cklog.model.findings import Finding
+from cklog.history.watermarks import UNBOUNDED
+from cklog.model.findings import Finding, Where
 from cklog.model.lines import ReplayRange, SourceOffset
 from cklog.model.names import Subtask
-from cklog.model.wording import among, many
+from cklog.model.verdict import DAMAGE
+from cklog.model.wording import among, first_few, many
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def with_parts(ranges: Ranges, parts: Mapping[int, Spans]) -> Ranges:
 def receive_without_send(history: History, line: Ints) -> list[Finding]:
     """Report channels whose receiver holds more than its running sender has ever sent: logs contradict each other."""
     found = []
-    over = history.received_of(line) > history.sent_of(line)
+    received = history.received_of(line)
+    over = (received > history.sent_of(line)) & (received < UNBOUNDED)  # what is not known contradicts nothing
     for k in np.flatnonzero(over).tolist():
         name = history.channels[k]
         message = (
@@ -90,15 +93,37 @@ def receive_without_send(history: History, line: Ints) -> list[Finding]:
     return found
 
 
+def unknown_receipts(history: History, start: Ints, line: Ints, known: Sequence[Finding]) -> list[Finding]:
+    """Report channels of which, as records are lost, nobody knows how much a rolled-back checkpoint had received.
+
+    Parameters
+    ----------
+    start, line : an index per subtask, before and after the rollback, shape (n,)
+    known : the findings so far, which name the files that are damaged
+    """
+    fallen = np.flatnonzero((line < start)[history.dst])
+    newest = history.received[history.received_at[fallen] + start[history.dst[fallen]]]
+    channels = [history.channels[k] for k in fallen[newest == UNBOUNDED].tolist()]
+    if not channels:
+        return []
+    files = sorted({place.path for f in known if f.id in DAMAGE for place in f.where or (Where(f.subject),)})
+    message = (
+        f"records are lost ({first_few(files, 3)}): what was received on {first_few(channels, 3)} when the job failed "
+        "is not known and counts as too much. The line shown is safe, and the true one may be newer"
+    )
+    return [Finding("unknown-receipts", "error", channels[0], message, tuple(map(Where, files[:8])))]
+
+
 def impossible_loops(history: History) -> list[Finding]:
     """Report self-channels on which a checkpoint has received what it has not sent: no order of events does that."""
     found = []
     for k in np.flatnonzero(history.src == history.dst).tolist():
         sent = history.sent[history.sent_at[k] : history.sent_at[k + 1]]
         received = history.received[history.received_at[k] : history.received_at[k + 1]]
-        if (received > sent).any():
+        over = (received > sent) & (received < UNBOUNDED)
+        if over.any():
             name = history.channels[k]
-            x = int(np.flatnonzero(received > sent)[0])
+            x = int(np.flatnonzero(over)[0])
             message = f"{name}: a checkpoint has received {received[x]} and sent {sent[x]}; it is on no line"
             found.append(Finding("receive-without-send", "error", name, message))
     return found

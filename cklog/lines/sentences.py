@@ -15,13 +15,18 @@ def rollback_sentence(step: Rollback) -> str:
     >>> from cklog.model.lines import Orphans
     >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, 7)))
     'b/0 falls from 10 to 0: by 10 it had received messages 2 to 6 of a/0->b/0, which a/0 will not have sent'
+    >>> rollback_sentence(Rollback("b", 0, from_=10, to=0, because=Orphans("a/0->b/0", 2, None)))
+    'b/0 falls from 10 to 0: by 10 it may have received messages from 2 on of a/0->b/0, which a/0 will not have sent'
     """
     sender = step.because.channel.partition("->")[0]
-    first, last = step.because.orphans_from, step.because.orphans_to - 1
-    messages = f"message {first}" if first == last else f"messages {first} to {last}"
+    first, end = step.because.orphans_from, step.because.orphans_to
     before = "its current state" if step.from_ is None else str(step.from_)
+    had = "had received"
+    messages = f"message {first}" if end == first + 1 else f"messages {first} to {(end or 0) - 1}"
+    if end is None:
+        had, messages = "may have received", f"messages from {first} on"
     return (
-        f"{step.operator}/{step.subtask} falls from {before} to {step.to}: by {before} it had received "
+        f"{step.operator}/{step.subtask} falls from {before} to {step.to}: by {before} it {had} "
         f"{messages} of {step.because.channel}, which {sender} will not have sent"
     )
 

@@ -12,11 +12,14 @@ Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eve
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Messages received by a checkpoint that its sender's chosen checkpoint has not sent; half-open."""
+    """Messages received by a checkpoint that its sender's chosen checkpoint has not sent; half-open.
+
+    `orphans_to` None: records are lost, and how far the checkpoint had received is not known.
+    """
 
     channel: str
     orphans_from: int
-    orphans_to: int
+    orphans_to: int | None
 
 
 @dataclass(frozen=True, slots=True)

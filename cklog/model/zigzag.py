@@ -39,7 +39,8 @@ class ZCycles:
 
     `checkpoints` counts stored ones without initial states, as do `counts` (by kind) and `operators` (by operator);
     `kinds` says what each kind means. `cyclic`: channels form a cycle, without which none can be useless. `asked`
-    is the one checkpoint that was asked for.
+    is the one checkpoint that was asked for. `unseen` are subtasks of which neither events nor a volatile record
+    tells what they received after their newest checkpoint: what only such messages make useless is not named.
     """
 
     checkpoints: int
@@ -49,6 +50,7 @@ class ZCycles:
     operators: tuple[dict[str, Any], ...]
     useless: tuple[UselessCheckpoint, ...]
     asked: CheckpointId | None = None
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

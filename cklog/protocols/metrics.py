@@ -258,7 +258,7 @@ def _checkpointing_time(durations: pa.ChunkedArray, rounds: list[Round]) -> Chec
 def _invalid_checkpoints(planned: Planned) -> InvalidCheckpoints:
     """Count the useless checkpoints and those that the line rolls past, with their shares of all stored ones."""
     history = planned.evidence.history
-    sets, stored = checkpoint_sets(history, planned.line), history.label > 0
+    sets, stored = checkpoint_sets(history, planned.line, planned.evidence.execution.useless), history.label > 0
     total = int(np.count_nonzero(stored))
     return {"useless": _share(sets.useless & stored, total), "rolled_past": _share(sets.rolled_past & stored, total)}
 

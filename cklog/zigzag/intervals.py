@@ -99,9 +99,10 @@ def useless(history: History) -> Mask:
     connected component, so that undoing the one undoes the other [1]_. All of them are found in one pass.
     A cycle of intervals runs through a cycle of channels, so an acyclic job has none and no graph is built.
 
-    Current states may complete a line here; of a failed subtask, what it received after its newest checkpoint
-    is not in the history and counts as never received. Where even initial states cannot go together
-    (`receive` -1), a row is useless if it needs one of those.
+    Current states may complete a line here. Uselessness belongs to what happened, not to the failure that is asked
+    about: in the history of a recovery line a failed subtask has no current state, and what it received after its
+    newest checkpoint counts as never received (`useless_by_execution` mends that). Where even initial states cannot
+    go together (`receive` -1), a row is useless if it needs one of those.
 
     Returns
     -------
@@ -139,6 +140,30 @@ def useless(history: History) -> Mask:
     before[history.first[:-1]] = nowhere
     found: Mask = rows == before
     return found
+
+
+def useless_by_execution(history: History, execution: History) -> Mask:
+    """Return for every row of `history.label` whether that checkpoint is useless by what `execution` knows.
+
+    Parameters
+    ----------
+    history : what a recovery line is searched in: failed subtasks have lost their current states
+    execution : the same checkpoints, with the current state of each subtask of which anything tells
+
+    Returns
+    -------
+    array of bool, shape (first[n],) : False for current states
+    """
+    found = useless(execution)
+    if execution is history:
+        return found & (history.label >= 0)
+    where = {subtask: i for i, subtask in enumerate(execution.subtasks)}
+    owner = np.array([where[subtask] for subtask in history.subtasks], np.int64)
+    shift = np.repeat(execution.first[owner] - history.first[:-1], np.diff(history.first))
+    stored = history.label >= 0
+    mask = np.zeros(len(stored), np.bool_)
+    mask[stored] = found[(np.arange(len(stored)) + shift)[stored]]
+    return mask
 
 
 def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_array:

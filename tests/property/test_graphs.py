@@ -22,7 +22,7 @@ from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
-from cklog.zigzag.intervals import staircases
+from cklog.zigzag.intervals import staircases, useless
 from cklog.zigzag.message_edges import cut_history, message_edges
 from tests.oracles import lines as oracle
 
@@ -40,8 +40,8 @@ def runs(draw: st.DrawFn) -> tuple[oracle.Execution, frozenset[str], History]:
 
 def graph(history: History, asked: GraphQuestion) -> CheckpointGraph:
     line = recovery_line(history)
-    past, useless = rolled_back(history, line), useless_checkpoints(history)
-    return graph_of(history, line, RecoveryLine(True, "uncoordinated", (), (), (), past, useless, (), False), asked)
+    past, cycles = rolled_back(history, line), useless_checkpoints(history, useless(history))
+    return graph_of(history, line, RecoveryLine(True, "uncoordinated", (), (), (), past, cycles, (), False), asked)
 
 
 def fifo(execution: oracle.Execution) -> bool:

@@ -137,7 +137,7 @@ def test_the_earliest_and_the_latest_line_through_given_checkpoints(
 def test_the_four_sets_are_what_they_are_called(run: Run) -> None:
     execution, history = run
     line = recovery_line(history)
-    sets = checkpoint_sets(history, line)
+    sets = checkpoint_sets(history, line, useless(history))
     names = [str(name) for name in history.subtasks]
     rows = {(s, x): int(history.first[names.index(s)]) + x for s, x in checkpoints(execution)}
 
@@ -162,7 +162,7 @@ def test_no_future_failure_needs_an_obsolete_checkpoint(
     execution: oracle.Execution, future: oracle.Execution, data: st.DataObject
 ) -> None:
     history = oracle.history(execution, ())
-    sets = checkpoint_sets(history, recovery_line(history))
+    sets = checkpoint_sets(history, recovery_line(history), useless(history))
     names = [str(name) for name in history.subtasks]
     later = oracle.continued(execution, future)
     failed = data.draw(oracle.failures(later))

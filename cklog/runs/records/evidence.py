@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Mask
 from cklog.history.deliveries import Deliveries
 from cklog.history.history import History
 from cklog.history.records import CheckpointRecords
@@ -20,6 +21,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine
 from cklog.model.names import Subtask
 from cklog.model.verdict import Draft
+from cklog.zigzag.intervals import useless_by_execution
 
 if TYPE_CHECKING:
     from cklog.history.events.raw_events import RawEvents
@@ -35,6 +37,29 @@ class CheckpointsRead(NamedTuple):
     findings: list[Finding]
     inputs: list[InputUsed]
     raw: RawEvents | None
+
+
+class Execution:
+    """What happened, whoever failed: a history with the current state of each subtask of which anything tells.
+
+    Recovery lines are searched in another one, in which a failed subtask has lost what it received after its newest
+    checkpoint. `unseen` are the subtasks of which nothing tells what that was.
+    """
+
+    def __init__(self, of: History, unseen: tuple[Subtask, ...], build: Callable[[], History]) -> None:
+        self.unseen = unseen
+        self._of = of
+        self._build = build
+
+    @cached_property
+    def history(self) -> History:
+        """The history of what happened; it is built when it is first asked for."""
+        return self._build()
+
+    @cached_property
+    def useless(self) -> Mask:
+        """The checkpoints that are on a Z-cycle, for each row of the history of the line; shape (first[n],)."""
+        return useless_by_execution(self._of, self.history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +79,7 @@ class Evidence:
     inputs: tuple[InputUsed, ...]
     deliveries: Deliveries
     gone: NDArray[np.bool_]
+    execution: Execution
     unproven: bool = False
 
     @property

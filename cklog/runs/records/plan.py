@@ -36,6 +36,7 @@ from cklog.lines.replay_ranges import (
     replay_rows,
     shared_sources,
     sources_of,
+    unknown_receipts,
 )
 from cklog.lines.rollback import domino_depths, is_domino, rollback_distances
 from cklog.lines.rounds import round_numbers
@@ -52,9 +53,12 @@ if TYPE_CHECKING:
     from cklog.history.tokens import TokensRead
 
 
-def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = None) -> Planned:
-    """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are."""
-    evidence = reader.evidence(question, reader.checkpoints(question.as_of), fixed)
+def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = None, everyone: bool = False) -> Planned:
+    """Find the line that a question asks for, and what follows from it; `fixed` subtasks stay where they are.
+
+    With `everyone`, what failed subtasks held is looked up, too: no line needs it, but uselessness does.
+    """
+    evidence = reader.evidence(question, reader.checkpoints(question.as_of), fixed, everyone)
     found = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(found.findings)
     if found.line is None:
@@ -136,13 +140,14 @@ def _result(
         channels=tuple(channels),
         sources=tuple(sources),
         rolled_back=rolled_back(history, line),
-        useless=useless_checkpoints(history),
+        useless=useless_checkpoints(history, evidence.execution.useless),
         steps=tuple(steps_of(history, found.start)) if question.explain else (),
         domino=is_domino(history, found.start),
         rollback=rollback_distances(history, line, _failure_time(reader, history, question), depths),
         notes=found.notes,
     )
-    return result, [*receive_without_send(history, line), *shared_sources(sources)]
+    unknown = unknown_receipts(history, found.start, line, evidence.findings)
+    return result, [*receive_without_send(history, line), *unknown, *shared_sources(sources)]
 
 
 def _failure_time(reader: RecordReader, history: History, question: Question) -> int | None:
@@ -170,7 +175,7 @@ def _no_line(evidence: Evidence, start: Ints) -> Planned:
         channels=(),
         sources=(),
         rolled_back=(),
-        useless=(),
+        useless=useless_checkpoints(evidence.history, evidence.execution.useless),
         steps=tuple(steps_of(evidence.history, start)),
         domino=False,
     )

@@ -29,12 +29,13 @@ from cklog.inputs.tables import WITH_PLACES, TableRead, as_it_is, read_table
 from cklog.lines.entries import protocol_of
 from cklog.lines.replay_ranges import impossible_loops
 from cklog.lines.rounds import unknown_subtasks
-from cklog.model.findings import Finding
+from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask, parse_channel, parse_subtask
 from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
 from cklog.model.verdict import DAMAGE, UNREAD
-from cklog.runs.records.evidence import CheckpointsRead, Evidence, Fixed
+from cklog.model.wording import first_few
+from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
 
@@ -79,6 +80,8 @@ class RecordReader:
         table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, as_it_is, WITH_PLACES, None)
         stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
         if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
+            if self.tables.has("events") and not len(table):
+                findings = [*findings, _no_record(findings)]
             return CheckpointsRead(table, findings, inputs, None)
         from cklog.history.events.raw_events import read_events
 
@@ -87,8 +90,13 @@ class RecordReader:
         raw, more, read = read_events(scan, as_of, sources, self.named()[1], table if stored else None)
         return CheckpointsRead(raw.table, findings + more, inputs + read, raw)
 
-    def evidence(self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None = None) -> Evidence:
-        """Put the checkpoint records in order, and read what the survivors hold now."""
+    def evidence(
+        self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None = None, everyone: bool = False
+    ) -> Evidence:
+        """Put the checkpoint records in order, and read what the survivors hold now.
+
+        With `everyone`, events are also read for what the others held when they failed.
+        """
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
         damaged = any(f.id in DAMAGE or f.id == UNREAD for f in findings)  # either may hide a record
@@ -97,24 +105,27 @@ class RecordReader:
             known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
         records = records_of(table, known, channels, question.as_of)
         survivors = self._survivors(records, question)
-        current, seen = CurrentState(), frozenset[Subtask]()
+        all_records = records
+        current, seen = last, known_last = CurrentState(), frozenset[Subtask]()
         if raw is not None:
             current, seen = raw.current_of(survivors)
-        elif survivors and self.tables.has("events"):
+            last, known_last = raw.current_of(records.subtasks)
+        elif (survivors or everyone) and self.tables.has("events"):
             kernel = current_state.kernel(question.as_of)
             events, more, read = self.scan_all(
                 "events", current_state.COLUMNS, kernel, current_state.PARTIAL, current_state.REDUCE
             )
             current, seen = current_state.current_of(events, survivors, more)
-            names = {*channels, *current.sent, *current.received}
-            records = records_of(table, known, names, question.as_of)
+            last, known_last = current_state.current_of(events, records.subtasks, more)
+            records = records_of(table, known, current.names(channels), question.as_of)
+            all_records = records_of(table, known, last.names(channels), question.as_of)
             findings, inputs = findings + more, inputs + read
-        seen |= current_state.volatile_subtasks(records)
+        volatile = current_state.volatile_subtasks(records)
+        seen, known_last = seen | volatile, known_last | volatile
         bound = tuple(s for s in survivors if s not in seen)
         gone, _ = gone_states(records, self.tables)
-        built = build_history(
-            records, [s for s in survivors if s in seen], current, damaged or bool(records.findings), gone
-        )
+        damaged = damaged or bool(records.findings)
+        built = build_history(records, [s for s in survivors if s in seen], current, damaged, gone)
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)
@@ -131,6 +142,11 @@ class RecordReader:
             inputs=tuple(inputs),
             deliveries=deliveries,
             gone=gone,
+            execution=Execution(
+                built.history,
+                unseen=tuple(s for s in records.subtasks if s not in known_last),
+                build=lambda: build_history(all_records, sorted(known_last), last, damaged, gone).history,
+            ),
             unproven=bool(unknown),
         )
 
@@ -211,6 +227,16 @@ def pieces_of_records(reader: RecordReader) -> PiecesRead:
     flaws, more = state_flaws(records, reader.tables)
     told = (*findings, *records.findings, *more)
     return PiecesRead(record_pieces(records, lost, flaws).table, told, tuple(inputs))
+
+
+def _no_record(findings: Sequence[Finding]) -> Finding:
+    """Report that events tell of checkpoints, and files that hold no record say that none is stored."""
+    files = sorted({place.path for f in findings for place in f.where or (Where(f.subject),)}) or ["checkpoints/"]
+    message = (
+        f"{first_few(files, 3)}: checkpoints/ is there and holds no record, so that no checkpoint that events/ tells "
+        "of counts as stored. If the job keeps no records there, ask again about a copy without checkpoints/"
+    )
+    return Finding("no-checkpoint-record", "error", files[0], message, tuple(map(Where, files[:8])))
 
 
 def _owners(table: pa.Table) -> frozenset[Subtask]:

@@ -43,7 +43,6 @@ from cklog.retention.plan import (
 from cklog.retention.policy import RetentionPolicy, named
 from cklog.runs.records.evidence import Evidence
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.intervals import useless
 
 RULES: Mapping[str, str] = {
     "line": "the recovery line of a failure of everything holds it",
@@ -300,7 +299,7 @@ def _judged(
 def _free(evidence: Evidence, stored: StoredRecords, marked: Mask, rules: Sequence[str]) -> Ints:
     """Why each would go, if nothing held it: a place in `rules`, shape (n,)."""
     usable = stored.row >= 0
-    cycles = usable & useless(evidence.history)[stored.row] if usable.any() else usable
+    cycles = usable & evidence.execution.useless[stored.row] if usable.any() else usable
     conditions = [marked, cycles, stored.missing, ~usable & ~stored.incomplete, stored.incomplete]
     places = [rules.index(rule) for rule in _FREE]
     return np.select(conditions, places[:-1], places[-1])

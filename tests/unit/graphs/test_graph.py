@@ -22,6 +22,7 @@ from cklog.lines.entries import rolled_back, useless_checkpoints
 from cklog.lines.fixpoint import recovery_line
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
+from cklog.zigzag.intervals import useless
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -42,7 +43,15 @@ HOSTILE = [
 def graph(history: History, asked: GraphQuestion | None = None) -> CheckpointGraph:
     line = recovery_line(history)
     found = RecoveryLine(
-        True, "uncoordinated", (), (), (), rolled_back(history, line), useless_checkpoints(history), (), False
+        True,
+        "uncoordinated",
+        (),
+        (),
+        (),
+        rolled_back(history, line),
+        useless_checkpoints(history, useless(history)),
+        (),
+        False,
     )
     return graph_of(history, line, found, asked or GraphQuestion())
 
