@@ -112,6 +112,16 @@ def test_damage_promises_nothing_more(tmp_path: Path, name: str, damage: str) ->
         path.write_bytes(data)
 
 
+def test_nothing_is_known_of_a_sink_whose_inputs_nobody_names(tmp_path: Path) -> None:
+    """No record is left that tells what it had taken: that it takes nothing again is not known either."""
+    shutil.copytree(SAMPLES / "raw-events", tmp_path, dirs_exist_ok=True)
+    [whole] = impact(tmp_path)["guarantees"]
+    shutil.rmtree(tmp_path / "events")
+    found = impact(tmp_path, exit=4)["guarantees"]
+    assert (whole["sink"], whole["guarantee"]) == ("pack", "none")
+    assert {row["guarantee"] for row in found if row["sink"] == "pack"} == {"none"}
+
+
 def test_the_samples() -> None:
     words = SAMPLES / "spark-wordcount"
     found = impact(words, "--map", f"file:///srv/cklog-sample/wordcount={words}")

@@ -259,7 +259,7 @@ def _guarantee(
         _channels_kept(line, graph, above),
         *([] if graph.keeps_reading(above) else [input_piece(sources)]),
         GuaranteeEvidence("state", line.consistent or None, "line-stored"),
-        _output(graph, sink, doubled, manifest),
+        _output(graph, sink, doubled, manifest, told=sink in graph.feeders or bool(sources)),
     ]
     return guarantee_of(sink, "", pieces)
 
@@ -287,14 +287,15 @@ def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> Guaran
 
 
 def _output(
-    graph: _Graph, sink: str, doubled: Iterable[OutputInterval], manifest: Mapping[str, Any]
+    graph: _Graph, sink: str, doubled: Iterable[OutputInterval], manifest: Mapping[str, Any], told: bool
 ) -> GuaranteeEvidence:
+    """Say whether results come twice; unless anything is `told` of what the sink takes, that is not known."""
     rows = {row["name"]: row for row in manifest.get("operators", [])}
     said = rows.get(sink, {}).get("delivery")
     if said in _DELIVERIES:
         return GuaranteeEvidence("output", True, said)
     if sink in graph.queued:
         return GuaranteeEvidence("output", True, "replay-filter")
-    if not any(row.sink.rpartition("/")[0] == sink for row in doubled):
+    if told and not any(row.sink.rpartition("/")[0] == sink for row in doubled):
         return GuaranteeEvidence("output", True, "nothing-again")
     return GuaranteeEvidence("output", None, "delivery-not-stated")
