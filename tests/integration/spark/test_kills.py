@@ -177,9 +177,10 @@ def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
     counted = Counter[str]()
     yield counted
     told = ", ".join(f"{count} {what}" for what, count in counted.items())
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    assert reporter is not None
-    reporter.write_line(f"\n{told or 'nothing was killed'}")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        print(f"\n{told or 'nothing was killed'}")
 
 
 @pytest.mark.parametrize("number", range(len(rounds())))
