@@ -117,7 +117,7 @@ def _read_few(cursor: Cursor, what: str, most: int = _MOST) -> int:
     at = cursor.at
     count = cursor.i32(f"the number of {what}")
     if not 0 <= count <= most:
-        raise Malformed(at, f"{count} {what} of one")
+        raise Malformed(at, f"{count} {what}, where there are {most} at the most")
     return count
 
 
