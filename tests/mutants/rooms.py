@@ -15,7 +15,11 @@ _BESIDE = {
     "zigzag": ("tests/property/test_lines.py", "tests/property/test_graphs.py"),
     "lines": ("tests/unit/rounds", "tests/unit/runs/records", "tests/property/history"),
     "retention": ("tests/unit/runs/records", "tests/unit/runs/snapshots"),
-    "runs/batches": ("tests/unit/parsers/spark", "tests/unit/impact/sinks/test_spark.py"),
+    "runs/batches": (
+        "tests/unit/parsers/spark",
+        "tests/integration/spark/test_checkpoint.py",
+        "tests/unit/impact/sinks/test_spark.py",
+    ),
     "runs/partitions": ("tests/unit/parsers/kafka/test_broker_folder.py",),
     "runs/pieces": ("tests/unit/parsers/patent",),
     "runs/records": ("tests/unit/impact/sinks/test_sinks.py", "tests/property/test_retention.py"),
