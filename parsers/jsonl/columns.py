@@ -43,7 +43,7 @@ from cklog.parsers.jsonl.words import (
     unused_bits,
     zero_bytes,
 )
-from cklog.parsers.tables.records import damaged_name
+from cklog.parsers.tables.member_names import damaged_name, misplaced
 
 Fields = tuple[tuple[str, ColumnKind | Literal["json"]], ...]
 """(name, kind) of the columns that are wanted; "json" is the text of a member of any type."""
@@ -91,6 +91,8 @@ def _decode_columns(block: bytes | memoryview, fields: Fields, known: Collection
     """Read columns as `decode` does; raise `Deviates` where it gives None."""
     template = template_of(bytes(block[:_LONGEST_LINE_BYTES]))
     if "crc32c" not in template.members and damaged_name(template.members, known):
+        raise Deviates
+    if misplaced(template.members, known):
         raise Deviates
     raw = np.frombuffer(block, np.uint8)
     kinds = {value.name: value.kind for value in template.values}

@@ -32,6 +32,7 @@ from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, 
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
+from cklog.parsers.tables.member_names import damaged_name
 from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -265,7 +266,7 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
         *((row, _CHANNEL) for row in _objects(found.get("channels"))),
         *((row, _SOURCE) for row in _objects(found.get("sources"))),
     ):
-        why = records.damaged_name(row, known)
+        why = damaged_name(row, known)
         if why:
             raise records.NotARecord(why)
     for name, kind in (("operators", list), ("channels", list), ("sources", list), ("failed", list)):

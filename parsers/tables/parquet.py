@@ -19,6 +19,7 @@ from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.footers import Bounds, bounds_of_row_groups
+from cklog.parsers.tables.member_names import misplaced
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.parsers.tables.records import faults, json_text, member_of
 from cklog.storage import open_file
@@ -90,6 +91,9 @@ def _read_row_groups(
     missing = [f.name for f in schema if not f.nullable and f.name not in stored]
     if missing:
         yield Damage(split.path, "corrupt-file", None, f"no column {', '.join(missing)}")
+        return
+    if why := misplaced(stored, [member_of(f) for f in schema]):
+        yield Damage(split.path, "corrupt-file", None, f"each row is {why}")
         return
     members = {member_of(f) for f in schema if f.name in columns}
     present = [name for name in stored if name in members]

@@ -23,6 +23,7 @@ from cklog.arrays.columns import map_rows
 from cklog.budgets import check_json
 from cklog.errors import first_line
 from cklog.model.schemas import CHOICES, TABLES
+from cklog.parsers.tables.member_names import damaged_name, misplaced
 
 _CHECKSUM = re.compile(rb',\s*"crc32c"\s*:\s*"([0-9a-fA-F]{8})"\s*\}\s*$')
 BIGGEST = (1 << 63) - 1
@@ -91,31 +92,11 @@ def strict_json(line: bytes, required: bool = False, known: Collection[str] = ()
         del found["crc32c"]
     elif required:
         raise NotARecord(UNSEALED)
-    else:
-        why = damaged_name(found, known)
-        if why:
-            raise NotARecord(why)
+    elif why := damaged_name(found, known):
+        raise NotARecord(why)
+    if why := misplaced(found, known):
+        raise NotARecord(why)
     return found
-
-
-def damaged_name(names: Collection[str], known: Collection[str]) -> str:
-    """Return which of an object's member names is one bit away from a `known` one that is absent; "" for none.
-
-    >>> damaged_name(["operator", "kinl"], {"operator", "kind"})
-    'no member kind, but kinl, one bit away from it'
-    """
-    strange = [name for name in names if name not in known]
-    if not strange or not known:
-        return ""
-    absent = sorted(name for name in known if name not in names)
-    pairs = ((name, other) for name in strange for other in absent if len(name) == len(other))
-    found = next(((name, other) for name, other in pairs if _one_bit_apart(name, other)), None)
-    return f"no member {found[1]}, but {found[0]}, one bit away from it" if found else ""
-
-
-def _one_bit_apart(name: str, other: str) -> bool:
-    differing = [ord(one) ^ ord(two) for one, two in zip(name, other, strict=True) if one != two]
-    return len(differing) == 1 and differing[0].bit_count() == 1
 
 
 def _verify_checksum(line: bytes) -> None:

@@ -22,6 +22,10 @@ REFUSED = frozenset({2, 65, 66})
 """docs/json.md; 70 is a bug, 73 about the output, 130 an interrupt."""
 
 
+_SENTINEL = "92233720368547758"
+"""How 2^63 and its neighbours begin: what stands for an unknown or endless number inside, and for nothing outside."""
+
+
 @dataclass(frozen=True)
 class Told:
     """How a question ended, and the answer if there is one in JSON."""
@@ -73,6 +77,8 @@ def _is_unread(ended: Ended) -> bool:
 def violations(base: Told, found: Told, held: Levels) -> list[str]:
     """What is wrong with an answer about a damaged folder; each begins with the name of its oracle."""
     wrong = [*_ends(found)]
+    if _SENTINEL in found.ended.out and set(held.values()) <= {"strict", "told"}:  # what is forged may say anything
+        wrong.append(f"sentinel: {_SENTINEL}.. is printed")
     before, after = base.answer, found.answer
     if before is None or after is None:
         return wrong

@@ -55,6 +55,7 @@ WRONG = {
     "refused-without-a-word": (LINE, Told(Ended(65, "", ""), True)),
     "no-json": (LINE, Told(Ended(0, "{", ""), True)),
     "exit-0-with-errors": (LINE, answer(0, ("damage",), line=[entry(5)])),
+    "sentinel": (RANGE, answer(3, ("d",), line=[entry(4)], channels=[{"channel": "c", "messages": 2**63 - 1}])),
     "newer": (LINE, answer(3, ("damage",), line=[entry(6)])),
     "later": (RANGE, answer(3, ("d",), line=[entry(4)], channels=[{"channel": "c", "replay_from": 4, "replay_to": 9}])),
     "shorter": (RANGE, answer(line=[entry(5)], channels=[{"channel": "c", "replay_from": 3, "replay_to": 8}])),
