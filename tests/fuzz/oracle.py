@@ -8,6 +8,7 @@ later, none shorter on the same line, nothing more that may be deleted, no chang
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,10 @@ REFUSED = frozenset({2, 65, 66})
 
 _SENTINEL = "92233720368547758"
 """How 2^63 and its neighbours begin: what stands for an unknown or endless number inside, and for nothing outside."""
+
+
+_QUOTED = re.compile(r"is -?\d+, (beyond|less)")
+"""What a record is refused for is quoted. What is forged may say anything."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def _is_unread(ended: Ended) -> bool:
 def violations(base: Told, found: Told, held: Levels) -> list[str]:
     """What is wrong with an answer about a damaged folder; each begins with the name of its oracle."""
     wrong = [*_ends(found)]
-    if _SENTINEL in found.ended.out and set(held.values()) <= {"strict", "told"}:  # what is forged may say anything
+    if _SENTINEL in _QUOTED.sub("", found.ended.out) and set(held.values()) <= {"strict", "told"}:
         wrong.append(f"sentinel: {_SENTINEL}.. is printed")
     before, after = base.answer, found.answer
     if before is None or after is None:

@@ -6,7 +6,8 @@ each result is made anew from all elements: of the window that ends next among t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,16 +50,16 @@ def outcome(operators: Iterable[Operator], functions: Mapping[str, Any], taken: 
     return Outcome(truth, before, results(again, functions, [one for one in taken if one[1] >= since]))
 
 
-def windows_holding(window: Window, at: int, ts0: int) -> list[range]:
+def windows_holding(window: Window, at: int, ts0: int) -> Iterator[range]:
     """Every window that holds a moment, in the order of their ends."""
-    near = range(at - 2 * window.size - 1, at + 1)
-    every = [range(ts, ts + window.size) for ts in near if (ts - ts0) % window.slide == 0]
-    return [one for one in every if at in one]
+    first = at - window.size + 1  # one that began before has ended
+    first += (ts0 - first) % window.slide
+    yield from (range(ts, ts + window.size) for ts in range(first, at + 1, window.slide))
 
 
 def ends_next(window: Window, at: int, ts0: int) -> range:
     """The window that ends next among those that hold a moment."""
-    return min(windows_holding(window, at, ts0), key=lambda one: one.stop)
+    return next(windows_holding(window, at, ts0))
 
 
 def first_times(operators: Iterable[Operator], functions: Mapping[str, Any], taken: list[Taken]) -> dict[str, int]:
@@ -109,10 +110,11 @@ def _made(operator: Operator, function: Any, inputs: list[Stream]) -> Stream:
     [window] = operator.windows
     counted = [(number if window.kind == "count" else time, value) for number, (time, _, value) in enumerate(given)]
     ts0 = 0 if window.kind == "count" else window.start if window.start is not None else given[0][0] if given else 0
+    values, ats = [value for _, value in counted], [at for at, _ in counted]  # these never fall
     made = []
     for i, (time, place, _) in enumerate(given):
-        inside = ends_next(window, counted[i][0], ts0)
-        made.append((time, place, function([value for at, value in counted[: i + 1] if at in inside])))
+        inside = ends_next(window, ats[i], ts0)
+        made.append((time, place, function(values[bisect_left(ats, inside.start) : i + 1])))
     return made
 
 

@@ -354,8 +354,8 @@ def _upstream_bytes(
         if channel is None or channel.receiver != subtask or channel.sender not in queues:
             continue
         findings += queues[channel.sender].findings()
-        split = next(queues[channel.sender].tail(), None)
-        items = list(reader_of(split)(split, "outputs", ("type", "bytes"))) if split else []
+        pieces = (reader_of(split)(split, "outputs", ("type", "bytes")) for split in queues[channel.sender].tail())
+        items = next(filter(None, map(list, pieces)), [])  # a piece in which no record begins tells nothing
         findings += damage_findings(item for item in items if isinstance(item, Damage))
         for item in items:
             if isinstance(item, pa.RecordBatch):

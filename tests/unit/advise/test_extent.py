@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from cklog.simulate.cec.operator import Simulation, simulate
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
 from cklog.storage import Root
+from tests.conftest import SAMPLES
 from tests.program import cklog
 
 EVERY_TUPLE_LEAVES_A_RECORD = Workload(keys=300, count=2, rate=10_000, tuples=20_050)
@@ -270,3 +272,13 @@ def test_the_simulation_is_run_as_the_test_says() -> None:
     last = next(step for step in reversed(steps) if len(step.ts))
     tuples, start = EVERY_TUPLE_LEAVES_A_RECORD.tuples, EVERY_TUPLE_LEAVES_A_RECORD.start_ms
     assert int(last.ts[-1]) == start + (tuples - 1) // 10
+
+
+def test_damage_of_the_upstreams_queue_is_told_wherever_its_last_record_begins(tmp_path: Path) -> None:
+    """A size comes from records at its end: a queue that became zeros has none there, and no line feed either."""
+    folder = tmp_path / "run"
+    shutil.copytree(SAMPLES / "cec-aggregate", folder)
+    upstream = folder / "outputs" / "filter1" / "part-00000.jsonl"
+    upstream.write_bytes(bytes(upstream.stat().st_size))
+    answer = json.loads(cklog("advise", "extent", folder, "--operator", "agg1", "--json").out)
+    assert [f["id"] for f in answer["findings"] if f["subject"].startswith("outputs/filter1")] == ["torn-tail"]

@@ -355,3 +355,24 @@ def test_a_bit_in_the_name_of_a_member_of_the_manifest_is_seen(tmp_path: Path, n
     assert not [f for f in ask(tmp_path).findings if f.id == "bad-manifest"]
     path.write_text(text.replace(f'"{name}"', f'"{name[:-1]}{chr(ord(name[-1]) ^ 1)}"', 1))
     assert "one bit away" in found(ask(tmp_path), "bad-manifest").message or name in ("name", "channel")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl of many", "parquet"])
+@pytest.mark.parametrize("place", ["checkpoints", "channels"])
+def test_a_file_of_events_in_another_place_is_no_record_of_it(tmp_path: Path, place: str, form: str) -> None:
+    """An event names an operator and a checkpoint, or a channel and a number, as records there do."""
+    write(tmp_path, "checkpoints", pair(3, 3))
+    write(tmp_path, "channels", messages(0, 1, 2))
+    about = {"checkpoint": 7} if place == "checkpoints" else {"channel": A_TO_B, "seq": 7}
+    word = "checkpoint" if place == "checkpoints" else "receive"
+    events = [{"event": word, "operator": "b", "subtask": 0, "lsn": 1, **about, "time": 5}]
+    events *= 3 if form == "jsonl of many" else 1
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(events), tmp_path / place / "wrong.parquet")
+    else:
+        write(tmp_path, place, events, "wrong.jsonl")
+    answer = ask(tmp_path)
+    assert chosen(answer) == {"a/0": 1, "b/0": 1}
+    told = [f for f in answer.findings if f.id in ("bad-record", "corrupt-file")]
+    assert len(told) == 1
+    assert "an event, which belongs into another table" in told[0].message
