@@ -11,7 +11,7 @@ from cklog.arrays.types import Ints
 from cklog.budgets import PART_BYTES, PART_RECORDS
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import HEADER, Header, KafkaRecord
-from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
+from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
 
 HeaderAndBytes = tuple[Header, "bytes | memoryview"]
 """A header and the bytes of the whole batch."""
@@ -85,7 +85,7 @@ def join_payloads(batches: Sequence[HeaderAndBytes], budget: Budget | None) -> J
                 part = _payload(head, data, budget or Budget())
                 whole = head.count
         except BadBatch as reason:
-            faults.append(Fault(i, str(reason), isinstance(reason, OverBudget)))
+            faults.append(Fault(i, str(reason), isinstance(reason, BatchOverBudget)))
         parts.append(part)
         count.append(whole)
         held += whole

@@ -26,7 +26,7 @@ class BadBatch(Exception):
     """Why bytes are no record batch."""
 
 
-class OverBudget(BadBatch):
+class BatchOverBudget(BadBatch):
     """Why a batch was not decoded, though nothing may be wrong with it: it holds too much."""
 
 
@@ -52,14 +52,14 @@ class Budget:
         ------
         BadBatch
             as `decompress`.
-        OverBudget
+        BatchOverBudget
             it holds more than one batch may, or the split's budget is spent.
         """
         self.count(records)
         if codec == 0:
             return packed
         if self._left <= 0:
-            raise OverBudget("the batches before it held so much that no more is decompressed")
+            raise BatchOverBudget("the batches before it held so much that no more is decompressed")
         parts = []
         for part in _limited_parts(codec, packed, min(budgets().payload, self._left)):
             self._left -= len(part)
@@ -69,10 +69,10 @@ class Budget:
     def count(self, records: int) -> None:
         """Take records that will be decoded, all of one batch."""
         if records > (most := budgets().batch_records):
-            raise OverBudget(f"{records} records, more than {most} of one batch are not decoded")
+            raise BatchOverBudget(f"{records} records, more than {most} of one batch are not decoded")
         self._records -= records
         if self._records < 0:
-            raise OverBudget("the batches before it held so many records that no more are decoded")
+            raise BatchOverBudget("the batches before it held so many records that no more are decoded")
 
 
 def decompress(codec: int, packed: bytes, limit: int | None = None) -> bytes:
@@ -82,7 +82,7 @@ def decompress(codec: int, packed: bytes, limit: int | None = None) -> bytes:
     ------
     BadBatch
         an unknown codec, or a stream that is cut short or wrong.
-    OverBudget
+    BatchOverBudget
         more than `limit` bytes in it.
     """
     most = budgets().payload if limit is None else limit
@@ -98,7 +98,7 @@ def _limited_parts(codec: int, packed: bytes, limit: int) -> Iterator[bytes]:
         for part in _snappy_parts(packed, limit) if codec == 2 else _stream_parts(packed, _CODECS[codec], limit):
             left -= len(part)
             if left < 0:
-                raise OverBudget(f"more than {limit} bytes when decompressed")
+                raise BatchOverBudget(f"more than {limit} bytes when decompressed")
             yield part
     except (OSError, pa.ArrowException) as error:
         raise BadBatch(f"{_CODECS[codec]}: {first_line(error)}") from None
@@ -134,6 +134,6 @@ def _decompress_snappy(block: bytes, limit: int) -> bytes:
     if size > _SNAPPY_RATIO * (len(block) - at):
         raise BadBatch(f"a snappy block of {len(block)} bytes that claims to hold {size}")
     if size > limit:
-        raise OverBudget(f"more than {limit} bytes when decompressed")
+        raise BatchOverBudget(f"more than {limit} bytes when decompressed")
     decompressed: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
     return decompressed

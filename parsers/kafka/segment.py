@@ -22,7 +22,7 @@ from cklog.budgets import BATCH_BYTES, SEARCHED_BYTES
 from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
-from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
+from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
 from cklog.storage import FileEntry, open_file
 
 BLOCK_BYTES = 1 << 20
@@ -234,7 +234,7 @@ def step(segment: Segment, at: int, check: bool, ordinary: bool) -> tuple[Header
     """Return the batch that begins at `at`, or what lies there that is none, and where to go on."""
     try:
         head = whole_header(segment, at, check, ordinary)
-    except OverBudget as reason:  # of a message of format 0 or 1, which is whole
+    except BatchOverBudget as reason:  # of a message of format 0 or 1, which is whole
         damage = Damage(segment.path, "over-budget", at, f"not decompressed: {reason}")
         return damage, at + legacy.size(segment.bytes(at, legacy.FRONT.size))
     except BadBatch as reason:

@@ -37,7 +37,7 @@ from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import Header, KafkaRecord, records
 from cklog.parsers.kafka.decode import Decoded, decode_parts
-from cklog.parsers.kafka.payloads import BadBatch, Budget, OverBudget
+from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
 from cklog.parsers.kafka.segment import BLOCK_BYTES, Segment, walk
 from cklog.parsers.kafka.transactions import MarkerFate, SplitTransactions
 from cklog.parsers.tables.records import NotARecord, as_record, batch_of_rows, strict_json
@@ -168,7 +168,7 @@ def _rows_of_batch(
     except BadBatch as reason:
         detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
         count = max(head.count - done, 1)
-        id = "over-budget" if isinstance(reason, OverBudget) else "corrupt-batch"
+        id = "over-budget" if isinstance(reason, BatchOverBudget) else "corrupt-batch"
         yield Damage(path=path, id=id, offset=at, detail=detail, count=count)
 
 

@@ -13,7 +13,7 @@ from cklog.model.question import Question
 from cklog.parsers.kafka import joined, legacy, payloads
 from cklog.parsers.kafka.batches import header
 from cklog.parsers.kafka.decode import decode, decode_parts
-from cklog.parsers.kafka.payloads import Budget, OverBudget
+from cklog.parsers.kafka.payloads import BatchOverBudget, Budget
 from tests.builders import kafka as kb
 from tests.builders.kafka import CODECS, Row, batch
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch
@@ -99,10 +99,10 @@ def test_a_budget_is_spent_by_what_was_decompressed_in_vain(codec: str) -> None:
     budget = Budget(1500)
     assert budget.payload(CODECS[codec], packed) == bytes(1000)
     for _ in range(2):
-        with pytest.raises(OverBudget):
+        with pytest.raises(BatchOverBudget):
             budget.payload(CODECS[codec], packed)
     assert Budget(1000).payload(CODECS[codec], packed) == bytes(1000)
-    with pytest.raises(OverBudget):
+    with pytest.raises(BatchOverBudget):
         Budget(999).payload(CODECS[codec], packed)
 
 
