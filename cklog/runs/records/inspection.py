@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import entries
 from cklog.history.history import History
 from cklog.history.records import CheckpointRecords, records_of
-from cklog.history.watermarks import CurrentState, build_history
+from cklog.history.watermarks import UNBOUNDED, CurrentState, build_history
 from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection, TimeSpan
@@ -243,7 +243,7 @@ def _channels(records: CheckpointRecords, history: History, logs: pa.Table | Non
             history.channels,
             zip(
                 history.sent_of(history.newest).tolist(),
-                history.received_of(history.newest).tolist(),
+                [None if n == UNBOUNDED else n for n in history.received_of(history.newest).tolist()],
                 strict=True,
             ),
             strict=True,
