@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import RowFilter
 from cklog.model.schemas import TABLES
-from cklog.parsers.tables.footers import Bounds, bounds_of_row_groups
+from cklog.parsers.tables.footers import Bounds, bounds_of, chunks_of_row_groups
 from cklog.parsers.tables.member_names import misplaced
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.parsers.tables.records import faults, json_text, member_of
@@ -62,7 +62,8 @@ def _noted(uri: str, metadata: Any) -> list[Bounds] | None:
     try:
         plain = {field.name for field in metadata.schema.to_arrow_schema() if pa.types.is_int64(field.type)}
         with open_file(uri) as file:
-            noted = bounds_of_row_groups(file)
+            chunks = chunks_of_row_groups(file)
+        noted = None if chunks is None else [bounds_of(row) for row in chunks]
     except UNREADABLE:
         return None  # reading says what is wrong
     if noted is None or len(noted) != metadata.num_row_groups:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
+from cklog.parsers.tables.footers import Chunk, chunks_of_row_groups
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, DICTIONARY, pages
 
 _FEW_PAGES, _PAGE_BYTES = 1_000, 8
@@ -63,6 +64,7 @@ class ParquetRows:
         self._handle, self._metadata, self._path = handle, metadata, path
         self._columns = columns
         self._stored = metadata.schema
+        self._chunks = _chunks_of(handle, metadata)
         self._pages_left = _FEW_PAGES + handle.size() // _PAGE_BYTES
         texts = {*encoded, *self._texts_in_dictionaries()}
         handle.seek(0)
@@ -81,10 +83,8 @@ class ParquetRows:
         found = set()
         for k in self._leaves():
             column = self._stored.column(k)
-            if column.physical_type == "BYTE_ARRAY":
-                groups = (self._metadata.row_group(g).column(k) for g in range(self._metadata.num_row_groups))
-                if any(chunk.has_dictionary_page for chunk in groups):
-                    found.add(column.path)
+            if column.physical_type == "BYTE_ARRAY" and any(row[k].dictionary for row in self._chunks):
+                found.add(column.path)
         return found
 
     def batches(self, group: int, most: int) -> Iterator[pa.RecordBatch]:
@@ -106,13 +106,10 @@ class ParquetRows:
 
     def _cost(self, group: int, number: int) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""
-        chunk, column = self._metadata.row_group(group).column(number), self._stored.column(number)
-        start = chunk.data_page_offset
-        if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < start:
-            start = chunk.dictionary_page_offset
+        chunk, column = self._chunks[group][number], self._stored.column(number)
         dictionary = page = total = values = 0
         shared = False
-        for found in pages(self._handle, start, chunk.total_compressed_size):
+        for found in pages(self._handle, chunk.start, chunk.size):
             self._pages_left -= 1
             if self._pages_left < 0:
                 raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)
@@ -147,6 +144,16 @@ class ParquetRows:
             whole = max(each, cost.bytes, rows * cost.page if cost.shared else 0)  # of all rows of the group
             found = min(found, max(1, budgets().batch * max(rows, 1) // whole))
         return found
+
+
+def _chunks_of(handle: Any, metadata: Any) -> list[list[Chunk]]:
+    """Return the columns of each row group; ArrowInvalid where the footer does not say where they lie."""
+    found, columns, size = chunks_of_row_groups(handle), len(metadata.schema), handle.size()
+    if found is None or [len(row) for row in found] != [columns] * metadata.num_row_groups:
+        raise pa.ArrowInvalid("its footer contradicts itself")
+    if any(c.start < 0 or c.size < 0 or c.start + c.size > size for row in found for c in row):
+        raise pa.ArrowInvalid("its footer names bytes that the file does not have")
+    return found
 
 
 def _require_sound(batch: pa.RecordBatch) -> None:
