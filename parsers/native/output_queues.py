@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
-from cklog.model.findings import Finding, InputUsed
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.storage import FileEntry, Root
@@ -66,7 +66,7 @@ class OutputQueue:
     def findings(self) -> tuple[Finding, ...]:
         """Return what is wrong with files as a whole, and how a Kafka log and its index were reconciled."""
         found = [finding for entry in self.files if not is_segment(entry.path) for finding in self.check(entry)]
-        return (*self.about, *found, *self._reconciled())
+        return (*self.about, *found, *self._emptied(), *self._reconciled())
 
     def inputs(self) -> tuple[InputUsed, ...]:
         """Return one row per kind of file."""
@@ -124,6 +124,14 @@ class OutputQueue:
 
         folder = posixpath.dirname(segments[0].path)
         return kafka_log.reconcile(self.root.read, self.root.uri, self.root.list(folder))
+
+    def _emptied(self) -> Iterator[Finding]:
+        """Report segments of a Kafka log that hold nothing although it goes on behind them: only the last may wait."""
+        segments = [entry for entry in self.files if is_segment(entry.path)]
+        for entry in segments[:-1]:
+            if not entry.size:
+                message = f"{entry.path} holds nothing, though the log goes on behind it: it was cut to 0"
+                yield Finding("empty-file", "warning", entry.path, message, (Where(entry.path),))
 
     def _forward(self, entry: FileEntry, step: int) -> Iterator[Split]:
         """Yield the splits of one file that is no Kafka segment."""
