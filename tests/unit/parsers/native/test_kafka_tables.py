@@ -338,12 +338,13 @@ def test_a_segment_that_cannot_be_opened_was_not_read(tmp_path: Path) -> None:
     assert native.findings("events") == ()
 
 
-@pytest.mark.parametrize(("place", "told"), [(0, ["empty-file"]), (-1, [])])
-def test_only_the_last_segment_of_a_queue_may_hold_nothing(tmp_path: Path, place: int, told: list[str]) -> None:
+@pytest.mark.parametrize("place", [0, -1])
+def test_only_the_last_segment_of_a_queue_may_hold_nothing(tmp_path: Path, place: int) -> None:
     """A log is rolled when there is a record for the next segment; one that was cut to 0 is no beginning of the log."""
     folder = tmp_path / "run"
     shutil.copytree(SAMPLES / "cec-aggregate-kafka", folder)
     segments = sorted((folder / "outputs" / "agg1" / "agg1-out-0").glob("*.log"))
     segments[place].write_bytes(b"")
     answer = json.loads(cklog("inspect", folder, "--json").out)
-    assert [f["id"] for f in answer["findings"] if f["subject"].endswith(segments[place].name)] == told
+    told = [f["id"] for f in answer["findings"] if f["subject"].endswith(segments[place].name)]
+    assert ("empty-file" in told) == (place == 0)
