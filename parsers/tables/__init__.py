@@ -4,7 +4,8 @@ A row that breaks a rule becomes damage here; what a table is about is said in `
 
 - `records`: one JSON object or one column against a table: what is a record, and what is not
 - `member_names`: what the names of members tell: that one is damaged, or that a record is another table's
-- `footers`: what Parquet footers note of row groups, without pyarrow; `compact`: the protocol that they are written in
+- `footers`: what Parquet footers note of row groups, without pyarrow
+- `compact`: the protocol that footers and headers of pages are written in
 - `parquet`: Parquet files of a run folder, by row groups
 - `parquet_batches`, `parquet_pages`: rows of any Parquet file within the budgets, by what the headers of its pages say
 - `records_parser`: the base class of plug-ins whose files are read as a whole
