@@ -42,8 +42,9 @@ UNRELEASED = 7
 
 _MAGIC, _MASTER_MAGIC = "4960672d", "c96b1696"
 _ROWS_AT_ONCE = 1 << 13
-_ROWS_HELD = 1 << 18
-"""If there are more rows, the file is decoded twice, so that they need not be held: none is believed before its end."""
+_BYTES_OF_ROW, _ROWS_HELD = 32, 1 << 18
+"""A row of a real file takes more. If rows are smaller, or more, the file is decoded twice, so that they need not be
+held: none is believed before its end."""
 
 _PROPERTIES = "org.apache.flink.runtime.checkpoint.CheckpointProperties"
 _KINDS = ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", "Terminate Savepoint")
@@ -86,8 +87,9 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
 def _record_batches(split: Split, data: bytes, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield all rows, once the whole file is known to decode."""
     found = rows(split, data)
-    held = list(islice(found, _ROWS_HELD))
-    if len(held) < _ROWS_HELD:
+    most = min(_ROWS_HELD, _ROWS_AT_ONCE + len(data) // _BYTES_OF_ROW)
+    held = list(islice(found, most))
+    if len(held) < most:
         yield batch(held, columns, split.path)
         return
     del held

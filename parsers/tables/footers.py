@@ -77,7 +77,7 @@ def _chunk(compact: Compact) -> Chunk:
     about = compact.fields(_CHUNK, 2).get(3, {})
     noted = about.get(12, {})
     data, dictionary = about.get(9, -1), about.get(11, 0)
-    first = 0 < dictionary < data
+    first = dictionary > 0 and (data <= 0 or dictionary < data)  # of no rows nothing but the dictionary is there
     least, greatest = noted.get(6, noted.get(2, b"")), noted.get(5, noted.get(1, b""))
     whole = about.get(1) == _INT64 and len(least) == len(greatest) == _INTEGER.size
     return Chunk(

@@ -291,7 +291,7 @@ def test_links_pipes_and_folders_where_segments_should_be(tmp_path: Path) -> Non
     (tmp_path / "t-1").write_bytes(b"x")
     for command in COMMANDS:
         ended = cklog(command, tmp_path, "--json")
-        assert ended.code in (0, 3), ended.err
+        assert ended.code in (0, 3, 5), ended.err  # 5: what the link in a segment's place leads to was not read
         assert "unfollowed-link" in ended.out
         assert "loop/" not in ended.out  # it leads to what is listed already
 

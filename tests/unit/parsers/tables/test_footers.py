@@ -74,7 +74,7 @@ def test_what_a_footer_notes_is_what_pyarrow_reads_there(case: int) -> None:
         [
             (
                 c.path_in_schema,
-                min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset),
+                min(at for at in (c.data_page_offset, c.dictionary_page_offset) if at),
                 c.total_compressed_size,
                 c.has_dictionary_page,
             )
