@@ -317,9 +317,11 @@ def _mixed_deployment(
         for worker, numbers in sorted(by_worker.items()):
             for number in numbers:
                 hosts.setdefault((sender, number // count), worker)
+    told = dict(partitions)  # of operators that are sent to
     for sender, partition in hosts:
         partitions.setdefault(sender, 0)
         partitions[sender] = max(partitions[sender], partition + 1)
+    fits &= all(partitions[operator] == count for operator, count in told.items())
     fits &= len(hosts) == sum(partitions[sender] for sender in {sender for sender, _ in hosts})  # none is left out
     seen = {pair: set().union(*by_worker.values()) for pair, by_worker in sent.items()}
     return Deployment(operators, workers, partitions, hosts, seen, fits)

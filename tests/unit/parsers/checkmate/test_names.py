@@ -114,6 +114,14 @@ def test_without_channels_every_worker_is_taken_to_host_one_of_each(each: int) -
     assert (deployment.workers, deployment.count("map")) == ((1, 2), 2)
 
 
+def test_an_operator_that_is_sent_to_has_no_more_partitions_than_its_senders_see() -> None:
+    """Taken alone, b_c_0 and b_c_2 could be the third of b's partitions sending to an only one of c."""
+    left = {1: ("b_b_0", "b_b_1", "b_c_0"), 2: ("b_b_2", "b_b_3", "b_c_2")}
+    found = deployment_of([], [SentChannel(worker, name) for worker, names in left.items() for name in names])
+    assert (found.count("b"), found.channel("b_b_2"), found.channel("b_c_2")) == (2, "b/2->b/1", "b/2->c/1")
+    assert [*found.unseen()] == ["b_c_1", "b_c_3"]
+
+
 def test_numbers_of_any_size_end_soon() -> None:
     sent = [SentChannel(999_999_999, "a_b_999999999"), SentChannel(1, "a_b_0"), SentChannel(0, "b_a_999999998")]
     assert deployment_of([], sent).operators == ("a", "b")
