@@ -6,6 +6,8 @@ import os
 import random
 import traceback
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from tests.fuzz import budgets
@@ -60,14 +62,18 @@ class Bench:
             self.bases[key] = asked(self.tree(subject), question)
         return self.bases[key]
 
-    def subject(self, case: int) -> Subject:
-        """Which subject a case is about."""
-        return random.Random(case).choice(self.subjects)
+    def subject(self, dice: random.Random) -> Subject:
+        """Which subject a case is about: the first throw of its dice."""
+        return dice.choices(self.subjects, cum_weights=self._weights)[0]
+
+    @cached_property
+    def _weights(self) -> list[int]:
+        return [*accumulate(subject.weight for subject in self.subjects)]
 
     def tried(self, case: int, keep: bool = False) -> Tried:
         """Try a case; with `keep` the folder stays as it was damaged."""
         dice = random.Random(case)
-        subject = dice.choice(self.subjects)
+        subject = self.subject(dice)
         question = dice.choice(subject.questions)
         base = self.base(subject, question)
         tree = self.tree(subject)

@@ -77,9 +77,35 @@ def join_parquet() -> Files:
         plain = [{k: list(v.items()) if isinstance(v, dict) else v for k, v in row.items()} for row in rows]
         file = io.BytesIO()
         table = pa.Table.from_pylist(plain, schema)
-        pq.write_table(table, file, row_group_size=7, data_page_size=64, compression="zstd", write_page_checksum=True)
+        pq.write_table(table, file, row_group_size=20, data_page_size=64, compression="zstd", write_page_checksum=True)
         found[name.replace(".jsonl", ".parquet")] = file.getvalue()
     return found
+
+
+def _cut(sample: str, places: tuple[str, ...], keep: Callable[[dict[str, Any]], bool]) -> Files:
+    """The records of a sample that are kept, without checksums, and what the job tells of itself."""
+    job = SAMPLES / sample / "job.json"
+    found = {"job.json": job.read_bytes()} if job.exists() else {}
+    for place in places:
+        found |= {name: _lines([row for row in rows if keep(row)]) for name, rows in records(sample, place).items()}
+    return found
+
+
+def events_short() -> Files:
+    """The first seconds of an execution, by the raw events of its subtasks."""
+    first = min(row["time"] for rows in records("raw-events", "events").values() for row in rows)
+    return _cut("raw-events", ("events", "channels"), lambda row: row["time"] <= first + _EVENTS_MS)
+
+
+_EVENTS_MS = 4000
+
+
+def chains_short() -> Files:
+    """The first checkpoints of incremental ones: a few bases, and deltas on them."""
+    return _cut("incremental", ("checkpoints",), lambda row: row["checkpoint"] <= _CHAIN)
+
+
+_CHAIN = 9
 
 
 def queues() -> Files:
@@ -151,6 +177,8 @@ MADE: Mapping[str, Callable[[], Files]] = {
     "join-gz": join_gz,
     "join-zst": join_zst,
     "join-parquet": join_parquet,
+    "events-short": events_short,
+    "chains-short": chains_short,
     "queues": queues,
     "queues-gz": queues_gz,
     "flink-job": flink_job,

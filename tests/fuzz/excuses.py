@@ -129,8 +129,9 @@ def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
     known: set[bytes] = set()
     for path in change.paths:
         known.update((unpacked(path, tree.files.get(path, b"")) or b"").split(b"\n"))
-    *whole, torn = plain.split(b"\n")
-    new = [line for line in whole if line.strip() and line not in known]
+    whole, _, torn = plain.rpartition(b"\n")
+    lines = set(whole.rstrip(b"\n").split(b"\n"))  # a bomb may be millions of empty ones
+    new = [line for line in lines - known if line.strip()]
     if any(_forged(line) for line in new):
         return FREE
     return STRICT if new or torn else GONE

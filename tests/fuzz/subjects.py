@@ -23,12 +23,18 @@ class Subject:
     `family` : whose format its files have, which says what a change of them may excuse
     `files` : makes them, by relative path
     `questions` : what is asked; PATH stands for the folder, and the first words are the command
+    `weight` : how often it is chosen
     """
 
     name: str
     family: str
     files: Callable[[], Files]
     questions: tuple[Question, ...]
+    weight: int = 4
+
+
+_LARGE = 1
+"""The weight of folders of which a smaller one with the same files is chosen more often: these take thrice as long."""
 
 
 def _asked(*questions: str) -> tuple[Question, ...]:
@@ -141,8 +147,10 @@ def folder_files(folder: Path) -> Files:
     return {name: path.read_bytes() for name, path in found.items() if name not in _LEFT_OUT}
 
 
-def _sample(name: str, family: str, texts: tuple[str, ...], operator: str = "", origin: str = "") -> Subject:
-    return Subject(name, family, partial(folder_files, SAMPLES / name), _questions(texts, operator, origin))
+def _sample(
+    name: str, family: str, texts: tuple[str, ...], operator: str = "", origin: str = "", weight: int = 4
+) -> Subject:
+    return Subject(name, family, partial(folder_files, SAMPLES / name), _questions(texts, operator, origin), weight)
 
 
 def _crafted(name: str, family: str, texts: tuple[str, ...], operator: str = "", origin: str = "") -> Subject:
@@ -152,14 +160,14 @@ def _crafted(name: str, family: str, texts: tuple[str, ...], operator: str = "",
 _SRV = "file:///srv"
 
 SUBJECTS = (
-    _sample("cec-aggregate", "native", QUEUES, "agg1"),
-    _sample("cec-aggregate-kafka", "native", QUEUES, "agg1"),
-    _sample("cec-aggregate-parquet", "native", QUEUES, "agg1"),
-    _sample("cec-crashed", "native", QUEUES, "agg1"),
-    _sample("checkmate-uncoordinated", "checkmate", LINES),
+    _sample("cec-aggregate", "native", QUEUES, "agg1", weight=_LARGE),
+    _sample("cec-aggregate-kafka", "native", QUEUES, "agg1", weight=_LARGE),
+    _sample("cec-aggregate-parquet", "native", QUEUES, "agg1", weight=_LARGE),
+    _sample("cec-crashed", "native", QUEUES, "agg1", weight=_LARGE),
+    _sample("checkmate-uncoordinated", "checkmate", LINES, weight=_LARGE),
     _sample("domino-cycle", "native", LINES),
-    _sample("flink-orders", "flink", SNAPSHOTS, origin=f"{_SRV}/cklog-sample/flink-orders"),
-    _sample("incremental", "native", DELTAS),
+    _sample("flink-orders", "flink", SNAPSHOTS, origin=f"{_SRV}/cklog-sample/flink-orders", weight=_LARGE),
+    _sample("incremental", "native", DELTAS, weight=_LARGE),
     _sample("kafka-broker", "kafka", PARTITIONS),
     _sample("kafka-streams-state", "kafka", STORES),
     _sample("meteor-shower", "native", TIMING),
@@ -167,20 +175,22 @@ SUBJECTS = (
     _sample("odysseus-precise", "native", (*SYSTEM, *QUEUES), "count"),
     _sample("patent-store", "patent", PIECES),
     _sample("q3-coordinated", "native", ROUNDS),
-    _sample("raw-events", "native", LINES),
-    _sample("reachability-cic", "native", (*LINES, "z-cycles PATH --audit-cic --json")),
-    _sample("reachability-uncoordinated", "native", LINES),
+    _sample("raw-events", "native", LINES, weight=_LARGE),
+    _sample("reachability-cic", "native", (*LINES, "z-cycles PATH --audit-cic --json"), weight=_LARGE),
+    _sample("reachability-uncoordinated", "native", LINES, weight=_LARGE),
     _sample("spark-state-hdfs", "spark", BATCHES, origin=f"{_SRV}/cklog-words/hdfs"),
     _sample("spark-state-rocksdb", "spark", BATCHES, origin=f"{_SRV}/cklog-words/rocksdb"),
     _sample("spark-wordcount", "spark", BATCHES, origin=f"{_SRV}/cklog-sample/wordcount"),
     _sample("token-rounds", "native", ROUNDS),
     _sample("token-rounds-ap", "native", ROUNDS),
-    _sample("uncoordinated-join", "native", LINES),
-    _sample("uncoordinated-join-parquet", "native", LINES),
+    _sample("uncoordinated-join", "native", LINES, weight=_LARGE),
+    _sample("uncoordinated-join-parquet", "native", LINES, weight=_LARGE),
     _crafted("join-plain", "native", LINES),
     _crafted("join-gz", "native", LINES),
     _crafted("join-zst", "native", LINES),
     _crafted("join-parquet", "native", LINES),
+    _crafted("events-short", "native", LINES),
+    _crafted("chains-short", "native", DELTAS),
     _crafted("queues", "native", QUEUES, "agg1"),
     _crafted("queues-gz", "native", QUEUES, "agg1"),
     _crafted("flink-job", "flink", SNAPSHOTS, origin="file:/mnt/flink/ckpts"),
