@@ -35,6 +35,11 @@ RANGED = pa.schema([pa.field("channel", pa.string()), pa.field("zone", pa.string
 
 RANGED_REDUCE = Reduce(("channel", "zone"), {"rows": "sum", "bytes": "sum"}, ("from", "to"))
 
+NAMED = pa.schema([pa.field("channel", pa.string()), pa.field("rows", pa.int64())])
+"""A channel of which the log holds anything, and how many records."""
+
+NAMED_REDUCE = Reduce(("channel",), {"rows": "sum"})
+
 _NONE = np.int64(2**63 - 1)
 """No sequence number: greater than all of them."""
 
@@ -85,6 +90,13 @@ def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
     found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes")).by(_rank(names))
     channel = names.take(pa.array(found.key))
     return pa.RecordBatch.from_arrays([channel, *found.columns()], schema=RUNS)
+
+
+def named(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the channels of the batch, as `NAMED`."""
+    names, code = _channels(batch)
+    found, rows = np.unique(code, return_counts=True)
+    return pa.RecordBatch.from_arrays([names.take(pa.array(found)), pa.array(rows, pa.int64())], schema=NAMED)
 
 
 def in_ranges(wanted: Wanted) -> Kernel:

@@ -8,7 +8,7 @@ flight never reaches the sinks below it. An operator with an output queue finds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -68,7 +68,8 @@ def _impact(
     reached = Reached(_highest(reached.received, received), reached.read)
     findings = [*line.findings, *damage]
     whole = not any(f.id in LOSSES for f in findings)
-    result = impact_of(line.result, reached, reader.tables.manifest, reader.tables.has("channels"), logs, whole)
+    logged = _logged(reader)
+    result = impact_of(line.result, reached, reader.tables.manifest, logged, logs, whole)
     return Draft(
         "impact-sinks",
         result,
@@ -77,6 +78,16 @@ def _impact(
         unrecoverable=line.unrecoverable,
         indeterminate=line.indeterminate,
     )
+
+
+def _logged(reader: RecordReader) -> Set[str]:
+    """The channels that have a log: of others nobody knows what was sent after the last checkpoint of the sender."""
+    if not reader.tables.has("channels"):
+        return frozenset()
+    from cklog.runs.records import channel_logs as log
+
+    table, _, _ = reader.scan_all("channels", ("channel",), log.named, log.NAMED, log.NAMED_REDUCE)
+    return frozenset(table["channel"].to_pylist())
 
 
 def _received(reader: RecordReader, as_of: int | None) -> tuple[dict[str, int], list[Finding]]:
@@ -111,7 +122,7 @@ def impact_of(
     line: RecoveryLine,
     reached: Reached,
     manifest: Mapping[str, Any],
-    logged: bool,
+    logged: Set[str],
     logs: BoundLogs | None,
     whole: bool = True,
 ) -> SinkImpact:
@@ -119,7 +130,7 @@ def impact_of(
 
     Parameters
     ----------
-    logged : the run has logs of its channels, so that nothing beyond them was sent
+    logged : the channels that have a log, so that nothing beyond it was sent
     whole : no record is lost; else what no record tells of may have happened all the same
     """
     graph = _Graph(line, manifest)
@@ -179,7 +190,7 @@ class _Graph:
         return found
 
 
-def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: bool) -> Iterable[OutputInterval]:
+def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: Set[str]) -> Iterable[OutputInterval]:
     """What sinks take again, by channel."""
     rows: dict[str, list[ReplayRange]] = {}
     for row in line.channels:
@@ -191,7 +202,7 @@ def _doubled(line: RecoveryLine, graph: _Graph, reached: Reached, logged: bool) 
         start = min(part.replay_from for part in parts)
         sent = max(max(part.replay_to, part.resent_to or 0) for part in parts)
         known = max(reached.received.get(name, 0), start)
-        most = max(sent, known) if logged else None
+        most = max(sent, known) if name in logged else None
         interval = partial(OutputInterval, sink=str(channel.receiver), readers="", of=name, from_=start, most=most)
         if channel.receiver.operator in graph.queued:
             if sent > start:

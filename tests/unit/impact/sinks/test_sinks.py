@@ -46,7 +46,8 @@ AB = ReplayRange("a/0->b/0", 4, 9, 5, 50, True, 9, 12)
 
 def of_line(line: RecoveryLine, received: dict[str, int], logged: bool = True, **sink: Any) -> SinkImpact:
     manifest = {"operators": [{"name": "b", **sink}]}
-    return impact_of(line, Reached(received, {}), manifest, logged, None)
+    names = {row.channel for row in line.channels} if logged else set()
+    return impact_of(line, Reached(received, {}), manifest, names, None)
 
 
 def test_a_sink_puts_out_again_what_it_took_after_its_checkpoint() -> None:
@@ -62,6 +63,18 @@ def test_a_sink_puts_out_again_what_it_took_after_its_checkpoint() -> None:
 def test_what_is_not_known_is_bounded_by_the_log(logged: bool, most: int | None) -> None:
     (row,) = of_line(line_of([AB], [entry("a"), entry("b")]), {}, logged).intervals
     assert (row.fate, row.from_, row.to, row.most, row.count) == ("may-be-doubled", 4, None, most, None)
+
+
+def test_the_log_of_one_channel_tells_nothing_of_another() -> None:
+    quiet = ReplayRange("c/0->b/0", 0, 0, 0, 0, True, None, None)
+    line = line_of([AB, quiet], [entry("a"), entry("b"), entry("c")])
+    found = impact_of(line, Reached({}, {}), {"operators": [{"name": "b"}]}, {"a/0->b/0"}, None)
+    assert [(row.of, row.fate, row.most) for row in found.intervals] == [
+        ("a/0->b/0", "may-be-doubled", 12),
+        ("c/0->b/0", "may-be-doubled", None),
+    ]
+    found = impact_of(line, Reached({}, {}), {"operators": [{"name": "b"}]}, {"a/0->b/0", "c/0->b/0"}, None)
+    assert [row.of for row in found.intervals] == ["a/0->b/0"]
 
 
 def test_a_sink_that_keeps_running_takes_nothing_again() -> None:
