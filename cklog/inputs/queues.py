@@ -59,5 +59,8 @@ class Queue(Protocol):
     def tail(self) -> Iterator[Split]:
         """Yield splits from the tail to the head, small ones first."""
 
+    def older(self, path: str) -> Split | None:
+        """Return the end of the file before `path`; None: it is the first one, or the files are numbered themselves."""
+
     def since(self, ts: int | None, number: int | None, stamp: int | None) -> Since | None:
         """Return what follows time `ts` (ms) or record `number`, by indexes; None: the queue must be read back."""

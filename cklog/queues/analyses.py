@@ -142,6 +142,8 @@ class EventualLog:
             while reader.open_tail is None or reader.open_seen < reader.open_tail:
                 if not reader.more():
                     break
+            if wait == 1:
+                reader.read_all_if_disordered()
             log = reader.log()
             if len(log) or (reader.exhausted and {item.id for item in log.damage} <= {"torn-tail"}):
                 judged = judge(log, reader.open_tail)

@@ -74,7 +74,10 @@ def judge(log: QueueLog, open_tail: int | None) -> QueueJudgement | None:
         return None
     if not len(log):
         return _judgement_of_nothing(log)
-    log = _without_repeats(log)
+    read = log
+    log = _without_repeats(read)
+    if len(log) < len(read):
+        open_tail = _count_at_tail(log, open_tail)
     holes = holes_of(log)
     needed: tuple[QueueHole, ...] = ()
     for attempt in range(_ROUNDS + 1):
@@ -105,13 +108,18 @@ def _judged_at_start(judged: QueueJudgement) -> QueueJudgement | None:
     into this one, would be missing in the replay; so the replay must begin before the older hole too.
     """
     log = judged.log
-    known = np.flatnonzero(log.open_windows[: judged.start] != UNKNOWN)
-    if not len(known) and not log.from_head:
-        return None
-    last = int(known[-1]) if len(known) else 0
-    count = int(log.open_windows[last] + DELTA[log.type[last + 1 : judged.start]].sum()) if len(known) else 0
     prefix = log.rows(np.arange(judged.start))
-    return _judgement_of_tail(prefix, max(count, 0), holes_of(prefix), ())
+    count = _count_at_tail(prefix, 0 if log.from_head else None)
+    return None if count is None else _judgement_of_tail(prefix, max(count, 0), holes_of(prefix), ())
+
+
+def _count_at_tail(log: QueueLog, unknown: int | None) -> int | None:
+    """Return N after the last record: that of the last one to give it, and what the records since did to it."""
+    known = np.flatnonzero(log.open_windows != UNKNOWN)
+    if not len(known):
+        return unknown
+    last = int(known[-1])
+    return int(log.open_windows[last] + DELTA[log.type[last + 1 :]].sum())
 
 
 def _judgement_of_tail(
@@ -272,7 +280,8 @@ def _is_trimmed(log: QueueLog, holes: tuple[QueueHole, ...]) -> bool:
 def _without_repeats(log: QueueLog) -> QueueLog:
     """Return the log without records that were written twice: the same `pos` with the same content.
 
-    A log in which records of one `pos` differ is returned as it is.
+    A log in which records of one `pos` differ is returned as it is. A copy of older records may lie before or behind
+    those that it was made of: what is kept are the first or the last of the same records, whichever are in order.
     """
     if len(log) < 2 or (log.pos == UNKNOWN).any() or (log.pos[1:] > log.pos[:-1]).all():
         return log
@@ -283,4 +292,7 @@ def _without_repeats(log: QueueLog) -> QueueLog:
         same &= column == column[original]
     if not same.all():
         return log
-    return log.rows(np.sort(first))
+    _, behind = np.unique(log.pos[::-1], return_index=True)
+    last = np.sort(len(log) - 1 - behind)
+    in_order = bool((np.diff(log.pos[last]) > 0).all())
+    return log.rows(last if in_order else np.sort(first))

@@ -119,6 +119,7 @@ class TailReader:
     open_seen : number of windows whose newest record so far is a footprint
     open_tail : N at the tail; None until a record has given it
     first_ts, first_pos : timestamp and number of the first record read, None: nothing read, or no number
+    tail : the file and the number of the last record, None: nothing read, or no number
     bytes_read : size of the splits read
     exhausted : whether the head of the log was reached
     """
@@ -131,11 +132,13 @@ class TailReader:
     open_tail: int | None = None
     first_ts: int | None = None
     first_pos: int | None = None
+    tail: tuple[str, int] | None = None
     bytes_read: int = 0
     exhausted: bool = False
     _pieces: list[list[pa.RecordBatch | Damage]] = field(default_factory=list)
     _windows_seen: set[str] = field(default_factory=set)
     _results_behind: int = 0
+    _disordered: bool = False
     _splits: Iterator[Split] | None = None
 
     def more(self) -> bool:
@@ -148,7 +151,7 @@ class TailReader:
             return False
         columns = (*COLUMNS, "state") if self.with_state else COLUMNS
         piece = list(reader_of(split)(split, "outputs", columns))
-        if (self.below or self.as_of is not None) and self.open_tail is None:
+        if (self.below or self.as_of is not None) and (self.open_tail is None or self._disordered):
             piece = list(self._before_cut(piece))
         self._pieces.append(piece)
         self.bytes_read += _cost_of_split(split)
@@ -156,6 +159,21 @@ class TailReader:
             if isinstance(item, pa.RecordBatch) and item.num_rows:
                 self._note_batch(item)
         return True
+
+    def read_all_if_disordered(self) -> None:
+        """Read the whole queue if its last file does not hold its last record, such as beside a copy of an older one.
+
+        The end of the file before tells, by the numbers of records. What is in order is read from its end alone.
+        """
+        split = self.queue.older(self.tail[0]) if self.tail else None
+        if split is None or self.tail is None:
+            return
+        items = list(reader_of(split)(split, "outputs", ("pos",)))
+        self.bytes_read += _cost_of_split(split)
+        numbers = [pc.max(item.column("pos")).as_py() for item in items if isinstance(item, pa.RecordBatch)]
+        self._disordered = any(number is not None and number >= self.tail[1] for number in numbers)
+        while self._disordered and self.more():
+            pass
 
     def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield what lies before the cut; behind it there is neither record nor damage."""
@@ -187,6 +205,8 @@ class TailReader:
     def _note_batch(self, batch: pa.RecordBatch) -> None:
         """Note which windows a batch, which lies before everything seen, shows open."""
         self.first_ts, self.first_pos = batch.column("ts")[0].as_py(), batch.column("pos")[0].as_py()
+        if self.tail is None and batch.column("pos")[-1].is_valid:
+            self.tail = str(batch.column("_path")[-1].as_py()), int(batch.column("pos")[-1].as_py())
         kinds = kinds_of(batch.column("type"))
         if self.open_tail is None:
             self.open_tail = self._tail_count(batch, kinds)

@@ -94,10 +94,13 @@ class OutputQueue:
                 from cklog.parsers.kafka import log as kafka_log
 
                 yield from kafka_log.tail_splits(self.root.uri, group, FIRST_STEP_BYTES, LARGEST_STEP_BYTES)
-            elif group[0].path.endswith(".jsonl"):
-                yield from self._byte_ranges(group[0])
             else:
-                yield from reversed(list(self._forward(group[0], 1)))
+                yield from self._backward(group[0])
+
+    def older(self, path: str) -> Split | None:
+        """Return the last split of the file before `path`; None: it is the first one, or a segment of Kafka's."""
+        at = self.paths.index(path)
+        return next(self._backward(self.files[at - 1]), None) if at and not self.by_pos else None
 
     def since(self, ts: int | None, number: int | None, stamp: int | None) -> Since | None:
         """Return what follows a time or an offset, by a Kafka partition's indexes; None: the queue must be read back.
@@ -150,10 +153,10 @@ class OutputQueue:
                 end = min(start + step, entry.size)
                 yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
 
-    def _byte_ranges(self, entry: FileEntry) -> Iterator[Split]:
-        """Yield the splits of a file of JSON lines from its end."""
-        if not entry.size:
-            yield from self._forward(entry, 1)
+    def _backward(self, entry: FileEntry) -> Iterator[Split]:
+        """Yield the splits of one file that is no Kafka segment from its end, those of JSON lines small ones first."""
+        if not entry.size or not entry.path.endswith(".jsonl"):
+            yield from reversed(list(self._forward(entry, 1)))
             return
         reader = jsonl.UNTRUSTED if {f.id for f in self.check(entry)} & _UNTRUSTED else jsonl.READER
         uri, end, step = self.root.uri(entry.path), entry.size, FIRST_STEP_BYTES

@@ -287,6 +287,25 @@ def test_a_queue_goes_on_in_its_next_file(tmp_path: Path) -> None:
     assert (found.T, found.records, ids(answer)) == (2, 5, {"output-gap"})
 
 
+QUEUE = SAMPLES / "cec-aggregate" / "outputs" / "agg1" / "part-00000.jsonl"
+
+
+@pytest.mark.parametrize("name", ["part-00000-copy.jsonl", "part-00001.jsonl"])
+@pytest.mark.parametrize(("first", "end"), [(0, 16), (0, 300), (200, 230), (300, 505), (480, 509), (0, 509)])
+def test_a_copy_of_older_records_beside_a_queue_changes_nothing(
+    name: str, first: int, end: int, tmp_path: Path
+) -> None:
+    """Records are numbered: what an older copy holds was written before, whatever its file is called."""
+    lines = QUEUE.read_bytes().splitlines(keepends=True)
+    for folder in ("alone", "beside"):
+        place = tmp_path / folder / "outputs" / "agg1"
+        place.mkdir(parents=True)
+        (place / "part-00000.jsonl").write_bytes(b"".join(lines))
+    (place / name).write_bytes(b"".join(lines[first:end]))
+    alone, beside = (checkpoint(tmp_path / folder)[0] for folder in ("alone", "beside"))
+    assert (windows(beside), beside.t_c, beside.T_input) == (windows(alone), alone.t_c, alone.T_input)
+
+
 def test_forward_names_the_windows_whose_results_are_missing(tmp_path: Path) -> None:
     rows: list[Row] = [("open", "w1", 1, 1), ("result", "w1", 2, 0), ("open", "w2", 3, 1)]
     found = records([*rows, ("check", "w2", 4, 1), ("open", "w3", 5, 2)])
