@@ -7,4 +7,6 @@ Public modules:
 
 * `check_records`: when continuous eventual checkpointing writes check records, and the footprints that they renew
 * `delta_number`: the Delta Checkpoint Number, how many delta checkpoints follow a base
+* `induced`: the rules of uncoordinated and communication-induced checkpointing
+* `intervals`: Young's and Daly's best interval between checkpoints
 """

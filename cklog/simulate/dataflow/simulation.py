@@ -21,7 +21,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from cklog.simulate.dataflow.protocols import RoundInProgress, carried_bytes, rules_of
+from cklog.policies.induced import rules_of
+from cklog.simulate.dataflow.protocols import RoundInProgress, carried_bytes
 from cklog.simulate.dataflow.queries import InstanceTask
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,

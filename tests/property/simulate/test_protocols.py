@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.simulate.dataflow.protocols import Hmnr, Independent, Rules, carried_bytes, rules_of
+from cklog.policies.induced import Hmnr, Independent, Rules, rules_of
+from cklog.simulate.dataflow.protocols import carried_bytes
 from cklog.zigzag.intervals import useless
 from tests.oracles.lines import Event, Execution, history, messages, useless_by_enumeration, useless_by_zigzag
 
