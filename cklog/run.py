@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
     from cklog.model.zigzag import AuditResult, ZCycles
+    from cklog.protocols.choice.model import ProtocolAdvice, ProtocolQuestion
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import RunComparison
     from cklog.queues.over_time.timeline import ExtentOverTime
@@ -182,6 +183,10 @@ class Run(AbstractContextManager["Run"]):
     def advise_timing(self, asked: TimingQuestion) -> Answer[TimingAdvice]:
         """Say when to checkpoint, by the sizes of state."""
         return self._concluded(self.kind.advise_timing(asked))
+
+    def advise_protocol(self, asked: ProtocolQuestion) -> Answer[ProtocolAdvice]:
+        """Say which checkpointing protocol the job should use."""
+        return self._concluded(self.kind.advise_protocol(asked))
 
     def rounds(self, asked: RoundsQuestion) -> Answer[RoundsAnswer]:
         """List coordinated rounds, and what a restart takes."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import OperatorOption, WordList, numbers, words
+from cklog.commands.options import AsOf, OperatorOption, WordList, moment, numbers, words
 
 
 class BenefitName(StrEnum):
@@ -63,6 +63,15 @@ Profiled = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random and the periodic moments.")]
 OnlyOperator = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
+
+Intervals = Annotated[
+    WordList, typer.Option("--interval", metavar="S", help="Between a timer's checkpoints: 5,10,30 (as in the run).")
+]
+BetweenFailures = Annotated[float, typer.Option("--mtbf", metavar="H", help="Mean hours between failures.")]
+LogRate = Annotated[float, typer.Option("--log-rate", metavar="MB", help="What a subtask can log in a second.")]
+Takes = Annotated[
+    float | None, typer.Option("--checkpoint-ms", metavar="MS", help="What a checkpoint takes (as recorded).")
+]
 
 
 @advise.callback()
@@ -136,3 +145,21 @@ def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = N
 
     asked = TimingQuestion(period, profile_periods, seed)
     common.answer(lambda run: run.advise_timing(asked))
+
+
+@advise.command("protocol")
+@command
+def protocol(
+    common: Common,
+    interval: Intervals = None,
+    mtbf: BetweenFailures = 24.0,
+    log_rate: LogRate = 100.0,
+    checkpoint_ms: Takes = None,
+    as_of: AsOf = "",
+) -> None:
+    """Which checkpointing protocol to use: the run's messages replayed under each, and what failures would cost."""
+    from cklog.protocols.choice.model import ProtocolQuestion
+
+    seconds = tuple(numbers("--interval", interval)) if interval else ()
+    asked = ProtocolQuestion(seconds, mtbf, log_rate, checkpoint_ms, moment(as_of))
+    common.answer(lambda run: run.advise_protocol(asked))

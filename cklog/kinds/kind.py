@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
     from cklog.model.zigzag import AuditResult, ZCycles
+    from cklog.protocols.choice.model import ProtocolAdvice, ProtocolQuestion
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import MeasuredInspection
     from cklog.queues.over_time.timeline import ExtentOverTime
@@ -169,6 +170,10 @@ class Kind:
     def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
         """Say when to checkpoint, by the sizes of state."""
         self.refuse("holds no state-size samples", "a run folder has them in state/: operator, subtask, time, bytes")
+
+    def advise_protocol(self, asked: ProtocolQuestion) -> Draft[ProtocolAdvice]:
+        """Say which checkpointing protocol the job should use."""
+        self.refuse("tells nothing of messages between subtasks", "a run folder has them in events/ or checkpoints/")
 
     def _no_queues(self) -> NoReturn:
         self.refuse("has no output queues", "see cklog inspect")

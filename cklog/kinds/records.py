@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cklog.impact.system import SystemLog
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
+    from cklog.protocols.choice.model import ProtocolAdvice, ProtocolQuestion
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
@@ -163,3 +164,11 @@ class RecordsKind(Kind):
         from cklog.advise.timing.answer import timing_answer
 
         return timing_answer(self._tables, self._opened.reading, asked)
+
+    def advise_protocol(self, asked: ProtocolQuestion) -> Draft[ProtocolAdvice]:
+        if not (self._tables.has("checkpoints") or self._tables.has("events")):
+            return super().advise_protocol(asked)
+        self._require_read("checkpoints", "events")
+        from cklog.protocols.choice.answer import protocol_answer
+
+        return protocol_answer(self._records, asked)

@@ -8,4 +8,5 @@ Public modules:
 * `index_audit`: whether the logged index of a communication-induced protocol rises along zigzag paths
 * `failures_over_time`: what a failure of all subtasks at every moment would have cost
 * `view`: all three as sections of rows, sentences and a curve
+* `choice`: which protocol a job should use, by replaying its run under each
 """

@@ -117,7 +117,7 @@ def failures_over_time(
     times = np.unique(taken[stored & (taken < NEVER)] if at is None else np.array(at, np.int64))
     if not len(times):
         return FailuresOverTime(0, None, 0, ())
-    kept = _kept_since(history, taken) if rounds is None else _kept_since_by_rounds(history, taken, rounds)
+    kept = kept_since(history, taken) if rounds is None else _kept_since_by_rounds(history, taken, rounds)
     count = np.searchsorted(np.sort(taken[stored]), times, "right")
     used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
     rolled = count - used
@@ -152,7 +152,7 @@ def _initial_rows(history: History) -> Mask:
     return first
 
 
-def _kept_since(history: History, taken: Ints) -> Ints:
+def kept_since(history: History, taken: Ints) -> Ints:
     """Return the time from which on no failure undoes the interval after each row; `NEVER` for the last ones.
 
     `taken` and the result have shape (first[n],).

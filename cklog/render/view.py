@@ -96,6 +96,7 @@ VIEWS = {
     "advise-extent": "cklog.advise.extent.view:advise_extent_view",
     "advise-delta": "cklog.advise.delta.view:advise_delta_view",
     "advise-timing": "cklog.advise.timing.view:timing_view",
+    "advise-protocol": "cklog.protocols.choice.view:advise_protocol_view",
     "rounds": "cklog.rounds.view:rounds_view",
     "impact": "cklog.impact.view:impact_view",
     "simulate": "cklog.simulate.view:simulate_view",

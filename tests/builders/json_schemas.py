@@ -27,6 +27,7 @@ from cklog.model.inspection import SeveralRuns
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Verdict
 from cklog.model.zigzag import AuditResult, ZCycles
+from cklog.protocols.choice.model import ProtocolAdvice
 from cklog.protocols.failures_over_time import FailuresOverTime
 from cklog.protocols.metrics import MeasuredInspection, RunComparison
 from cklog.queues.over_time.timeline import ExtentOverTime
@@ -70,6 +71,7 @@ RESULTS: Mapping[str, Any] = {
     "advise-extent": ExtentAdvice,
     "advise-delta": DeltaAdvice,
     "advise-timing": TimingAdvice,
+    "advise-protocol": ProtocolAdvice,
     "rounds": RoundsAnswer,
     "simulate": {"folder": str},
     "simulate-sweep": {},

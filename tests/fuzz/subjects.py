@@ -59,6 +59,7 @@ LINES = (
     "retention PATH --format script",
     "recovery-line PATH --explain",
     "replay PATH --format kafka-csv",
+    "advise protocol PATH --json",
 )
 """Twice: what harm is greatest if wrong."""
 

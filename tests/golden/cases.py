@@ -161,6 +161,9 @@ CASES = {
     ),
     "advise-delta.csv": "advise delta sample_logs/incremental --format csv",
     "advise-delta-store.txt": "advise delta sample_logs/patent-store",
+    "advise-protocol.txt": "advise protocol sample_logs/uncoordinated-join",
+    "advise-protocol.json": "advise protocol sample_logs/domino-cycle --interval 2,4 --json",
+    "advise-protocol.csv": "advise protocol sample_logs/raw-events --format csv",
     "advise-timing.txt": "advise timing sample_logs/meteor-shower --period 5",
     "advise-timing.csv": "advise timing sample_logs/meteor-shower --period 5 --format csv",
 }

@@ -41,6 +41,7 @@ QUESTIONS = (
     "advise extent PATH --operator agg1",
     "advise delta PATH",
     "advise timing PATH",
+    "advise protocol PATH",
     "compare PATH sample_logs/uncoordinated-join",
 )
 

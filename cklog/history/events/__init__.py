@@ -9,5 +9,6 @@ What the records lead to is decided elsewhere: from here on they are treated lik
 - `losses`: from which place on a subtask's events may be incomplete
 - `records`: the watermarks that each checkpoint event stands for, as checkpoint records
 - `channels`: whether the sequence numbers of each channel are what they must be
+- `steps`: every send and receive, for what needs all of them
 - `current_state`: what subtasks that did not fail hold now
 """
