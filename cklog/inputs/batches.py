@@ -248,6 +248,10 @@ class StoredState(Protocol):
         """Why the files of the stores cannot be understood, "" if they can."""
 
     @property
+    def uncounted(self) -> str:
+        """Why an operator may have had stores of which nothing is left, "" if none can have had any."""
+
+    @property
     def operators(self) -> tuple[StateOperator, ...]:
         """The operators with state, in order."""
 

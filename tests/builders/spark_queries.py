@@ -1,4 +1,4 @@
-"""Five kinds of streaming query, with every kind of state store and two kinds of sink: to be killed, and run again.
+"""Six kinds of streaming query, with every kind of state store and two kinds of sink: to be killed, and run again.
 
     python -m tests.builders.spark_queries FOLDER QUERY/STATE/SINK...
 
@@ -32,7 +32,7 @@ STATES: dict[str, dict[str, str]] = {
 """Settings by state store: each provider, with and without changelogs, state checkpoint format 2 (`ids`; else 1), and
 each format of the state of joins (2, 3, 4: Spark 4.3 starts none of format 1) and of aggregations (1, 2)."""
 APPENDING = ("dedup", "within", "join", "windows")
-QUERIES = ("counts", *APPENDING)
+QUERIES = ("counts", "total", *APPENDING)
 SINKS = ("file", "each")
 FILES = 400
 """More batches than any query runs before it is killed."""
@@ -105,6 +105,8 @@ def _stream(spark: Any, folder: Path, query: str) -> Any:
     rows = rows.withColumn("at", F.timestamp_seconds("t"))
     if query == "counts":
         return rows.groupBy("k").count()
+    if query == "total":
+        return rows.groupBy().count()  # one partition of state, whatever is set
     if query == "dedup":
         return rows.withWatermark("at", "30 seconds").dropDuplicates(["k", "at"])
     if query == "within":

@@ -73,7 +73,8 @@ def judge_state(
     # what cannot be judged sends nobody back: an older batch is said only where the newest is known to be lost
     lost = len(unsure) < len({link.path for link in broken})
     batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
-    return JudgedState(batch, state.needed, broken, f"{unsure[0]} cannot be judged" if unsure else "")
+    unjudged = f"{unsure[0]} cannot be judged" if unsure else state.uncounted if logs.committed >= 0 else ""
+    return JudgedState(batch, state.needed, broken, unjudged)
 
 
 def _read_for(state: StoredState, batch: int) -> Chains:

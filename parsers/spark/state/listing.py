@@ -23,6 +23,7 @@ from cklog.inputs.batches import FileRead
 from cklog.inputs.pieces import ChainName
 from cklog.parsers.codecs import hadoop_crc
 from cklog.parsers.spark.metadata_log import Damaged, read
+from cklog.parsers.spark.state.required import MOST_PARTITIONS, Left, OperatorMetadata, required_stores
 from cklog.storage import FileEntry, Root
 
 _NUMBER = "(0|[1-9][0-9]{0,17})"
@@ -33,8 +34,6 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "RocksDBStateStoreProvider": ("zip", "changelog"),
 }
 """What a provider calls its bases and its deltas, by the end of its class name."""
-MOST_PARTITIONS = 100_000
-"""Partitions that an operator may have; a larger number is damage."""
 
 
 class StoredVersion(NamedTuple):
@@ -44,14 +43,6 @@ class StoredVersion(NamedTuple):
     id: str
     form: str
     entry: FileEntry
-
-
-class OperatorMetadata(NamedTuple):
-    """An operator's name, its stores with the number of partitions of each, and where its schemas lie (version 2)."""
-
-    name: str
-    stores: dict[str, int]
-    schemas: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +58,7 @@ class StateStores:
     names : of each operator, as its metadata calls it
     reads : the metadata of each operator, None where none is there
     by_path : every file below `folder`, checksums and SSTs too
+    uncounted : why there may have been more stores, by operator; of those of which that cannot be told
     """
 
     folder: str
@@ -76,6 +68,7 @@ class StateStores:
     names: dict[str, str] = field(default_factory=dict)
     reads: dict[str, FileRead[OperatorMetadata] | None] = field(default_factory=dict)
     by_path: dict[str, FileEntry] = field(default_factory=dict)
+    uncounted: dict[str, str] = field(default_factory=dict)
 
     def place(self, chain: ChainName) -> str:
         """Return the folder of a store."""
@@ -95,14 +88,18 @@ class StateStores:
 
 
 def list_stores(
-    root: Root, entries: Iterable[FileEntry], folder: str, conf: Mapping[str, Any], named: Iterable[str]
+    root: Root,
+    entries: Iterable[FileEntry],
+    folder: str,
+    conf: Mapping[str, Any],
+    ids: Mapping[str, Sequence[frozenset[str]]],
 ) -> StateStores:
     """List every store below `folder`, by one pass over `entries`.
 
     Parameters
     ----------
     conf : the settings in the newest offsets that can be read
-    named : operators that commits name
+    ids : of the operators that commits name, of each partition, those of its stores
     """
     lead = folder + "/"
     by_path = {entry.path: entry for entry in entries if entry.path.startswith(lead)}
@@ -123,14 +120,19 @@ def list_stores(
     words = _suffixes_of_provider(provider, suffixes)
     if words is not None:
         found = {chain: _files_of_provider(versions, words) for chain, versions in found.items()}
-    operators = _list_operators(by_path, lead, named)
+    operators = _list_operators(by_path, lead, ids)
     metadata = [path for path in by_path if "/_metadata/" in path]
     reads = {operator: _read_metadata(root, by_path, metadata, f"{lead}{operator}/_metadata") for operator in operators}
     seen: dict[str, list[ChainName]] = {operator: [] for operator in reads}
     for chain in found:
         seen.setdefault(chain.operator, []).append(chain)
-    required = itertools.chain.from_iterable(_required_stores(op, got, seen[op], conf) for op, got in reads.items())
-    for store in itertools.islice(required, budgets().files):
+    inside = _by_operator(by_path, lead)
+    required = {
+        op: required_stores(op, got, Left(root, f"{lead}{op}", inside.get(op, {}), seen[op]), conf, ids.get(op, ()))
+        for op, got in reads.items()
+    }
+    every = itertools.chain.from_iterable(one.stores for one in required.values())
+    for store in itertools.islice(every, budgets().files):
         found.setdefault(store, {})
     names = {op: got.value.name for op, got in reads.items() if got is not None and got.value is not None}
     return StateStores(
@@ -141,7 +143,16 @@ def list_stores(
         names=names,
         reads=reads,
         by_path=by_path,
+        uncounted={op: one.unsure for op, one in required.items() if one.unsure},
     )
+
+
+def _by_operator(by_path: Mapping[str, FileEntry], lead: str) -> dict[str, dict[str, FileEntry]]:
+    """Sort the files below the folder of state by the operator that they belong to."""
+    found: dict[str, dict[str, FileEntry]] = {}
+    for path, entry in by_path.items():
+        found.setdefault(path[len(lead) :].partition("/")[0], {})[path] = entry
+    return found
 
 
 def _suffixes_of_provider(provider: str, suffixes: set[str]) -> tuple[str, str] | None:
@@ -199,23 +210,3 @@ def decode_operator(data: bytes) -> OperatorMetadata:
     if not stores or not all(type(n) is int and 0 < n <= MOST_PARTITIONS for n in stores.values()):
         raise Damaged("torn-batch-file", len(head) + 1, "no number of partitions")
     return OperatorMetadata(name, stores, tuple(schemas))
-
-
-def _required_stores(
-    operator: str, metadata: FileRead[OperatorMetadata] | None, seen: Sequence[ChainName], conf: Mapping[str, Any]
-) -> Iterable[ChainName]:
-    """Yield the stores that an operator must have.
-
-    Without metadata those are the stores seen in any partition, in as many partitions as the settings say.
-    """
-    if metadata is not None and metadata.value is not None:
-        for store, partitions in metadata.value.stores.items():
-            for partition in range(partitions):
-                yield ChainName(operator, partition, "" if store == "default" else store)
-        return
-    last = max((chain.subtask for chain in seen if chain.subtask < MOST_PARTITIONS), default=0)
-    setting = str(conf.get("spark.sql.shuffle.partitions", ""))
-    if last and re.fullmatch("[0-9]{1,6}", setting):  # a global aggregation has one partition, whatever is set
-        last = max(last, min(int(setting), MOST_PARTITIONS) - 1)
-    for store in {chain.store for chain in seen} or {""}:
-        yield from (ChainName(operator, partition, store) for partition in range(last + 1))

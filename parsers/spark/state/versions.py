@@ -36,7 +36,7 @@ class StateVersions:
         newest = logs.newest_plan
         conf = newest.conf if newest is not None else {}
         self._ids = {n + 1: read.value.ids for n, read in logs.commits.items() if read.value is not None}
-        named = {operator for ids in self._ids.values() for operator in ids}
+        named = {operator: partitions for _, ids in sorted(self._ids.items()) for operator, partitions in ids.items()}
         self._stores: StateStores = list_stores(root, entries, f"{logs.prefix}state", conf, named)
         self._contents = StateContents(root, self._stores.by_path, str(conf.get(_CODEC, "")), thorough)
         self._chosen = {chain: self._choose_files(chain) for chain in self._stores.files}
@@ -58,6 +58,11 @@ class StateVersions:
             return ""
         named = self._stores.provider or "no offsets file names it, and its files are not of one kind"
         return f"the provider of the state stores is not known: {named}"
+
+    @property
+    def uncounted(self) -> str:
+        """Why an operator may have had stores of which nothing is left, "" if none can have had any."""
+        return next(iter(self._stores.uncounted.values()), "") if self.is_here else ""
 
     @property
     def operators(self) -> tuple[StateOperator, ...]:

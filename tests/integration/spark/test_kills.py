@@ -28,7 +28,7 @@ from tests.builders.spark_queries import QUERIES, SINKS, STATES, names, session,
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 AT_ONCE = 6
-KILLS = 54
+KILLS = 60
 MOMENTS = ("offsets", "state", "sink", "commits")
 """What a batch writes, in its order; a query is killed as soon as it is there."""
 _WAIT_S = 600.0

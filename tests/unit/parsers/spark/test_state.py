@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -11,60 +9,23 @@ from hypothesis import strategies as st
 
 from cklog.chains.restorable import chains_of
 from cklog.parsers.codecs.hadoop_crc import encode
-from cklog.runs.batches.plan import BatchPlan
 from tests.builders.spark import Memory
-from tests.builders.spark_state import snapshot, stream
+from tests.builders.spark_state import (
+    DELTA,
+    HDFS,
+    ROCKS,
+    by_ids,
+    changelog,
+    checkpoint,
+    deltas,
+    hdfs,
+    memory,
+    operator,
+    plan_without,
+    snapshot,
+    stream,
+)
 from tests.reading.spark import said
-
-CLASSES = "org.apache.spark.sql.execution.streaming.state."
-HDFS, ROCKS = CLASSES + "HDFSBackedStateStoreProvider", CLASSES + "RocksDBStateStoreProvider"
-DELTA = stream(b"\0\0\0\1k\0\0\0\1v" + b"\xff" * 4)
-
-
-def checkpoint(provider: str, commits: int, codec: str = "lz4", watermark: int = 0) -> dict[str, bytes]:
-    """Batches 0 to `commits` - 1, and one in flight."""
-    conf = {
-        "spark.sql.streaming.stateStore.providerClass": provider,
-        "spark.sql.streaming.stateStore.compression.codec": codec,
-        "spark.sql.shuffle.partitions": "2",
-    }
-    head = json.dumps({"batchWatermarkMs": watermark, "batchTimestampMs": 5, "conf": conf}).encode()
-    files = {"metadata": b'{"id":"q"}', "sources/0/0": b"v1\n0"}
-    files |= {f"offsets/{n}": b"v1\n" + head + b"\n%d" % n for n in range(commits + 1)}
-    return files | {f"commits/{n}": b'v1\n{"nextBatchWatermarkMs":0}' for n in range(commits)}
-
-
-def operator(number: int = 0, stores: tuple[str, ...] = ("default",), partitions: int = 2) -> dict[str, bytes]:
-    rows = [{"storeName": name, "numColsPrefixKey": 0, "numPartitions": partitions} for name in stores]
-    value = {"operatorInfo": {"operatorId": number, "operatorName": "stateStoreSave"}, "stateStoreInfo": rows}
-    schema = {f"state/{number}/0/_metadata/schema": b"v3"}
-    return schema | {f"state/{number}/_metadata/metadata": b"v1\n" + json.dumps(value).encode()}
-
-
-def deltas(versions: range, snapshots: tuple[int, ...] = (), place: str = "state/0/{}") -> dict[str, bytes]:
-    """In partitions 0 and 1."""
-    files: dict[str, bytes] = {}
-    for partition in range(2):
-        folder = place.format(partition)
-        files |= {f"{folder}/{v}.delta": DELTA for v in versions}
-        files |= {f"{folder}/{v}.snapshot": DELTA for v in snapshots}
-    return files
-
-
-def memory(*parts: dict[str, bytes]) -> Memory:
-    return Memory("memory", (), {path: data for part in parts for path, data in part.items()})
-
-
-def hdfs(commits: int = 7) -> Memory:
-    """Snapshots 3 and 6 of `commits` versions."""
-    return memory(checkpoint(HDFS, commits), operator(), deltas(range(1, commits + 1), (3, 6)))
-
-
-def plan_without(root: Memory, *paths: str) -> BatchPlan:
-    root = root.copy()
-    for path in paths:
-        root.remove(path)
-    return root.plan()
 
 
 def by_definition(root: Memory, place: str, version: int) -> bool:
@@ -78,10 +39,14 @@ def test_the_line_is_by_definition_whatever_is_gone(commits: int, data: st.DataO
     """Of a query that has done one batch, too."""
     root = hdfs(commits)
     stored = sorted(path for path in root.files if path.startswith("state/0/"))
-    for path in data.draw(st.sets(st.sampled_from(stored), max_size=9)):
+    gone = data.draw(st.sets(st.sampled_from(stored), max_size=9))
+    whole = data.draw(st.sets(st.sampled_from(["state/0/1/", "state/0/_metadata/"])))
+    for path in gone | {path for path in stored if path.startswith(tuple(whole))}:
         root.remove(path)
-    here = [any(path.startswith(f"state/0/{p}/") for path in root.files) for p in (0, 1)]
-    assume(all(here) or "state/0/_metadata/metadata" in root.files)  # else nothing in `state/` tells of the partition
+    left = [path for path in root.files if path.startswith("state/0/")]
+    told = "state/0/0/_metadata/schema" in left or any(path.startswith("state/0/1/") for path in left)
+    assert bool(root.plan().unjudged) == (bool(left) and not told)
+    assume(told)  # else nothing tells of partition 1
     can = [all(by_definition(root, f"state/0/{p}", b + 1) for p in (0, 1)) for b in range(commits)]
     plan = root.plan()
     assert plan.committed == max((b for b in range(commits) if can[b]), default=-1)
@@ -127,7 +92,9 @@ def test_a_partition_that_is_gone_altogether_is_missed() -> None:
     assert (plan.committed, plan.fails) == (-1, True)
     assert said(plan) == [("error", "missing-state-file", "state/0/1/7.delta")]
     without = plan_without(hdfs(), *gone, "state/0/_metadata/metadata")
+    assert (without.committed, without.fails, without.unjudged) == (-1, True, "")
     assert ("info", "missing-state-file", "state/0/_metadata") in said(without)
+    assert ("error", "missing-state-file", "state/0/1/7.delta") in said(without)
     three = memory(hdfs().files, operator(partitions=3))
     assert said(three.plan()) == [("error", "missing-state-file", "state/0/2/7.delta")]
 
@@ -223,24 +190,6 @@ def test_without_a_state_folder_the_answer_says_so() -> None:
     assert said(watermarked) == [("warning", "missing-state-file", "state")]
 
 
-def changelog(version: int, lineage: list[tuple[int, str]]) -> bytes:
-    text = json.dumps([{"version": v, "checkpointUniqueId": id} for v, id in lineage]).encode()
-    head = b"\0\2v%d" % version + len(text).to_bytes(2, "big") + text
-    return stream(head + (b"\0" if version in (2, 4) else b"\xff" * 4))
-
-
-def by_ids(commits: int = 4) -> Memory:
-    """State checkpoint format 2, one partition, changelogs only; version V has the id "iV"; nothing is in flight."""
-    files = checkpoint(ROCKS, commits)
-    del files[f"offsets/{commits}"]
-    for n in range(commits):
-        ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[f"i{n + 1}"]]}}
-        files[f"commits/{n}"] = b"v2\n" + json.dumps(ids).encode()
-        lineage = [(v, f"i{v}") for v in range(1, n + 1)]
-        files[f"state/0/0/{n + 1}_i{n + 1}.changelog"] = changelog(3, lineage)
-    return memory(files, operator(partitions=1))
-
-
 def test_the_id_in_the_commit_says_which_file_counts() -> None:
     root = by_ids()
     assert said(root.plan()) == []
@@ -313,7 +262,7 @@ def test_the_bytes_to_read_are_those_of_the_zip_and_its_files() -> None:
 def with_families(version: int) -> Memory:
     """A store with column families: changelogs 1 to 3 of `version`, a zip at 1."""
     files = {f"state/0/0/{v}.changelog": stream(b"\0\2v%d" % version + b"\0") for v in range(1, 4)}
-    return memory(checkpoint(ROCKS, 3), operator(partitions=1), files, {"state/0/0/1.zip": snapshot()})
+    return memory(checkpoint(ROCKS, 3, partitions=1), operator(partitions=1), files, {"state/0/0/1.zip": snapshot()})
 
 
 def test_column_families_need_the_first_zip() -> None:

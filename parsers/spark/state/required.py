@@ -1,0 +1,179 @@
+"""Which state stores an operator must have: its metadata names them, but overstates the partitions of global operators.
+
+Metadata, which Spark writes from 4.0 on, counts as many partitions as are set, of a global operator too, which has one.
+It can be lost, besides. So these tell how many there are, the first that can:
+
+    commits/N                               state checkpoint format 2: ids of every partition
+    state/OP/P/…                            any file of a partition but the first, its checksum files too
+    state/OP/_metadata/metadata             the operator's name: aggregations and limits alone can be global
+    state/OP/0/[STORE/]_metadata/schema     the key: that of a global operator has no field, or one that is always null
+
+    schema = "v1" UTF(key) UTF(value) | "v2" chunks(key) chunks(value)      chunks = count:i32 UTF*
+    UTF = length:u16 bytes                                                  key = Spark's JSON of a struct
+
+All others have as many as `spark.sql.shuffle.partitions` says. Read off Spark 4.3: `groupBy()` has a key without fields
+and `limit` one of type void, and of both there is partition 0 alone, while the metadata says 2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cklog.budgets import check_json
+from cklog.inputs.batches import FileRead
+from cklog.inputs.pieces import ChainName
+from cklog.parsers.codecs import hadoop_crc
+from cklog.parsers.spark.metadata_log import Damaged, read
+from cklog.storage import FileEntry, Root
+
+MOST_PARTITIONS = 100_000
+"""Partitions that an operator may have; a larger number is damage."""
+JOINED = frozenset(f"{side}-{kind}" for side in ("left", "right") for kind in ("keyToNumValues", "keyWithIndexToValue"))
+"""The stores of a join between streams, which has all of them in each partition."""
+_PARTITION = re.compile("(0|[1-9][0-9]{0,17})/.")
+_MOST_CHUNKS = 1_000
+
+
+class OperatorMetadata(NamedTuple):
+    """An operator's name, its stores with the number of partitions of each, and where its schemas lie (version 2)."""
+
+    name: str
+    stores: dict[str, int]
+    schemas: tuple[str, ...]
+
+
+class Required(NamedTuple):
+    """The stores that an operator must have, as far as is known; `unsure` says why there may be more, else ""."""
+
+    stores: Iterable[ChainName]
+    unsure: str = ""
+
+
+class Left(NamedTuple):
+    """What is left of an operator: its folder, the files in it by path, and its stores of which there is a version."""
+
+    root: Root
+    folder: str
+    by_path: Mapping[str, FileEntry]
+    seen: Sequence[ChainName]
+
+
+def required_stores(
+    operator: str,
+    metadata: FileRead[OperatorMetadata] | None,
+    left: Left,
+    conf: Mapping[str, Any],
+    ids: Sequence[frozenset[str]],
+) -> Required:
+    """Find the stores that an operator must have.
+
+    Parameters
+    ----------
+    conf : the settings in the newest offsets that can be read
+    ids : of each partition, those of its stores, as the newest commit that names them does
+    """
+    known = metadata.value if metadata is not None else None
+    if known is None:
+        stores = {chain.store for chain in left.seen} or {""}
+        claimed: Mapping[str, int | None] = dict.fromkeys(
+            stores | (JOINED if stores & JOINED else set()), _setting(conf)
+        )
+    else:
+        claimed = {"" if store == "default" else store: count for store, count in known.stores.items()}
+    counts = {store: _count_partitions(left, known, count, ids) for store, count in claimed.items()}
+    unsure = next((why for _, why in counts.values() if why), "")
+    most = max(map(len, ids), default=0)
+    if most > len(claimed):
+        unsure = f"a commit names {most} stores in a partition, and only of {len(claimed)} is any file left"
+    places = ((partition, store) for store, (count, _) in sorted(counts.items()) for partition in range(count))
+    why = f"{left.folder}: {unsure}" if unsure else ""
+    return Required((ChainName(operator, partition, store) for partition, store in places), why)
+
+
+def _setting(conf: Mapping[str, Any]) -> int | None:
+    """Return how many partitions operators have whose rows are shuffled, None if the offsets do not say it."""
+    text = str(conf.get("spark.sql.shuffle.partitions", ""))
+    return min(int(text), MOST_PARTITIONS) if re.fullmatch("[0-9]{0,5}[1-9][0-9]{0,5}", text) else None
+
+
+def _count_partitions(
+    left: Left, known: OperatorMetadata | None, claimed: int | None, ids: Sequence[frozenset[str]]
+) -> tuple[int, str]:
+    """Return how many partitions a store has at least, and why it may have more, "" if it cannot.
+
+    `claimed` is what the metadata says, else the settings.
+    """
+    if ids:
+        return min(len(ids), MOST_PARTITIONS), ""
+    seen = _partitions_seen(left)
+    if claimed is None:
+        return seen, "neither metadata nor settings say how many partitions there are, and some may be gone"
+    if seen > 1 or claimed == 1:
+        return claimed if known is not None else max(seen, claimed), ""
+    keyed = _has_key(left, known)
+    if keyed is None:
+        return 1, f"nothing shows whether it had one partition, as a global operator has, or {claimed}, as is set"
+    return claimed if keyed else 1, ""
+
+
+def _may_be_global(known: OperatorMetadata) -> bool:
+    """Return whether an operator can be one without a key, by its name; the rest have a key always."""
+    return known.name in ("stateStoreSave", "globalLimit")
+
+
+def _partitions_seen(left: Left) -> int:
+    """Return how many partitions there are at least, by the last one of which there is any file."""
+    lead = len(left.folder) + 1
+    matches = (_PARTITION.match(path, lead) for path in left.by_path)
+    numbers = (int(match[1]) for match in matches if match)
+    return max((number for number in numbers if number < MOST_PARTITIONS), default=0) + 1
+
+
+def _has_key(left: Left, known: OperatorMetadata | None) -> bool | None:
+    """Return whether rows of an operator have a key by which they are shuffled; None if nothing tells."""
+    if known is not None and (known.name == "globalLimit" or not _may_be_global(known)):
+        return known.name != "globalLimit"
+    if any(path.startswith(f"{left.folder}/_stateSchema/") for path in left.by_path):
+        return True  # transformWithState
+    path = next((path for path in sorted(left.by_path) if path.endswith("/_metadata/schema")), None)
+    if path is None:
+        return None
+    got = read(left.root, left.by_path[path], decode_key_types, left.by_path.get(hadoop_crc.sidecar_of(path)))
+    return None if got.value is None else any(type not in ("void", "null") for type in got.value)
+
+
+def decode_key_types(data: bytes) -> tuple[Any, ...]:
+    """Decode the types of the key's fields in the schema of a store."""
+    version, at = _utf(data, 0)
+    readers: Mapping[str, Callable[[bytes, int], str]] = {"v1": lambda data, at: _utf(data, at)[0], "v2": _chunks}
+    if version not in readers:
+        raise Damaged("unknown-version", 0, f"version {version[:20]!r}, known are v1 and v2")
+    key = readers[version](data, at)
+    try:
+        check_json(key)
+        return tuple(field["type"] for field in json.loads(key)["fields"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise Damaged("torn-batch-file", at, "no type of a key") from None
+
+
+def _utf(data: bytes, at: int) -> tuple[str, int]:
+    """Read text as Java's `writeUTF` stores it, and return it with the offset behind it."""
+    end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+    if at + 2 > len(data) or end > len(data):
+        raise Damaged("torn-batch-file", at, "the schema ends in the middle of a text")
+    return data[at + 2 : end].decode("utf-8", "replace"), end
+
+
+def _chunks(data: bytes, at: int) -> str:
+    """Read text that is stored in chunks, each as `writeUTF` stores it."""
+    count = int.from_bytes(data[at : at + 4], "big")
+    if not 0 < count <= _MOST_CHUNKS:
+        raise Damaged("torn-batch-file", at, f"{count} chunks of a schema")
+    at, parts = at + 4, []
+    for _ in range(count):
+        part, at = _utf(data, at)
+        parts.append(part)
+    return "".join(parts)
