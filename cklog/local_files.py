@@ -36,6 +36,13 @@ class Trouble:
     links: dict[str, str] = field(default_factory=dict)
 
 
+class UnfollowedLink(OSError):
+    """A link that leads out of the folder that was named, nowhere or in a circle, and so is not read through."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ELOOP, "it is a link that is not followed", path)
+
+
 def text_name(name: str) -> str:
     """Return a name as Python gives it as text that can be stored; its bytes that are no UTF-8 in private characters.
 
@@ -73,6 +80,8 @@ def reason(error: OSError) -> str:
     """
     if error.errno == errno.ENOENT:
         return "it is gone since the folder was listed"
+    if isinstance(error, UnfollowedLink):
+        return str(error.strerror)
     why = os.strerror(error.errno) if error.errno is not None else str(error)
     return f"{why[:1].lower()}{why[1:]}, for {_who()}"
 

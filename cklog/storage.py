@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
-from cklog.local_files import Trouble, is_inside, is_local, os_name, reason, walk, why_unreadable
+from cklog.local_files import Trouble, UnfollowedLink, is_inside, is_local, os_name, reason, walk, why_unreadable
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -131,6 +131,15 @@ class Root:
         inside = map(self.inside, self.trouble.links)
         yield from (path for path in inside if path)
 
+    def unfollowed_files(self) -> tuple[FileEntry, ...]:
+        """Return links that were not followed as files of no bytes: they are there, and reading one is refused."""
+        return tuple(FileEntry(path, 0) for path in sorted(self.unfollowed()))
+
+    def refuse_link(self, path: str) -> None:
+        """Raise `UnfollowedLink` if a path is a link that was listed and not followed."""
+        if self.trouble.links and posixpath.join(self.uri(""), path) in self.trouble.links:
+            raise UnfollowedLink(path)
+
     def _require_few(self, count: int, prefix: str) -> None:
         """Raise `OverBudget` for more files and folders than may be listed."""
         if count > (most := budgets().files):
@@ -201,7 +210,8 @@ class Root:
             raise
 
     def open(self, path: str) -> Any:
-        """Open a file as a random-access, read-only one of `pyarrow.fs`."""
+        """Open a file as a random-access, read-only one of `pyarrow.fs`; no link that was not followed."""
+        self.refuse_link(path)
         return open_file(self.uri(path))
 
     def is_refused(self, path: str, error: Exception) -> bool:
@@ -211,6 +221,8 @@ class Root:
         """
         if not isinstance(error, OSError) or error.errno is None:
             return False
+        if isinstance(error, UnfollowedLink):
+            return True  # told as a link
         if error.errno != errno.ENOENT or self._is_listed(path):
             self.trouble.unread[self.uri(path)] = reason(error)
         return True

@@ -135,7 +135,8 @@ class Batch:
 class MetadataLogs:
     """Everything in `metadata`, `offsets/` and `commits/`, which lie below the folder `prefix` ("" or "name/").
 
-    `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch.
+    `metadata` is the query's id, None if there is no such file; `offsets` and `commits` are by batch. `linked` are
+    folders of logs, those of sources and sinks too, that are links and were not followed.
     """
 
     prefix: str
@@ -144,6 +145,7 @@ class MetadataLogs:
     commit_log: LogListing
     offsets: Mapping[int, FileRead[BatchOffsets]]
     commits: Mapping[int, FileRead[BatchCommit]]
+    linked: tuple[str, ...] = ()
 
     @property
     def planned(self) -> int:

@@ -42,6 +42,7 @@ from cklog.inputs.batches import (
     LogListing,
 )
 from cklog.inputs.sink_files import SinkFiles
+from cklog.local_files import UnfollowedLink, reason
 from cklog.model.values import is_integer
 from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs import hadoop_crc
@@ -104,7 +105,7 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
     try:
         data = root.read(entry.path)
     except (OSError, ValueError) as error:  # pyarrow's own errors are either
-        return replace(done, flaw=FileFlaw(UNREAD, None, type(error).__name__))
+        return replace(done, flaw=FileFlaw(UNREAD, None, why_not(error)))
     try:
         sums = root.read(sidecar.path) if sidecar is not None else None
     except (OSError, ValueError):
@@ -118,6 +119,11 @@ def read(root: Root, entry: FileEntry, decode: Callable[[bytes], T], sidecar: Fi
         return replace(done, value=value)
     except Damaged as damaged:
         return replace(done, flaw=damaged.flaw)
+
+
+def why_not(error: Exception) -> str:
+    """Return why a file could not be read, by the error of the operating system or of Arrow."""
+    return reason(error) if isinstance(error, UnfollowedLink) else type(error).__name__
 
 
 def _check_not_empty(data: bytes) -> None:

@@ -86,7 +86,8 @@ class SparkCheckpoint(Format):
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        entries = root.list()
+        listed = root.list()
+        entries = sorted([*listed, *root.unfollowed_files()], key=lambda entry: entry.path)
         prefixes = _find_prefixes(entries)
         if len(prefixes) != 1:
             raise NotFound(f"{root.path}: {len(prefixes)} Spark checkpoints in it, expected one")
@@ -114,7 +115,13 @@ class SparkCheckpoint(Format):
             commit_log=commits,
             offsets=self._read_all(offsets, decode_offsets),
             commits=self._read_all(commits, decode_commit),
+            linked=tuple(path for path in sorted(self._root.unfollowed()) if self._is_log(path)),
         )
+
+    def _is_log(self, path: str) -> bool:
+        """Return whether a folder holds one of the query's logs, or several: a source's, or a sink's beside it."""
+        folders = rf"{re.escape(self._prefix)}(offsets|commits|sources(/[0-9]+)?|state)|[^/]+/{SINK_LOG}"
+        return re.fullmatch(folders, path) is not None
 
     def _read_all(self, log: LogListing, decode: Callable[[bytes], _Value]) -> dict[int, FileRead[_Value]]:
         return {

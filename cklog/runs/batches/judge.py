@@ -17,6 +17,7 @@ from cklog.errors import NotFound
 from cklog.inputs.batches import UNCHECKED_BY_SPARK, FileRead, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
+from cklog.model.verdict import UNREAD
 from cklog.model.wording import many
 from cklog.runs.batches.offsets import kind_of, went_back
 
@@ -76,6 +77,7 @@ def judge(logs: MetadataLogs) -> list[Fact]:
     reads: list[FileRead[Any]] = [*logs.offsets.values(), *logs.commits.values()]
     reads += [logs.metadata] if logs.metadata is not None else []
     return [
+        *_judge_links(logs),
         *_judge_metadata(logs),
         *_judge_offsets(logs),
         *_judge_commits(logs),
@@ -83,6 +85,13 @@ def judge(logs: MetadataLogs) -> list[Fact]:
         *_judge_ranges(logs),
         *map(Fact, checksum_findings(reads)),
     ]
+
+
+def _judge_links(logs: MetadataLogs) -> Iterable[Fact]:
+    """Say which logs as a whole nobody read: what is not seen there may be there all the same."""
+    for path in logs.linked:
+        message = f"{path} is a link that is not followed: batches that it holds were not read."
+        yield Fact(file_finding(UNREAD, "error", path, message))
 
 
 def _judge_metadata(logs: MetadataLogs) -> Iterable[Fact]:

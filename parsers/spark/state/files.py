@@ -37,7 +37,7 @@ import pyarrow as pa
 from cklog.budgets import budgets, check_json, inflating, over, reading
 from cklog.inputs.batches import FileFlaw
 from cklog.model.verdict import UNREAD
-from cklog.parsers.spark.metadata_log import Damaged
+from cklog.parsers.spark.metadata_log import Damaged, why_not
 from cklog.parsers.spark.state.checksums import CHUNK_BYTES, read_chunks, verify
 from cklog.parsers.spark.state.listing import StoredVersion
 from cklog.parsers.spark.state.lz4_blocks import MAGIC, decoded
@@ -97,6 +97,7 @@ class StateContents:
     def _read_content(self, entry: FileEntry) -> Content:
         """Read a file as far as it takes to prove it; what is wrong becomes its flaw."""
         try:
+            self._root.refuse_link(entry.path)
             if entry.size == 0:
                 raise Damaged("corrupt-file", 0, "the file is empty")
             with reading(entry.path):
@@ -105,7 +106,7 @@ class StateContents:
         except Damaged as damaged:
             return Content(damaged.flaw, entry.size)
         except (OSError, ValueError, pa.ArrowException) as error:
-            return Content(FileFlaw(UNREAD, None, type(error).__name__), entry.size)
+            return Content(FileFlaw(UNREAD, None, why_not(error)), entry.size)
 
     def _read_snapshot(self, entry: FileEntry) -> Content:
         """Read a RocksDB snapshot, and look at the files that it names."""
@@ -124,6 +125,7 @@ class StateContents:
         there = self._by_path.get(path)
         if there is None:
             return FileFlaw("missing-state-file", None, f"{path}, which it names, is missing")
+        self._root.refuse_link(path)
         if there.size != size:
             return FileFlaw("corrupt-file", None, f"{path} has {there.size} bytes, it says {size}")
         if path not in self._shared_files:
