@@ -251,13 +251,18 @@ class Root:
         found = self.resolve(stored)
         if found is None:
             return "outside"
-        if self._is_local and not self.follow_links and self._leads_out(found):
+        if self.leads_out(found):
             return "outside"
         info = _file_info(found)
         return info.size if info.kind == "file" else None
 
-    def _leads_out(self, path: str) -> bool:
-        """Return whether a link on the way to a path leads out of the root, and of every place that a map names."""
+    def leads_out(self, path: str) -> bool:
+        """Return whether a link on the way to a path is not to be followed.
+
+        It leads out of the root, and of every place that a map names.
+        """
+        if self.follow_links or not self._is_local:
+            return False
         bases = [self.path, *(new for _, new in self.maps)]
         local = [os.path.realpath(os_name(_without_file_scheme(base))) for base in bases if "://" not in base]
         return "://" not in path and not any(is_inside(os_name(path), base) for base in local)

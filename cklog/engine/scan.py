@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from cklog.errors import first_line
 from cklog.local_files import reason
+from cklog.storage import Root
 
 Aggregate = Literal["sum", "min", "max"]
 """How the values of a column become one."""
@@ -42,7 +43,8 @@ class Split:
     """A part of one file: bytes [start, end) of it, or row groups [start, end) of a Parquet file.
 
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
-    `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them.
+    `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
+    whether links are followed out of it: a reader sees the files that the driver saw.
     """
 
     uri: str
@@ -52,6 +54,23 @@ class Split:
     end: int
     size: int
     maps: tuple[tuple[str, str], ...] = ()
+    follow_links: bool = False
+
+    def folder(self) -> Root:
+        """Return the folder that `uri` names, of a split that stands for files of a folder."""
+        return Root(self.uri, self.maps, follow_links=self.follow_links)
+
+    def root(self) -> Root:
+        """Return the root below which the file lies.
+
+        >>> Split("/r/q/0.log", "q/0.log", "", 0, 9, 9).root().path
+        '/r'
+        >>> Split("s3://b/r/q/0.log?region=x", "q/0.log", "", 0, 9, 9).root().path
+        's3://b/r?region=x'
+        """
+        bare, mark, query = self.uri.partition("?") if "://" in self.uri else (self.uri, "", "")
+        above = bare.removesuffix(self.path).rstrip("/") or "/"
+        return Root(above + mark + query, self.maps, follow_links=self.follow_links)
 
 
 @dataclass(frozen=True, slots=True)

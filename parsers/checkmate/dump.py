@@ -234,7 +234,7 @@ class LoggedMessage(NamedTuple):
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read the messages of the logs `split.start` to `split.end` of a dump; a `cklog.engine.scan.Reader`."""
-    root = Root(split.uri)
+    root = split.folder()
     dump = dump_of(root)
     for log in dump.logs[split.start : split.end]:
         if log.unread:

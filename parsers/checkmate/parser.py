@@ -123,7 +123,15 @@ class CheckMate(Format):
         for i, (path, more) in enumerate(places):
             size += more
             if size >= split_bytes or i + 1 == len(places):
-                yield Split(uri=self._root.uri(""), path=path, reader=reader, start=start, end=i + 1, size=size)
+                yield Split(
+                    uri=self._root.uri(""),
+                    path=path,
+                    reader=reader,
+                    start=start,
+                    end=i + 1,
+                    size=size,
+                    follow_links=self._root.follow_links,
+                )
                 start, size = i + 1, 0
 
     def findings(self, table: str) -> tuple[Finding, ...]:
@@ -148,7 +156,7 @@ class CheckMate(Format):
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read the checkpoints of the units `split.start` to `split.end` of a dump; a `cklog.engine.scan.Reader`."""
-    root = Root(split.uri)
+    root = split.folder()
     dump = dump_of(root)
     reading = _SnapshotReading(root, dump.deployment)
     rows: list[dict[str, Any]] = []

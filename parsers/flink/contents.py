@@ -17,7 +17,7 @@ from cklog.budgets import budgets
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.parsers.flink.java import Cursor
-from cklog.storage import Root, open_file
+from cklog.storage import open_file
 
 _JOB = re.compile(r"[0-9a-f]{32}")
 
@@ -40,7 +40,7 @@ class SnapshotContents:
     """A reader of pieces of state for one snapshot, `split` being its metadata; `Budgets.archive` bounds it."""
 
     def __init__(self, split: Split) -> None:
-        self._split = split
+        self._split, self._root = split, split.root()
         self._left = budgets().archive
 
     def of(self, data: bytes, piece: ByteStretch) -> Cursor | str:
@@ -51,6 +51,8 @@ class SnapshotContents:
             return Cursor(b"")
         found = candidates(self._split, piece.file)
         for uri in found.uris:
+            if self._root.leads_out(uri):
+                return f"{piece.file} lies behind a link that is not followed"
             try:
                 with open_file(uri) as file:
                     start = piece.start or 0
@@ -90,7 +92,7 @@ def candidates(split: Split, stored: str) -> StoredFilePlaces:
         inner = posixpath.normpath(stored)
         found, known = [] if inner.startswith("..") else [posixpath.join(folder, inner)], True
     else:
-        mapped = Root(bare.removesuffix("/" + split.path) or "/", split.maps).resolve(stored)
+        mapped = split.root().resolve(stored)
         if mapped is not None:
             remote = "://" in mapped and _BEYOND_A_PATH.search(stored)
             return StoredFilePlaces([] if remote else [mapped], known=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -190,7 +191,8 @@ class Flink(Format):
                     yield Split(uri=self._root.uri(""), path=path, reader=LINKED, start=0, end=0, size=0)
                     continue
                 uri = self._root.uri(path)
-                yield Split(uri=uri, path=path, reader=READER, start=0, end=size, size=size, maps=maps)
+                follow = self._root.follow_links
+                yield Split(uri, path, READER, start=0, end=size, size=size, maps=maps, follow_links=follow)
 
     def inputs(self, rows: int) -> tuple[InputUsed, ...]:
         """Return the metadata files as one row of the answer's inputs; `rows` is what they held together."""
@@ -238,7 +240,7 @@ class Flink(Format):
     def _list_outside(self, folder: str) -> dict[str, int]:
         """List the files of a folder outside PATH that a map leads to, with their sizes."""
         if folder not in self._mapped:
-            entries = Root(folder).list()
+            entries = replace(self._root, path=folder, maps=()).list()
             self._mapped[folder] = {posixpath.join(folder, entry.path): entry.size for entry in entries}
         return self._mapped[folder]
 

@@ -25,33 +25,31 @@ from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
 from cklog.parsers.kafka.side_files import Cuts, IndexHint, TimeHint, index_entries, read_index, time_entries
 from cklog.parsers.kafka.table import READER
-from cklog.storage import FileEntry
+from cklog.storage import FileEntry, Root
 
 INDEX_INTERVAL = 4096
 """Bytes of log between two index entries (Kafka's `index.interval.bytes`), and one batch more."""
 
 
-def splits(root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], step: int) -> list[Split]:
+def splits(root: Root, entries: Iterable[FileEntry], step: int) -> list[Split]:
     """Cut the whole partition, in log order, into splits of about `step` bytes; only larger segments are opened."""
     entries, made = list(entries), []
     for entry in segments(entries):
-        made += segment_splits(root_uri_of, entry, entries, step)
+        made += segment_splits(root, entry, entries, step)
     return made
 
 
-def segment_splits(
-    root_uri_of: Callable[[str], str], entry: FileEntry, entries: list[FileEntry], step: int
-) -> list[Split]:
+def segment_splits(root: Root, entry: FileEntry, entries: list[FileEntry], step: int) -> list[Split]:
     """Cut one segment into splits of about `step` bytes; its index, if it is among `entries`, says where."""
-    ends = _cut_segment(root_uri_of, entries, entry, step) if entry.size > step else []
+    ends = _cut_segment(root.uri, entries, entry, step) if entry.size > step else []
     bounds = [0, *ends, entry.size] if entry.size else []
-    return [split(root_uri_of, entry, start, end) for start, end in pairwise(bounds)]
+    return [split(root, entry, start, end) for start, end in pairwise(bounds)]
 
 
-def split(uri_of: Callable[[str], str], entry: FileEntry, start: int, end: int) -> Split:
+def split(root: Root, entry: FileEntry, start: int, end: int) -> Split:
     """Return the part [start, end) of a segment as a split; a batch begins at `start`."""
-    uri = uri_of(entry.path)
-    return Split(uri=uri, path=entry.path, reader=READER, start=start, end=end, size=entry.size)
+    uri, follow = root.uri(entry.path), root.follow_links
+    return Split(uri=uri, path=entry.path, reader=READER, start=start, end=end, size=entry.size, follow_links=follow)
 
 
 def _cut_segment(uri_of: Callable[[str], str], entries: list[FileEntry], entry: FileEntry, step: int) -> list[int]:
@@ -70,7 +68,7 @@ def _cut_segment(uri_of: Callable[[str], str], entries: list[FileEntry], entry: 
 
 
 def tail_splits(
-    root_uri_of: Callable[[str], str], entries: Iterable[FileEntry], first_step: int = 256 << 10, biggest: int = 8 << 20
+    root: Root, entries: Iterable[FileEntry], first_step: int = 256 << 10, biggest: int = 8 << 20
 ) -> Iterator[Split]:
     """Yield the partition from the log's end backwards, in splits that double from `first_step` to `biggest` bytes.
 
@@ -82,14 +80,14 @@ def tail_splits(
             continue
         end = entry.size
         try:
-            with _open(root_uri_of, entry) as segment:
-                cuts = Cuts(segment, _hints(root_uri_of, entries, entry))
+            with _open(root.uri, entry) as segment:
+                cuts = Cuts(segment, _hints(root.uri, entries, entry))
                 while end > 0:
                     start = cuts.below(end - want) if end > want else 0
-                    yield split(root_uri_of, entry, start, end)
+                    yield split(root, entry, start, end)
                     end, want = start, min(2 * want, biggest)
         except (OSError, pa.ArrowException):
-            yield split(root_uri_of, entry, 0, end)  # the reader says what is wrong
+            yield split(root, entry, 0, end)  # the reader says what is wrong
 
 
 def _open(uri_of: Callable[[str], str], entry: FileEntry) -> Segment:

@@ -102,7 +102,7 @@ class Kafka(Format):
         for segment in segments:
             entry = FileEntry(segment.path, segment.size)
             if segment.size > step:
-                made += log.segment_splits(self._root.uri, entry, self._entries, step)
+                made += log.segment_splits(self._root, entry, self._entries, step)
             elif segment.size:
-                made.append(log.split(self._root.uri, entry, 0, segment.size))
+                made.append(log.split(self._root, entry, 0, segment.size))
         return [replace(split, reader=reader) for split in made]

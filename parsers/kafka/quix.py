@@ -111,7 +111,7 @@ class QuixStreams(Format):
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the offset of every store, as `ENTRIES` (a `Reader` of scans); one that cannot be read is damage."""
     rows = []
-    for task in QuixStreams(Root(split.uri)).stores().tasks:
+    for task in QuixStreams(split.folder()).stores().tasks:
         for inside in task.inside:
             if inside.unread:
                 yield Damage(f"{task.path}/{inside.store}", "unread-store", None, inside.unread)

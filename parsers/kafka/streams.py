@@ -213,7 +213,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
             "_path": task.file,
             "_offset": entry.at,
         }
-        for task in KafkaStreams(Root(split.uri)).stores().tasks
+        for task in KafkaStreams(split.folder()).stores().tasks
         for entry in task.entries or ()
     ]
     yield batch_of_rows(rows, ENTRIES, columns)

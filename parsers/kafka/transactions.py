@@ -15,7 +15,6 @@ from cklog.engine.scan import Damage, Split
 from cklog.parsers.kafka.batches import marker, verify
 from cklog.parsers.kafka.payloads import BadBatch
 from cklog.parsers.kafka.segment import PlacedHeader, Segment, segments, walk
-from cklog.storage import Root
 
 MarkerFate = Literal["commit", "abort"] | None
 """How a transaction ended; None: it did not."""
@@ -68,11 +67,10 @@ class SplitTransactions:
         """Yield (uri, path, size) of the split's segment and of those behind it."""
         split = self._split
         yield split.uri, split.path, split.size
-        folder = Root(_folder_of(split.uri))
-        name = posixpath.basename(split.path)
-        for entry in segments(entry for entry in folder.list() if "/" not in entry.path):
-            if entry.path > name:
-                yield folder.uri(entry.path), posixpath.join(posixpath.dirname(split.path), entry.path), entry.size
+        root, folder = split.root(), posixpath.dirname(split.path)
+        for entry in segments(entry for entry in root.list(folder) if posixpath.dirname(entry.path) == folder):
+            if entry.path > split.path:
+                yield root.uri(entry.path), entry.path, entry.size
 
 
 def _read_marker(segment: Segment, found: PlacedHeader) -> MarkerFate:
@@ -84,13 +82,3 @@ def _read_marker(segment: Segment, found: PlacedHeader) -> MarkerFate:
         return marker(head, batch)
     except BadBatch:
         return None
-
-
-def _folder_of(uri: str) -> str:
-    """Return the folder of a file, for `Root`.
-
-    >>> _folder_of("/a/q-0/0.log"), _folder_of("s3://b/q-0/0.log?region=x")
-    ('/a/q-0', 's3://b/q-0?region=x')
-    """
-    bare, mark, query = uri.partition("?") if "://" in uri else (uri, "", "")
-    return posixpath.dirname(bare) + mark + query

@@ -83,7 +83,7 @@ class OutputQueue:
             if is_segment(group[0].path):
                 from cklog.parsers.kafka import log as kafka_log
 
-                yield from kafka_log.splits(self.root.uri, group, step)
+                yield from kafka_log.splits(self.root, group, step)
             else:
                 yield from self._forward(group[0], step)
 
@@ -93,7 +93,7 @@ class OutputQueue:
             if is_segment(group[0].path):
                 from cklog.parsers.kafka import log as kafka_log
 
-                yield from kafka_log.tail_splits(self.root.uri, group, FIRST_STEP_BYTES, LARGEST_STEP_BYTES)
+                yield from kafka_log.tail_splits(self.root, group, FIRST_STEP_BYTES, LARGEST_STEP_BYTES)
             else:
                 yield from self._backward(group[0])
 

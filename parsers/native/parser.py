@@ -162,7 +162,7 @@ class Native(Format):
             if is_segment(entry.path):
                 from cklog.parsers.kafka import log as kafka_log
 
-                yield from kafka_log.splits(self._root.uri, self._beside(entry), split_bytes)
+                yield from kafka_log.splits(self._root, self._beside(entry), split_bytes)
                 continue
             if entry.path.endswith(".parquet"):
                 from cklog.parsers.tables.parquet import row_groups

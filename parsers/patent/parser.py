@@ -171,7 +171,7 @@ class PatentStore(Format):
 
 def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read all pieces; a `cklog.engine.scan.Reader`. What is wrong is among the findings."""
-    pieces = PatentStore(Root(split.uri)).pieces().table
+    pieces = PatentStore(split.folder()).pieces().table
     yield batch_of_rows(({**row, "_path": row["path"]} for row in pieces.to_pylist()), PIECES, columns)
 
 

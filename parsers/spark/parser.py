@@ -221,7 +221,7 @@ class SparkCheckpoint(Format):
 
 def read_batches(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Read the batches, as `BATCHES`; a `cklog.engine.scan.Reader`. What is wrong with them is judged apart."""
-    yield batch_of_rows(SparkCheckpoint(Root(split.uri)).rows(), BATCHES, columns)
+    yield batch_of_rows(SparkCheckpoint(split.folder()).rows(), BATCHES, columns)
 
 
 def _column_number(value: int | None) -> int | None:

@@ -103,8 +103,9 @@ class RecordsParser(Format, ABC):
 
 
 def whole_folder(root: Root, reader: str) -> tuple[Split, ...]:
-    """Return a folder of a few small files as one split, which counts no bytes; its reader opens `Root(split.uri)`."""
-    return (Split(uri=root.uri(""), path=root.path, reader=reader, start=0, end=1, size=0),)
+    """Return a folder of a few small files as one split, which counts no bytes; its reader opens `split.folder()`."""
+    uri, follow = root.uri(""), root.follow_links
+    return (Split(uri=uri, path=root.path, reader=reader, start=0, end=1, size=0, follow_links=follow),)
 
 
 def reader(rows: Rows) -> Reader:

@@ -224,31 +224,3 @@ def test_names_are_listed_exactly_for_a_shell(tmp_path: Path) -> None:
     listed = cklog("retention", tmp_path, "--format", "paths", "-0", "--jobs-stopped", "--drop-broken").out
     assert listed.split("\0")[:-1] == before
     assert cklog("retention", tmp_path, "-0").code == 2
-
-
-PARTS = [
-    *(f"ck/{log}{one}" for log in ("offsets", "commits", "sources/0") for one in ("", "/5")),
-    *("ck/offsets/6", "ck/sources", "ck/metadata", "out/_spark_metadata", "out/_spark_metadata/5"),
-    *("ck/state", "ck/state/0", "ck/state/0/1", "ck/state/0/1/6.delta"),
-]
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_of_a_query_behind_a_link_is_there_and_not_read(part: str, tmp_path: Path) -> None:
-    """No file tells of it but the link: never that it is missing and the restart fails, never that all is well."""
-    home = tmp_path / "run"
-    shutil.copytree(SAMPLES / "spark-wordcount", home)
-    asked = ("recovery-line", home, "--map", f"file:///srv/cklog-sample/wordcount={home}")
-    whole = ask(*asked)
-    moved, path = tmp_path / "outside", home / part
-    (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
-    path.rename(moved)
-    path.symlink_to(moved)
-    code, found = ask(*asked)
-    assert (code, found["verdict"]) == (5, "indeterminate")
-    assert "unfollowed-link" in ids(found)
-    assert {"sink-log-behind", "missing-batch-file", "missing-metadata"}.isdisjoint(
-        finding["id"] for finding in found["findings"] if finding["subject"] == part
-    )
-    code, found = ask(*asked, "--follow-links")
-    assert (code, found["result"]) == (whole[0], whole[1]["result"])

@@ -98,7 +98,7 @@ def test_no_depth_of_a_state_ends_the_reading(tmp_path: Path) -> None:
 def test_columns_come_as_asked_for(tmp_path: Path) -> None:
     written(tmp_path, batch(0, [cec(0, 5)]))
     root = Root(str(tmp_path))
-    (one,) = read(splits(root.uri, root.list(), 1 << 20)[0], "outputs", ("_offset", "ts", "inputs"))
+    (one,) = read(splits(root, root.list(), 1 << 20)[0], "outputs", ("_offset", "ts", "inputs"))
     assert isinstance(one, pa.RecordBatch)
     assert one.schema.equals(
         pa.schema([("_offset", pa.int64()), pa.field("ts", pa.int64(), False), OUTPUTS.field("inputs")])
@@ -292,8 +292,8 @@ def test_damage_costs_only_what_it_hits(made: list[bytes], data: st.DataObject) 
         found, damage = scan(folder)
         start = max(at for at in log.starts if at <= hit)
         root, step = Root(name), data.draw(st.integers(1, 1000))
-        forwards, _ = scan(folder, splits(root.uri, root.list(), step))
-        backwards, _ = scan(folder, list(tail_splits(root.uri, root.list(), step))[::-1])
+        forwards, _ = scan(folder, splits(root, root.list(), step))
+        backwards, _ = scan(folder, list(tail_splits(root, root.list(), step))[::-1])
     before = [row for row in whole if row["_offset"] < start]
     assert found[: len(before)] == before
     # a base offset is not under the CRC: those rows keep all but a position that Kafka's offset gave

@@ -62,9 +62,9 @@ def test_splits_of_any_step_give_the_rows_of_one_read(kind: str, step: int, requ
     root = Root(str(folder))
     whole, damage = scan(folder)
     assert damage == []
-    made = splits(root.uri, root.list(), step)
+    made = splits(root, root.list(), step)
     assert scan(folder, made) == (whole, [])
-    backwards = list(tail_splits(root.uri, root.list(), step, 4 * step))
+    backwards = list(tail_splits(root, root.list(), step, 4 * step))
     assert scan(folder, backwards[::-1]) == (whole, [])
     if step == 1 and kind == "bare":
         assert len(made) == len({(row["_path"], row["_offset"]) for row in whole})
@@ -84,7 +84,7 @@ def test_an_index_that_leads_into_a_record_cuts_no_batch(tmp_path: Path) -> None
     root = Root(str(tmp_path))
     whole, damage = scan(tmp_path)
     assert damage == []
-    assert scan(tmp_path, splits(root.uri, root.list(), log.index[0][1])) == (whole, [])
+    assert scan(tmp_path, splits(root, root.list(), log.index[0][1])) == (whole, [])
 
 
 def test_one_read_gives_every_row_in_log_order(queue: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_tail_of_a_large_log_costs_an_index_and_a_probe_per_split(
     for module in (side_files, segment):
         monkeypatch.setattr(module, "open_file", lambda uri: Counted(open_file(uri), reads))
     root = Root(str(tmp_path))
-    made = tail_splits(root.uri, root.list(), 256 << 10, 1 << 20)
+    made = tail_splits(root, root.list(), 256 << 10, 1 << 20)
     first = [next(made) for _ in range(3)]
     assert [round((s.end - s.start) / (256 << 10)) for s in first] == [1, 2, 4]
     assert len(reads) <= 1 + 2 * len(first)
@@ -142,7 +142,7 @@ def test_the_tail_of_a_large_log_costs_an_index_and_a_probe_per_split(
 
 def test_reading_a_split_reads_no_more_than_the_split(queue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = Root(str(queue))
-    split = splits(root.uri, root.list(), 5_000)[2]
+    split = splits(root, root.list(), 5_000)[2]
     reads: list[int] = []
     monkeypatch.setattr(segment, "open_file", lambda uri: Counted(open_file(uri), reads))
     assert rows_of(read(split, "outputs", COLUMNS))[0]
