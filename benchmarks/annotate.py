@@ -24,6 +24,7 @@ from cklog.engine.scan import Engine
 from cklog.engine.spark import SparkEngine, SparkOptions
 from cklog.inputs.annotate import TrustInterval, annotate_results
 from cklog.parsers.results.files import ResultFiles
+from cklog.storage import Root
 
 FILE_ROWS = 8_000_000
 ROW_GROUP = 1 << 20
@@ -52,7 +53,7 @@ def annotated(engine: Engine, source: Path, target: Path, form: str, rows: int) 
     checkpoint, crash, back = (PERIOD_MS * (rows * tenths // 10) for tenths in (4, 5, 6))
     spans = [TrustInterval(checkpoint, back, "indefinite")]
     found, findings = annotate_results(
-        ResultFiles(str(source)),
+        ResultFiles(Root(str(source))),
         spans,
         "time",
         str(target),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cklog.budgets import Budgets, use
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Engine
-from cklog.errors import CorruptInput, NotFound, UsageError
+from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
@@ -237,7 +237,10 @@ class Run(AbstractContextManager["Run"]):
         """The parser of result files."""
         from importlib import import_module
 
-        found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(path)
+        if self._root.leads_out(path) and self._root.inside(path) is not None:
+            raise Unreadable(f"{path}: it is a link that is not followed", "--follow-links, if it belongs to the run")
+        root = replace(self._root, path=path, maps=())
+        found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(root)
         return found
 
     def _concluded(self, draft: Draft[R]) -> Answer[R]:

@@ -26,6 +26,7 @@ from cklog.engine.scan import Damage, Engine, Scan, Split
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS, Trust
+from cklog.model.verdict import refuse_damage
 from cklog.model.wording import many
 from cklog.storage import Root
 
@@ -189,9 +190,22 @@ def annotate_results(
     ------
     OutputError : the folder is there and not empty, or cannot be written
     """
-    from cklog.inputs.annotate_files import finish, prepare
+    from cklog.inputs.annotate_files import new_folder
 
-    prepare(target)
+    with new_folder(target):
+        return _written(results, spans, column, target, form, again, reading)
+
+
+def _written(
+    results: OffersResults,
+    spans: Iterable[TrustInterval],
+    column: str,
+    target: str,
+    form: str,
+    again: tuple[int, int | None] | None,
+    reading: Reading,
+) -> tuple[Annotated, list[Finding]]:
+    """Write the parts, and count what is in them; with `strict` not, if anything is damaged."""
     splits = [
         Split(uri=s.uri, path=s.path, reader="cklog.inputs.annotate:places", start=s.start, end=s.end, size=s.size)
         for s in results.splits(reading.split_bytes)
@@ -212,7 +226,6 @@ def annotate_results(
         reduce=None,
     )
     rows = engine.run(scan).table.to_pylist()
-    finish(target)
     trust: dict[str, int] = {name: sum(row["rows"] for row in rows if row["what"] == name) for name in TRUSTS}
     other = [row for row in rows if row["what"] not in TRUSTS]
     damage = [
@@ -220,7 +233,10 @@ def annotate_results(
         for r in other
         if r["what"] != UNTIMED
     ]
-    findings = damage_findings(damage) + _untimed(sum(r["rows"] for r in other if r["what"] == UNTIMED), column)
+    findings = damage_findings(damage)
+    if reading.strict:
+        refuse_damage(findings)
+    findings += _untimed(sum(r["rows"] for r in other if r["what"] == UNTIMED), column)
     return Annotated(target=target, form=form, parts=len(parts), rows=sum(trust.values()), trust=trust), findings
 
 

@@ -46,7 +46,7 @@ _HEAD_BYTES = 1 << 20
 class ResultFiles:
     """The files of results at a path, all of one form: "parquet" or "jsonl"."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, root: Root) -> None:
         """List the files.
 
         Raises
@@ -54,13 +54,13 @@ class ResultFiles:
         NotFound : there is no such file or folder, or nothing in it
         UsageError : files of both forms
         """
-        self._root, self._files = _list_files(path)
+        self._root, self._files = _list_files(root)
         forms = {"parquet" if entry.path.endswith(".parquet") else "jsonl" for entry in self._files}
         if len(forms) != 1:
             known = ".parquet, .jsonl, .jsonl.gz, .jsonl.zst"
             if forms:
-                raise UsageError(f"{path}: Parquet and JSON lines side by side", "name one of the files")
-            raise NotFound(f"{path}: no results in it", f"results are files named {known}")
+                raise UsageError(f"{root.path}: Parquet and JSON lines side by side", "name one of the files")
+            raise NotFound(f"{root.path}: no results in it", f"results are files named {known}")
         self.form = forms.pop()
         self.bytes = sum(entry.size for entry in self._files)
 
@@ -105,14 +105,13 @@ class ResultFiles:
         return []
 
 
-def _list_files(path: str) -> tuple[Root, list[FileEntry]]:
-    """List the files of results in the folder that a path is, or the one file that it is; return the folder, too."""
-    if suffix_of(path):
-        root, name = Root(path).parent()
-        found = [entry for entry in root.list() if entry.path == name]
+def _list_files(root: Root) -> tuple[Root, list[FileEntry]]:
+    """List the files of results in the folder that a root is, or the one file that it is; return the folder, too."""
+    if suffix_of(root.path):
+        above, name = root.parent()
+        found = [entry for entry in above.list() if entry.path == name]
         if found:
-            return root, found
-    root = Root(path)
+            return above, found
     root.require()
     hidden = (".", "_")
     files = [e for e in root.list() if suffix_of(e.path) and not any(p.startswith(hidden) for p in e.path.split("/"))]

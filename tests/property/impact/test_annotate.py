@@ -26,6 +26,7 @@ from cklog.model.findings import Finding
 from cklog.model.trust import TRUSTS
 from cklog.parsers.results.files import ResultFiles
 from cklog.parsers.tables.records import strict_json
+from cklog.storage import Root
 
 Row = dict[str, Any]
 Again = tuple[int, int | None] | None
@@ -117,7 +118,7 @@ def ran(
 ) -> tuple[Annotated, list[Finding]]:
     chosen: Engine = engine or LocalEngine()
     return annotate_results(
-        ResultFiles(str(source)), spans, "time", str(target), form, again, Reading(lambda size: chosen, split)
+        ResultFiles(Root(str(source))), spans, "time", str(target), form, again, Reading(lambda size: chosen, split)
     )
 
 
@@ -222,16 +223,16 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 
 def test_results_that_cannot_be_found_or_told_apart(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
-        ResultFiles(str(tmp_path))
+        ResultFiles(Root(str(tmp_path)))
     (tmp_path / "r.jsonl").write_bytes(b'{"time":1,"ts":2}\n')
     with pytest.raises(UsageError):
-        ResultFiles(str(tmp_path)).time_column()
+        ResultFiles(Root(str(tmp_path))).time_column()
     (tmp_path / "r.jsonl").write_bytes(b'{"ts":2}\n')
-    assert ResultFiles(str(tmp_path / "r.jsonl")).time_column() == "ts"
+    assert ResultFiles(Root(str(tmp_path / "r.jsonl"))).time_column() == "ts"
     pq.write_table(pa.table({"time": [1]}), tmp_path / "r.parquet")
-    assert ResultFiles(str(tmp_path / "r.parquet")).time_column() == "time"
+    assert ResultFiles(Root(str(tmp_path / "r.parquet"))).time_column() == "time"
     with pytest.raises(UsageError):
-        ResultFiles(str(tmp_path))
+        ResultFiles(Root(str(tmp_path)))
 
 
 def test_each_folder_has_an_order_of_its_own(tmp_path: Path) -> None:

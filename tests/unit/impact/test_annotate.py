@@ -61,3 +61,42 @@ def test_results_from_elsewhere_as_parquet(tmp_path: Path) -> None:
     assert Counter(found["trust"].to_pylist()) == {"trustworthy": 33_000, "untrustworthy": 6_000}
     assert cklog("impact", run, "--annotate", tmp_path / "out.parquet", *options).code == 73
     assert cklog("impact", run, "--annotate", tmp_path / "x", "--operator", "sum").code == 66
+
+
+def files_of(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("why", ["damaged", "over budget", "unwritable"])
+@pytest.mark.parametrize("there", ["nothing", "a folder above", "an empty folder"])
+def test_what_is_refused_leaves_nothing_behind(
+    tmp_path: Path, why: str, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the parts, and of the folders none that was not there."""
+    run, results, target = simulated(tmp_path / "run", "gap"), tmp_path / "results", tmp_path / "above" / "out"
+    results.mkdir()
+    line = b'{"ts":0,"text":"x"}\n'
+    text = {"damaged": line * 50 + b"{" + line, "over budget": line + b'{"x":"' + b"x" * (70 << 20)}
+    (results / "a.jsonl").write_bytes(line * 1000)
+    (results / "b.jsonl").write_bytes(text.get(why, line))
+    made = {"nothing": None, "a folder above": target.parent, "an empty folder": target}[there]
+    if made is not None:
+        made.mkdir(parents=True)
+    if why == "unwritable":
+        monkeypatch.setattr("cklog.inputs.annotate_files.DONE", "no/such/folder")
+    before = files_of(tmp_path)
+    options = ["--results", results, "--operator", "count", *(("--strict",) if why == "damaged" else ())]
+    ended = cklog("impact", run, "--annotate", target, "--time", "ts", *options)
+    assert (ended.code, ended.out) == (73 if why == "unwritable" else 65, "")
+    assert files_of(tmp_path) == before
+
+
+def test_results_behind_a_link_are_not_read_unless_it_is_followed(tmp_path: Path) -> None:
+    run = simulated(tmp_path / "run", "gap")
+    (run / "outputs" / "count").rename(tmp_path / "elsewhere")
+    (run / "outputs" / "count").symlink_to(tmp_path / "elsewhere")
+    ended = cklog("impact", run, "--annotate", tmp_path / "out")
+    assert (ended.code, ended.out, "--follow-links" in ended.err) == (5, "", True)
+    assert not (tmp_path / "out").exists()
+    assert cklog("impact", run, "--annotate", tmp_path / "out", "--follow-links").code == 0
+    assert len(rows_of(tmp_path / "out")) == 39_000
