@@ -28,6 +28,7 @@ from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.model.values import is_integer
+from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
@@ -37,6 +38,7 @@ from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PIECE_BYTES = 4 << 20
+_UNFOLLOWED = "is a link that is not followed: nothing is said of what it leads to"
 _ONLY_CHECKED = "only lines with a crc32c of their own are kept"
 
 PLACES = ("checkpoints", "channels", "events", "outputs", "state", "system")
@@ -52,7 +54,7 @@ class Native(Format):
     @property
     def kind(self) -> KindName:
         """Queues where there are any, which bring their records along, and else records."""
-        return "queues" if self.has("outputs") else "records"
+        return "queues" if self._files("outputs") else "records"
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -75,6 +77,7 @@ class Native(Format):
     def __init__(self, root: Root) -> None:
         self._root = root
         self._entries = root.list()
+        self._links = tuple(sorted(root.unfollowed()))
         self._sizes = {entry.path: entry.size for entry in self._entries}
         self._data: dict[str, list[FileEntry]] = {}
         self._whole: dict[str, tuple[Finding, ...]] = {}
@@ -83,7 +86,9 @@ class Native(Format):
 
     def findings(self, table: str) -> tuple[Finding, ...]:
         """Return what is wrong with the manifest and with files of a table as a whole, before any record is read."""
-        found = list(self.manifest_findings)
+        found = [*self.manifest_findings, *self._unfollowed(table)]
+        if "outputs" in self._links and table != "outputs":  # then queues would be what all is judged by
+            found += self._unfollowed("outputs")
         for entry in self._files(table):
             found += self._check_file(entry)
         for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
@@ -94,12 +99,20 @@ class Native(Format):
         """Report data files of which only the checksum file is left."""
         for path in sorted(self._sizes):
             owner = file_of(path)
-            if owner and owner.startswith(f"{table}/") and _is_data(owner) and owner not in self._sizes:
+            there = owner in self._sizes or owner in self._links
+            if owner and owner.startswith(f"{table}/") and _is_data(owner) and not there:
                 yield _finding("missing-file", "error", owner, "is gone: only its .crc is left")
+
+    def _unfollowed(self, table: str) -> Iterator[Finding]:
+        """Report links at a table, or in it, that are not followed: what they lead to may be any of its files."""
+        for path in self._links:
+            hidden = any(part.startswith((".", "_")) for part in path.split("/")[1:])
+            if path == table or (path.startswith(f"{table}/") and not hidden):
+                yield _finding(UNREAD, "error", path, _UNFOLLOWED)
 
     def has(self, table: str) -> bool:
         """Return whether there is any file of the table, readable or not."""
-        return bool(self._files(table))
+        return bool(self._files(table)) or any(self._unfollowed(table))
 
     def bytes_of(self, table: str) -> int:
         """Return the size of the table's files, in bytes."""
@@ -129,7 +142,7 @@ class Native(Format):
 
     def queues(self) -> dict[Subtask, OutputQueue]:
         """Return the persisted output queues, by subtask."""
-        about = (*self.manifest_findings, *self._missing_files("outputs"))
+        about = (*self.manifest_findings, *self._unfollowed("outputs"), *self._missing_files("outputs"))
         return output_queues(self._root, self._entries, self._check_file, about)
 
     def is_stored(self, uri: str) -> bool | None:
@@ -247,6 +260,8 @@ class Native(Format):
                 yield piece
 
     def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:
+        if "job.json" in self._links:
+            return {}, (_finding(UNREAD, "error", "job.json", _UNFOLLOWED),)
         if "job.json" not in self._sizes:
             return {}, ()
         try:

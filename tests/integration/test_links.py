@@ -93,3 +93,66 @@ def test_a_part_of_a_query_behind_a_link_is_there_and_not_read(part: str, tmp_pa
     )
     code, found = ask(*asked, "--follow-links")
     assert (code, found["result"]) == (whole[0], whole[1]["result"])
+
+
+def put_aside(home: Path, path: str, outside: Path) -> None:
+    """Move a file or folder out of a run, and leave a link to it."""
+    outside.mkdir()
+    (home / path).rename(outside / "moved")
+    (home / path).symlink_to(outside / "moved")
+    (home / path).with_name(f".{Path(path).name}.crc").unlink(missing_ok=True)
+
+
+READS = {
+    "checkpoints": ("recovery-line", "z-cycles", "retention", "inspect", "graph"),
+    "channels": ("recovery-line", "replay", "inspect"),
+    "events": ("z-cycles",),
+    "job.json": ("recovery-line", "z-cycles", "retention", "inspect"),
+}
+
+
+@pytest.mark.parametrize("part", ["checkpoints", "checkpoints/join.jsonl", "channels/join.jsonl", "events", "job.json"])
+def test_a_table_of_a_run_behind_a_link_is_unread(part: str, tmp_path: Path) -> None:
+    home = tmp_path / "run"
+    shutil.copytree(SAMPLES / "uncoordinated-join", home)
+    put_aside(home, part, tmp_path / "outside")
+    for command in READS[part.partition("/")[0]]:
+        code, found = ask(command, home)
+        assert code == 5, command
+        assert found.get("verdict", "indeterminate") == "indeterminate"
+
+
+def deletable(result: dict[str, Any]) -> set[str]:
+    return {row["path"] for row in result["rows"] if row["fate"] == "OBSOLETE"}
+
+
+@pytest.mark.parametrize("command", ["recovery-line", "z-cycles", "retention"])
+@pytest.mark.parametrize("name", ["join", "orders", "payments", "sink"])
+def test_a_link_makes_no_answer_more_certain_than_damage_does(command: str, name: str, tmp_path: Path) -> None:
+    """Records that nobody read are as unknown as those that nobody can read."""
+    path = f"checkpoints/{name}.jsonl"
+    told = []
+    for home in (tmp_path / "linked", tmp_path / "damaged"):
+        shutil.copytree(SAMPLES / "uncoordinated-join", home)
+        (home / f"checkpoints/.{name}.jsonl.crc").unlink(missing_ok=True)
+        (home / path).write_text("?\n" * 3) if home.name == "damaged" else put_aside(home, path, tmp_path / "outside")
+        told.append(ask(command, home)[1]["result"])
+    if command == "retention":
+        assert deletable(told[0]) <= deletable(told[1])
+    else:
+        assert told[0] == told[1]
+
+
+def test_other_places_of_a_run_behind_links_are_unread_too(tmp_path: Path) -> None:
+    for sample, part, *command in (
+        ("cec-aggregate", "outputs", "recovery-line"),
+        ("cec-aggregate", "outputs/agg1", "extent"),
+        ("cec-aggregate", "outputs/agg1", "eventual-checkpoint"),
+        ("odysseus-gap", "system", "impact"),
+        ("meteor-shower", "state", "advise", "timing"),
+        ("token-rounds", "system", "rounds"),
+    ):
+        home = tmp_path / f"{sample}-{'-'.join(command)}"
+        shutil.copytree(SAMPLES / sample, home)
+        put_aside(home, part, tmp_path / f"{home.name}-outside")
+        assert ask(*command, home)[0] == 5, (sample, part)
