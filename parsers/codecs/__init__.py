@@ -3,6 +3,7 @@ business.
 
 - `hadoop_crc`: the `.NAME.crc` side files that Hadoop's local file system writes beside its files
 - `sst`, `record_log`, `block_checksums`: tables of RocksDB, its log format, and the checksums of both
+- `leveldb_table`: what LevelDB would allocate to read a table
 - `zstd_frames`: whether frames of Zstandard end in a checksum
 - `zeros`: files that are full of zeros
 - `xxhash32`: XXH32 of blocks, for the checksums of lz4 frames

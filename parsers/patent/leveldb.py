@@ -12,12 +12,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from cklog.budgets import budgets, inflated_of, over
+from cklog.budgets import budgets, inflated_of, over, reading
 from cklog.engine.scan import Damage
 from cklog.errors import EngineError, UsageError
 from cklog.model.findings import Where
+from cklog.parsers.codecs.leveldb_table import claims_of
+from cklog.parsers.codecs.sst import SstFlaw
 from cklog.parsers.patent.export import stored
 from cklog.parsers.patent.keys import key_of
 from cklog.parsers.patent.values import StoredValue
@@ -26,6 +28,7 @@ from cklog.storage import FileEntry, Root, open_file
 _FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.(?:log|ldb|sst)")
 _CURRENT = re.compile(rb"MANIFEST-\d+\n")
 _NOT_OURS = re.compile(r"IDENTITY|OPTIONS-\d+")
+_TABLES = (".ldb", ".sst")
 _COPIED_BYTES = 8 << 20
 
 
@@ -73,7 +76,11 @@ def stored_in(root: Root, folder: str, files: Sequence[FileEntry]) -> Iterator[S
             if not _CURRENT.fullmatch((Path(copy) / "CURRENT").read_bytes()):
                 yield Damage(folder or ".", "corrupt-file", None, "CURRENT does not name a manifest")
                 return
-            database, fault = _open_copy(leveldb, copy)
+            wrong, strict = _look_at_tables(Path(copy), folder, sum(entry.size for entry in files))
+            if wrong is not None:
+                yield wrong
+                return
+            database, fault = _open_copy(leveldb, copy, strict)
         except (leveldb.Error, OSError) as error:
             yield Damage(folder or ".", "corrupt-file", None, f"cannot be opened: {_reason_of(error, copy)}")
             return
@@ -111,21 +118,59 @@ def _copy_files(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
                 out.write(data)
 
 
-def _open_copy(leveldb: Any, copy: str) -> tuple[Any, str]:
-    """Open the database; return it, and what is wrong with its log, of which the damaged part is then left out."""
+def _look_at_tables(copy: Path, folder: str, size: int) -> tuple[Damage | None, bool]:
+    """Look at what the tables claim: return why LevelDB cannot be let at them, and whether only its strict mode can.
+
+    Raises
+    ------
+    OverBudget : a block becomes more than all pairs may take
+    """
+    most, strict = _most_of(size), False
+    for path in sorted(copy.iterdir()):
+        if path.suffix not in _TABLES:
+            continue
+        name = f"{folder}/{path.name}" if folder else path.name
+        with path.open("rb") as file, reading(name):
+            try:
+                claims = claims_of(lambda at, count: _read_at(file, at, count), path.stat().st_size, most)
+            except (SstFlaw, ValueError) as flaw:
+                return Damage(name, "corrupt-file", None, f"LevelDB is not let at it: {flaw}"), strict
+        if claims.block > most:
+            raise over(f"a block that becomes {claims.block} bytes", most, name)
+        strict = strict or not claims.sound
+    return None, strict
+
+
+def _read_at(file: BinaryIO, at: int, count: int) -> bytes:
+    """Read so many bytes from an offset of a file on."""
+    file.seek(at)
+    return file.read(count)
+
+
+def _open_copy(leveldb: Any, copy: str, strict: bool) -> tuple[Any, str]:
+    """Open the database; return it, and what is wrong with its log, of which the damaged part is then left out.
+
+    Not if LevelDB has to be `strict`: then that is an error.
+    """
     try:
         return leveldb.DB(copy, create_if_missing=False, paranoid_checks=True), ""
     except leveldb.Error as error:
+        if strict:
+            raise
         return leveldb.DB(copy, create_if_missing=False), _reason_of(error, copy)
 
 
 _Pair = tuple[bytes, bytes]
 
 
+def _most_of(size: int) -> int:
+    """Return how many bytes the pairs of a store of `size` bytes may take."""
+    return min(budgets().held, inflated_of(size))
+
+
 def _within_budget(pairs: Iterator[_Pair | Damage], folder: str, size: int) -> Iterator[StoredValue | Damage]:
     """Decode pairs as long as their bytes are within the budgets: all are kept, and a key may repeat the one before."""
-    most = min(budgets().held, inflated_of(size))
-    left = most
+    left = most = _most_of(size)
     for pair in pairs:
         if isinstance(pair, Damage):
             yield pair
