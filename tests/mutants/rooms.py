@@ -25,6 +25,7 @@ _BESIDE = {
     "runs/records": ("tests/unit/impact/sinks/test_sinks.py", "tests/property/test_retention.py"),
     "runs/snapshots": ("tests/unit/parsers/flink", "tests/unit/impact/sinks/test_flink.py"),
     "runs/stores": ("tests/unit/parsers/kafka/test_streams.py",),
+    "kafka": ("tests/unit/parsers/native/test_kafka_tables.py",),
     "tables": ("tests/unit/parsers/native",),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),

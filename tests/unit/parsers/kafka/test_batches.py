@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cklog.parsers.kafka.batches import header
+from cklog.parsers.kafka.decode import decode
 from cklog.parsers.kafka.payloads import BadBatch, decompress
 from tests.builders import kafka as kb
 from tests.builders.kafka import Row, batch
@@ -45,32 +46,46 @@ def test_compaction_leaves_holes_and_empty_batches() -> None:
     assert decoded(batch(5, [], last_delta=3)) == []
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (batch(0, [Row(b"a"), Row(b"b")], count=1), "bytes behind the last of 1 record"),
-        (batch(0, [Row(b"a")], count=2, last_delta=1), "cut short"),
-        (batch(0, [Row(b"a", delta=3)], last_delta=2), "offset 3 after -1"),
-        (batch(0, [Row(b"a", delta=1), Row(b"b", delta=1)]), "offset 1 after 1"),
-        (batch(0, [], count=1, payload=kb.varint(1 << 30)), "a record of 1073741824 bytes"),
-        (batch(0, [], count=1, payload=b"\xff" * 9), "a number beyond 32 bits"),
-        (batch(0, [], count=1, payload=b"\xff" * 4 + b"\x7f"), "a number beyond 32 bits"),
-        (batch(0, [], count=1, payload=b"\xff"), "cut short"),
-        (batch(0, [Row(b"a")], count=5, last_delta=1), "5 records in 2 offsets"),
-        (batch(0, [Row(b"", time=2**63 - 1)], payload=kb.encoded(Row(b"", time=5), 0, 0)), "a timestamp of 9223372036"),
-        (batch(0, [], count=1, payload=kb.varint(7) + b"\0\0\0\1\1\0?"), "ends 1 bytes from where"),
-        (batch(0, [], count=1, payload=kb.varint(7) + b"\0\0\0\1\1\xfe\1"), "127 headers in 0 bytes"),
-        (batch(0, [], count=1, flags=5, payload=b"x"), "compression codec 5"),
-        (batch(0, [], count=1, codec="zstd", payload=b"x" * 20), "zstd"),
-        (batch(0, [], count=1, codec="lz4", payload=kb.compressed(b"x" * 99, "lz4")[:-5]), "Truncated"),
-        (batch(0, [], count=1, codec="snappy", payload=b"\xff\xff\xff\x7f" + b"x" * 9), "claims to hold"),
-        (batch(0, [], count=1, codec="snappy", payload=b""), "without a length"),
-        (batch(0, [], count=1, codec="xerial", payload=kb.compressed(b"x" * 99, "xerial")[:-1]), "snappy block of"),
-    ],
-)
+REFUSED = [
+    (batch(0, [Row(b"a"), Row(b"b")], count=1), "bytes behind the last of 1 record"),
+    (batch(0, [Row(b"a")], count=2, last_delta=1), "cut short"),
+    (batch(0, [Row(b"a", delta=3)], last_delta=2), "offset 3 after -1"),
+    (batch(0, [Row(b"a", delta=1), Row(b"b", delta=1)]), "offset 1 after 1"),
+    (batch(0, [], count=1, payload=kb.varint(1 << 30)), "a record of 1073741824 bytes"),
+    (batch(0, [], count=1, payload=b"\xff" * 9), "a number beyond 32 bits"),
+    (batch(0, [], count=1, payload=b"\xff" * 4 + b"\x7f"), "a number beyond 32 bits"),
+    (batch(0, [], count=1, payload=b"\xff"), "cut short"),
+    (batch(0, [Row(b"a")], count=5, last_delta=1), "5 records in 2 offsets"),
+    (batch(0, [Row(b"", time=2**63 - 1)], payload=kb.encoded(Row(b"", time=5), 0, 0)), "a timestamp of 9223372036"),
+    (batch(0, [], count=1, payload=kb.varint(7) + b"\0\0\0\1\1\0?"), "ends 1 bytes from where"),
+    (batch(0, [], count=1, payload=kb.varint(7) + b"\0\0\0\1\1\xfe\1"), "127 headers in 0 bytes"),
+    (batch(0, [], count=1, flags=5, payload=b"x"), "compression codec 5"),
+    (batch(0, [], count=1, codec="zstd", payload=b"x" * 20), "zstd"),
+    (batch(0, [], count=1, codec="lz4", payload=kb.compressed(b"x" * 99, "lz4")[:-5]), "Truncated"),
+    (batch(0, [], count=1, codec="snappy", payload=b"\xff\xff\xff\x7f" + b"x" * 9), "claims to hold"),
+    (batch(0, [], count=1, codec="snappy", payload=b""), "without a length"),
+    (batch(0, [], count=1, codec="xerial", payload=kb.compressed(b"x" * 99, "xerial")[:-1]), "snappy block of"),
+]
+
+
+@pytest.mark.parametrize(("data", "reason"), REFUSED)
 def test_what_is_no_batch_is_refused_with_its_reason(data: bytes, reason: str) -> None:
     with pytest.raises(BadBatch, match=reason):
         decoded(data)
+
+
+@pytest.mark.parametrize(("data", "reason"), REFUSED)
+def test_what_is_no_batch_is_refused_among_many_with_the_same_reason(data: bytes, reason: str) -> None:
+    good = batch(90, [Row(b"v"), Row(b"w")])
+    try:
+        head = header(data)
+    except BadBatch as refused:  # by its header alone: it comes to no decoder
+        assert reason in str(refused)
+        return
+    found = decode([(header(good), good), (head, data), (header(good), good)])
+    assert [fault.batch for fault in found.faults] == [1]
+    assert reason in found.faults[0].reason
+    assert found.offset.tolist() == [90, 91, 90, 91]
 
 
 @pytest.mark.parametrize("codec", kb.CODECS)

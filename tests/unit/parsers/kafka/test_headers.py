@@ -15,6 +15,7 @@ import pytest
 from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.record_batches import BATCHES
 from cklog.parsers.kafka import headers as kafka_headers
+from cklog.parsers.kafka import segment as kafka_segment
 from cklog.parsers.kafka.headers import READER, READER_UNCHECKED
 from cklog.storage import Root
 from tests.builders import kafka as kb
@@ -162,6 +163,41 @@ def test_a_control_batch_without_a_marker_is_a_row_and_damage(tmp_path: Path, pa
     rows, damage = read_bytes(tmp_path, data)
     assert [(row["control"], row["marker"]) for row in rows] == [(True, None)]
     assert damage == [Damage(f"{0:020}.log", "bad-record", 0, f"Kafka offset 4: {why}")]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        batch(5, [Row(b"w")], count=2),
+        batch(5, [Row(b"w"), Row(b"w")], last_delta=0),
+        batch(5, [], count=-1),
+        batch(5, [], last_delta=-1),
+        batch(-1, [Row(b"w")]),
+        batch((1 << 63) - 1, [Row(b"w")]),
+    ],
+    ids=["one too many", "one too few offsets", "records below 0", "ends before it begins", "before 0", "beyond all"],
+)
+@pytest.mark.parametrize("reader", [READER, READER_UNCHECKED])
+def test_a_header_that_no_broker_writes_is_no_row_and_costs_only_itself(
+    tmp_path: Path, wrong: bytes, reader: str
+) -> None:
+    first = batch(0, [Row(b"v")])
+    found = read_bytes(tmp_path, first + wrong + batch(9, [Row(b"x")]), reader)
+    assert spans(found) == [(0, 0), (9, 9)]
+    assert [d.offset for d in found[1] if d.id != "offset-jump"] == [len(first)]
+
+
+@pytest.mark.parametrize("garbage", [*range(50, 170, 7), *range(93, 103)])
+def test_an_empty_batch_behind_damage_is_found_at_any_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, garbage: int
+) -> None:
+    """Compaction leaves batches without records: 61 bytes, the fewest there are; also at the very end of a file."""
+    monkeypatch.setattr(kafka_segment, "BLOCK_BYTES", 100)
+    first, empty = batch(0, [Row(b"v")]), batch(5, [], last_delta=3)
+    assert len(empty) == 61
+    found = read_bytes(tmp_path, first + b"\xff" * garbage + empty)
+    assert spans(found) == [(0, 0), (5, 8)]
+    assert [(d.id, d.offset) for d in found[1]] == [("corrupt-file", len(first))]
 
 
 def test_bytes_that_changed_are_seen_by_the_crc_alone(tmp_path: Path) -> None:

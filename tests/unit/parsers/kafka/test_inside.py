@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from cklog.model.question import Question
 from cklog.parsers.kafka.state import child, rocksdb
+from cklog.storage import Root
 from tests.builders.stores import APP, content, put_log, put_store, put_task
 from tests.program import cklog
 from tests.reading.stores import opened
@@ -132,6 +134,24 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
     assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
     assert [(f.id, f.severity) for f in answer.findings] == [("unread-store", "error")]
     assert str(tempfile.gettempdir()) not in answer.findings[0].message
+
+
+def test_a_store_whose_manifest_a_disk_does_not_give_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "good", CLOSED, good=41)
+    put_streams_store(task, "bad", CLOSED, bad=41)
+    whole = Root.read
+
+    def read(root: Root, path: str) -> bytes:
+        if "/bad/MANIFEST" in path:
+            raise OSError(errno.EIO, "Input/output error", path)
+        return whole(root, path)
+
+    monkeypatch.setattr(Root, "read", read)
+    assert rows(tmp_path) == {"good": ("checkpoint", 42, False), "bad": ("unknown", None, None)}
+    assert findings(tmp_path) == [("unread-store", "error")]
 
 
 def test_without_the_library_the_answer_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,11 @@ def test_without_any_index_only_large_batches_tell(tmp_path: Path) -> None:
     for path in (tmp_path / "small").glob("*index"):
         path.unlink()
     assert told(tmp_path / "small") == []
+    one_large = [batch(0, [cec(0, 1000, pad="x" * 5000)]), *(batch(i, [cec(i, 1000 + i)]) for i in range(1, 90))]
+    written(tmp_path / "one", *one_large)
+    for path in (tmp_path / "one").glob("*index"):
+        path.unlink()
+    assert told(tmp_path / "one") == []
     log = active(tmp_path / "large", size=5000)
     log.index, log.times = [], []
     log.write(tmp_path / "large")
