@@ -42,6 +42,9 @@ CPU = 20
 _FOLLOWED = 200
 """Calls of one function by one test whose lines are followed; after them, every line of it counts as reached."""
 
+_STEPS = 2000
+"""Steps of one call that are followed; of a longer loop, every line of the function counts as reached."""
+
 QUICK_EXAMPLES, QUICK_SECONDS = 15, 8
 """What a quick trial runs: so many examples of a property, and so many seconds of CPU of tests, quick ones first."""
 
@@ -89,12 +92,19 @@ class Lines:
         self._calls[code] += 1
         reached = self.reached[path]
         if self._calls[code] > self._followed:
-            reached.update(line for _, _, line in code.co_lines() if line)
+            if self._calls[code] == self._followed + 1:
+                reached.update(line for _, _, line in code.co_lines() if line)
             return None
         reached.add(frame.f_lineno)
+        left = _STEPS
 
         def line(frame: FrameType, event: str, arg: object) -> Callable[..., Any]:
+            nonlocal left
             reached.add(frame.f_lineno)
+            left -= 1
+            if not left:
+                reached.update(line for _, _, line in code.co_lines() if line)
+                frame.f_trace_lines = False
             return line
 
         return line

@@ -232,6 +232,10 @@ def test_at_what_cannot_be_restored(tmp_path: Path) -> None:
     (tmp_path / OLD / "chk-6" / "p6").unlink()
     answer = asked("recovery-line", tmp_path, "--at", f"{OLD}=6", root=tmp_path)
     assert (answer["exit"], "checkpoint-unreachable" in ids(answer)) == (4, True)
+    told = next(f["message"] for f in answer["findings"] if f["id"] == "checkpoint-unreachable")
+    why = told.partition(":")[0]
+    assert "chk-6" in why
+    assert answer["result"]["details"]["headline"] == f"What was asked for cannot be restored: {why}."
     assert asked("recovery-line", tmp_path, "--at", f"{OLD}=99", root=tmp_path)["exit"] == 66
     assert asked("recovery-line", tmp_path, "--at", "nobody=6", root=tmp_path)["exit"] == 66
 

@@ -14,6 +14,8 @@ from cklog.parsers.flink.parser import Flink
 from cklog.run import open_run
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, survey
 from cklog.storage import Root
+from tests.builders import flink as fb
+from tests.builders.flink_folders import OLD
 from tests.conftest import SAMPLES
 from tests.reading.concluded import READING
 
@@ -95,3 +97,18 @@ def test_real_checkpoints(shared_data: Path) -> None:
 def test_an_older_checkpoint_of_a_job(number: int, able: bool) -> None:
     found = ask(ORDERS, ChainQuestion(operator=SECOND, checkpoint=number))
     assert [r.checkpoint == number for r in found.together] == [able]
+
+
+def test_operators_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    """Flink calls every map without a name of its own "Map"; each has its own files."""
+    folder = tmp_path / OLD / "chk-1"
+    operators = []
+    for id, file in (("0a" * 16, "a"), ("0b" * 16, "b"), ("0c" * 16, "c")):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(b"x" * 7)
+        keyed = fb.incremental(fb.inline(b"meta"), private=[fb.relative(file, 7)])
+        name = "Map" if file != "c" else "Sum"
+        operators.append(fb.operator(6, [fb.subtask(6, keyed=keyed)], bytes.fromhex(id), name))
+    (folder / "_metadata").write_bytes(fb.metadata(6, operators, checkpoint=1).data)
+    files = {step.store: Path(step.path).name for step in ask(tmp_path).read if step.store}
+    assert files == {"Map (0a0a0a0a)": "a", "Map (0b0b0b0b)": "b", "Sum": "c"}

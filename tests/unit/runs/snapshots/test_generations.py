@@ -109,6 +109,13 @@ def test_a_savepoint_says_that_a_job_went_on(tmp_path: Path) -> None:
     assert line(tmp_path) == {OLD: 7, HEIR: 3}
 
 
+def test_a_split_that_two_readers_hold_is_where_the_older_of_them_is(tmp_path: Path) -> None:
+    """30 could have come of 20, 15 could not: the job did not go on from the other one."""
+    run(tmp_path, OLD, {1: 10, 2: 20})
+    checkpoint(tmp_path, HEIR, 3, Snapshot(sources=[[("t", 0, 30)], [("t", 0, 15)]], own={"p": 2}))
+    assert line(tmp_path) == {OLD: 2, HEIR: 3}
+
+
 def test_two_restarts_of_one_job_are_two_jobs(tmp_path: Path) -> None:
     run(tmp_path, OLD, {1: 10, 2: 20})
     run(tmp_path, HEIR, {3: 30, 5: 50})

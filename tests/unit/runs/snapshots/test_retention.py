@@ -69,6 +69,31 @@ def test_every_file_of_a_running_job_stays_but_what_no_checkpoint_can_come_to_ne
     }
 
 
+def test_a_file_is_needed_by_the_newest_checkpoint_that_names_it(tmp_path: Path) -> None:
+    """s4 is of chk-5 alone, s5 of 5 and 6, s6 of 6 and 7, and s7 of chk-7."""
+    job(tmp_path)
+    file(tmp_path / OLD / "chk-6" / "left", 0)
+    answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
+    by = {row["path"].rpartition("/")[2]: row["needed_by"] for row in answer["result"]["rows"]}
+    newest = {"s4": 5, "s5": 6, "s6": 7, "s7": 7, "p5": 5, "p6": 6, "p7": 7}
+    assert {name: by[name] for name in newest} == {name: f"{OLD}/chk-{number}" for name, number in newest.items()}
+    assert by["left"] is None
+
+
+def test_a_folder_s_sums_are_those_of_its_files(tmp_path: Path) -> None:
+    job(tmp_path)
+    job(tmp_path, THIRD, (3,))
+    for path, size in ((f"{OLD}/chk-6/empty", 0), (f"{OLD}/chk-6/left", 9), (f"{THIRD}/chk-3/empty", 0)):
+        file(tmp_path / path, size)
+    answer = asked("retention", tmp_path, "--jobs-stopped", root=tmp_path)
+    for row in answer["result"]["folders"]:
+        sizes = {path: path.stat().st_size for path in (tmp_path / row["folder"]).rglob("*") if path.is_file()}
+        gone = [size for path, size in sizes.items() if path.name in ("empty", "left")]
+        assert (row["files"], row["bytes"]) == (len(sizes), sum(sizes.values()))
+        assert (row["obsolete_files"], row["obsolete_bytes"]) == (len(gone), sum(gone))
+    assert {row["folder"] for row in answer["result"]["folders"]} == {OLD, THIRD}
+
+
 def test_what_only_broken_snapshots_name(tmp_path: Path) -> None:
     job(tmp_path)
     (tmp_path / OLD / "shared" / "s4").unlink()
