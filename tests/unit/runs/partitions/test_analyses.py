@@ -289,6 +289,7 @@ def test_groups_resume_inside_the_log(tmp_path: Path) -> None:
         "early": ("t-0", 1, 11),
         "away": ("u-4", 2, None),
     }
+    assert {s.subtask for s in line.sources} == {0}
     assert {"committed-beyond-log-end", "retention-hole", "partition-elsewhere", "open-transaction"} <= ids(answer)
     (row,) = [row for row in line.details["ranges"] if row["group"] == "g"]
     assert (row["data"], row["control"], row["aborted"], row["open"], row["records"]) == (2, 2, 1, 3, 8)
