@@ -31,6 +31,7 @@ _BESIDE = {
     ),
     "runs/stores": tuple(f"tests/unit/parsers/kafka/test_{name}.py" for name in ("streams", "inside", "quix")),
     "kafka": ("tests/unit/parsers/native/test_kafka_tables.py",),
+    "native": ("tests/unit/queues", "tests/unit/runs/records", "tests/unit/history"),
     "tables": ("tests/unit/parsers/native",),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),

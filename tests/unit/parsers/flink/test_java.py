@@ -89,6 +89,10 @@ def test_object_streams_cannot_bite(tmp_path: Path) -> None:
     deep = (b"r" + fb.utf("A") + fb.i64(0) + b"\2\0\0x") * 2000
     with pytest.raises(Unknown):
         serialized(Cursor(start + b"s" + deep + b"p"))
+    holds_another = b"r" + fb.utf("A") + fb.i64(0) + b"\2\0\1" + b"L" + fb.utf("a") + b"t" + fb.utf("LA;") + b"xp"
+    inner = (b"sq" + fb.i32(0x7E0000)) * 20_000  # objects of the same class, one in the other
+    with pytest.raises(Unknown, match="nested"):
+        serialized(Cursor(start + b"s" + holds_another + inner + b"p"))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,21 @@ def test_a_coordinator_s_state_is_always_inlined(tmp_path: Path) -> None:
     good = fb.metadata(6, [fb.operator(6, coordinator=b"")])
     data = good.data.replace(fb.inline(b"").data, fb.absolute("file:/a", 1).data)
     assert why(tmp_path, data)[2] == "the state of a coordinator is absolute, and not inlined"
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "fits"),
+    [(0, 1, True), (31, 9, True), (0, 128, True), (32, 8, False), (-1, 10, False), (5, 0, False)],
+)
+def test_nested_state_has_some_of_the_subtask_s_key_groups(tmp_path: Path, first: int, count: int, fits: bool) -> None:
+    """The first of four subtasks has the groups 0 to 31; it may have been restored from a job of another parallelism."""
+    nested = fb.incremental(fb.inline(b"meta"))
+    nested = replace(nested, data=nested.data.replace(fb.ITS_GROUPS, fb.i32(first, count)))
+    built = of_subtask(keyed=fb.changelog([nested], []))
+    if fits:
+        assert [row["form"] for row in of(said(written(tmp_path, built)), "handle")] == ["keyed-meta"]
+    else:
+        assert f"{count} key groups from {first} on, where the subtask has 32 from 0 on" in why(tmp_path, built)[2]
 
 
 def test_handles_are_not_followed_for_ever(tmp_path: Path) -> None:

@@ -208,6 +208,28 @@ def test_key_groups_of_a_full_snapshot(wide: bool, tmp_path: Path) -> None:
     assert "would begin at byte" in on(tmp_path / "state", data, "keyed-state", beyond).flaw
 
 
+def test_the_first_and_the_last_of_many_key_groups_are_looked_at(tmp_path: Path) -> None:
+    """As the heap writes them: each begins with its number."""
+    head = full_snapshot(False)[0][:90]
+    places = [len(head) + 20 * number for number in range(100)]
+    groups = [fb.i32(20 + number) + b"x" * 16 for number in range(100)]
+    path, offsets = tmp_path / "state", (20, *places)
+    assert on(path, head + b"".join(groups), "keyed-state", offsets).flaw == ""
+    for number in (0, 99):
+        wrong = [*groups[:number], bytes(20), *groups[number + 1 :]]
+        found = on(path, head + b"".join(wrong), "keyed-state", offsets)
+        assert found == ContentCheck(f"there are zeros where key group {20 + number} begins", places[number])
+
+
+@pytest.mark.parametrize("form", ["operator-state", "keyed-state"])
+def test_a_version_may_be_one_to_come_but_not_any_number(form: str, tmp_path: Path) -> None:
+    """1 to 6 are written, up to 11 may be some day, and what is beyond is no version."""
+    unproved = {n for n in range(7, 99) if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).unproved}
+    flaws = {n for n in range(7, 99) if on(tmp_path / "state", fb.i32(n) + b"\1\1\1", form).flaw}
+    assert unproved == set(range(7, 12))
+    assert flaws == set(range(12, 99))
+
+
 def test_what_is_not_known_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "state"
     assert on(path, fb.i32(7) + b"\1\1\1", "operator-state").unproved == "operator state of version 7; known are 1 to 6"

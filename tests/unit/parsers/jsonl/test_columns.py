@@ -157,6 +157,17 @@ def test_gives_the_json_text_of_any_member(state: str) -> None:
     assert batch.to_pydict() == {"state": [state, state], "seq": [1, 22]}
 
 
+@pytest.mark.parametrize(
+    "states", [("7", "22"), ('"x"', '"yyy"'), ('{"sum":1}', '{"sum":22}'), ('{"a":"x","b":1}', '{"a":"yy","b":333}')]
+)
+@pytest.mark.parametrize("behind", ["", ',"more":"z"'])
+def test_gives_the_json_text_of_each_line(states: tuple[str, str], behind: str) -> None:
+    lines = [f'{{"seq":{n},"state":{state}{behind}}}\n' for n, state in enumerate(states)]
+    batch = decode("".join(lines).encode(), (("state", "json"), ("seq", "int64")))
+    assert batch is not None
+    assert batch.to_pydict() == {"state": list(states), "seq": [0, 1]}
+
+
 def test_a_null_state_is_none() -> None:
     batch = decode(b'{"seq":1,"state":null}\n', (("state", "json"), ("none", "json")))
     assert batch is not None
