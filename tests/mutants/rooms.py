@@ -21,7 +21,7 @@ _BESIDE = {
         "tests/unit/impact/sinks/test_spark.py",
     ),
     "runs/partitions": ("tests/unit/parsers/kafka/test_broker_folder.py",),
-    "runs/pieces": ("tests/unit/parsers/patent",),
+    "runs/pieces": ("tests/property/test_retention.py", "tests/unit/parsers/patent"),
     "runs/records": ("tests/unit/impact/sinks/test_sinks.py", "tests/property/test_retention.py"),
     "runs/snapshots": (
         "tests/property/runs/test_generations.py",
@@ -32,7 +32,8 @@ _BESIDE = {
     "runs/stores": tuple(f"tests/unit/parsers/kafka/test_{name}.py" for name in ("streams", "inside", "quix")),
     "kafka": ("tests/unit/parsers/native/test_kafka_tables.py",),
     "native": ("tests/unit/queues", "tests/unit/runs/records", "tests/unit/history"),
-    "tables": ("tests/unit/parsers/native",),
+    "spark": ("tests/unit/runs/batches", "tests/integration/spark/test_state.py"),
+    "tables": ("tests/unit/parsers/native", "tests/unit/parsers/checkmate"),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),
     "codecs": ("tests/unit/parsers/spark",),

@@ -136,6 +136,44 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
     assert str(tempfile.gettempdir()) not in answer.findings[0].message
 
 
+def test_a_task_with_an_unknown_store_is_not_at_its_initial_state(tmp_path: Path) -> None:
+    """One store begins anew; of the other nothing is known, so that the task may be anywhere."""
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    put_streams_store(task, "fresh", CLOSED)
+    for table in put_streams_store(task, "bad", CLOSED, bad=41).glob("*.sst"):
+        table.unlink()
+    answer = opened(tmp_path).recovery_line(Question())
+    assert rows(tmp_path) == {"bad": ("unknown", None, None), "fresh": ("beginning", None, None)}
+    assert [(entry.checkpoint, entry.state) for entry in answer.result.line] == [(None, "stored")]
+    assert (answer.verdict, answer.exit_code) == ("indeterminate", 5)
+
+
+def test_stores_that_cannot_be_read_for_one_reason_are_one_finding_at_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = put_task(tmp_path / APP, "0_1", (), None)
+    for store in ("a", "b", "c"):
+        put_streams_store(task, store, CLOSED, **{store: 41})
+    monkeypatch.setattr(rocksdb, "LIBRARY", "no_such_library")
+    (finding,) = opened(tmp_path).recovery_line(Question()).findings
+    places = [f"{APP}/0_1/rocksdb/{store}" for store in ("a", "b", "c")]
+    assert (finding.subject, [where.path for where in finding.where]) == (places[0], places)
+    assert "the offsets of 3 stores" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("stores", "told"), [(("a",), "a of task 1/1 was open"), (("a", "b"), "a, b of task 1/1 were open")]
+)
+def test_open_stores_are_told_in_words_that_fit(tmp_path: Path, stores: tuple[str, ...], told: str) -> None:
+    task = put_task(tmp_path / APP, "1_1", (), None)
+    for store in stores:
+        put_streams_store(task, store, OPEN, **{store: 41})
+    answer = opened(tmp_path).recovery_line(Question())
+    assert answer.findings[0].message.startswith(told)
+    number = {1: "1 of these is wiped", 2: "2 of these are wiped"}[len(stores)]
+    assert number in answer.result.details["headline"]
+
+
 def test_a_store_whose_manifest_a_disk_does_not_give_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

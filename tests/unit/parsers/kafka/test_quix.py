@@ -64,6 +64,7 @@ def test_stores_of_partitions(tmp_path: Path) -> None:
     ("offset", "found", "finding"),
     [
         (41, ("checkpoint", 41, 60, 19), None),  # its last record is read again
+        (58, ("checkpoint", 58, 60, 2), None),
         (59, ("checkpoint", 60, 60, 0), None),  # unless it is the changelog's last one
         (60, ("checkpoint", 61, 60, 0), "store-beyond-log"),
         (99, ("checkpoint", 100, 60, 0), "store-beyond-log"),

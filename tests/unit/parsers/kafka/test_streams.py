@@ -122,6 +122,16 @@ def test_a_log_whose_beginning_is_gone(tmp_path: Path) -> None:
     assert rows(opened(app, tmp_path / "level").recovery_line(Question()))["0/0", "counts"][0] == "checkpoint"
 
 
+def test_a_store_that_begins_anew_has_no_offset_that_could_be_reached(tmp_path: Path) -> None:
+    """Where its changelog begins is not where the store is: it holds nothing."""
+    app, logs = tmp_path / APP, tmp_path / "kafka"
+    put_task(app, "0_0", ("counts",), {f"{APP}-counts-changelog 0": 41})
+    put_log(logs, f"{APP}-counts-changelog", 0, 90, start=50)
+    for offset in (42, 50, 90):
+        checks = opened(app, logs).verify({"0/0": offset}, True, Question()).result.checks
+        assert {c.check: c.holds for c in checks} == {"restorable": False, "consistent": True, "maximal": False}
+
+
 def test_without_a_file_everything_is_restored(tmp_path: Path) -> None:
     app, logs = tmp_path / APP, tmp_path / "kafka"
     put_task(app, "0_0", ("counts", "sums"), None)
