@@ -106,6 +106,33 @@ def test_an_operator_that_is_gone_altogether_leaves_a_hole() -> None:
     assert ("error", "missing-state-file", "state/0/0/7.delta") in said(plan)
 
 
+@pytest.mark.parametrize("gone", range(1, 8))
+def test_a_restart_after_a_batch_loads_the_version_behind_it(gone: int) -> None:
+    """Batch 0 writes version 1; without snapshots a version needs every delta up to it."""
+    root = memory(checkpoint(HDFS, 7), operator(), deltas(range(1, 8)))
+    assert [row["loads_version"] for row in root.plan().stores] == [7]
+    plan = plan_without(root, f"state/0/1/{gone}.delta")
+    assert plan.committed == gone - 2
+    assert [row["loads_version"] for row in plan.stores] == [gone - 1]
+
+
+def test_without_metadata_there_are_as_many_partitions_as_the_settings_say() -> None:
+    """2, which are here; of three the last would be missing."""
+    root = hdfs()
+    root.remove("state/0/_metadata/metadata")
+    assert (root.plan().committed, [id for severity, id, _ in said(root.plan()) if severity == "error"]) == (6, [])
+    three = memory({path: data.replace(b'partitions": "2"', b'partitions": "3"') for path, data in root.files.items()})
+    assert ("error", "missing-state-file", "state/0/2/7.delta") in said(three.plan())
+
+
+def test_a_store_of_zips_alone_misses_a_zip() -> None:
+    zips = {f"state/0/0/{version}.zip": snapshot() for version in range(1, 6)}
+    root = memory(checkpoint(ROCKS, 5), operator(partitions=1), zips)
+    assert said(root.plan()) == []
+    plan = plan_without(root, "state/0/0/5.zip")
+    assert (plan.committed, said(plan)) == (3, [("error", "missing-state-file", "state/0/0/5.zip")])
+
+
 def test_all_stores_of_a_join_count() -> None:
     names = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
     stores = [deltas(range(1, 8), place=f"state/0/{{}}/{name}") for name in names]
