@@ -21,7 +21,7 @@ _BESIDE = {
         "tests/unit/impact/sinks/test_spark.py",
     ),
     "runs/partitions": ("tests/unit/parsers/kafka/test_broker_folder.py",),
-    "runs/pieces": ("tests/property/test_retention.py", "tests/unit/parsers/patent"),
+    "runs/pieces": ("tests/property/runs/test_pieces.py", "tests/unit/parsers/patent"),
     "runs/records": ("tests/unit/impact/sinks/test_sinks.py", "tests/property/test_retention.py"),
     "runs/snapshots": (
         "tests/property/runs/test_generations.py",

@@ -18,6 +18,7 @@ import os
 import resource
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -123,6 +124,8 @@ class Server:
         self._reached: dict[str, dict[str, set[int]]] = {}
         self._living: dict[str, dict[_Key, list[FunctionType]]] = {}
         self._sound: set[str] = set()
+        self._apart: list[str] = []
+        """Tests that start a Python of their own, which a change in this process does not reach."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the first test that failed."""
@@ -159,12 +162,15 @@ class Server:
         for name, (took, reached) in found["tests"].items():
             self._took[name] = took
             self._reached[name] = {path: set(lines) for path, lines in reached.items()}
+        self._apart = found["apart"]
         self._tell({"tests": len(self._took), "failed": found["failed"], "took": round(sum(self._took.values()))})
 
     def _measured(self) -> dict[str, Any]:
-        lines, failed, kept = Lines(self.paths), [], {}
+        lines, failed, kept, apart = Lines(self.paths), [], {}, []
+        started = _started()
         for name, item in self._items.items():
             self._failed = ""
+            started.clear()
             share = _few(item, _EXAMPLES)
             began = time.process_time()
             lines.begin(_FOLLOWED if share == 1 else 0)
@@ -174,7 +180,8 @@ class Server:
                 failed.append(name)
             else:
                 kept[name] = (time.process_time() - began) * share, reached
-        return {"tests": kept, "failed": failed}
+                apart += [name] * (sys.executable in started)
+        return {"tests": kept, "failed": failed, "apart": apart}
 
     def _try(self, path: str, number: int, way: int, lines: list[int]) -> dict[str, Any]:
         """What happens with a fault: the test that notices, or none."""
@@ -193,6 +200,8 @@ class Server:
                 del self._reached[said["failed"]]
                 return self._try(path, number, way, lines)
             self._sound.add(said["failed"])
+        if not said["failed"] and self._apart and not self._quick:
+            return {"below": self._apart}
         return {**said, "reached": len(named)}
 
     def _reaching(self, path: str, lines: range | None) -> list[str]:
@@ -240,6 +249,19 @@ class Server:
 
 def _run(item: pytest.Item, after: pytest.Item | None) -> None:
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+
+
+def _started() -> list[str]:
+    """Note from here on which programs this process starts, in a list that grows."""
+    found: list[str] = []
+    begin = subprocess.Popen.__init__
+
+    def noted(process: Any, command: Any, *more: Any, **options: Any) -> None:
+        found.append(os.fspath(command if isinstance(command, str | os.PathLike) else command[0]))
+        begin(process, command, *more, **options)
+
+    subprocess.Popen.__init__ = noted  # type: ignore[assignment, method-assign]
+    return found
 
 
 def _few(item: pytest.Item, most: int) -> float:

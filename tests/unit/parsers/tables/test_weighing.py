@@ -1,0 +1,67 @@
+"""Rows of Parquet files are taken a few at a time where one of them may be large, and texts are weighed as written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cklog.budgets import Budgets
+from cklog.errors import OverBudget
+from cklog.parsers.tables import parquet_batches
+from cklog.parsers.tables.parquet_batches import ParquetRows
+
+
+def batches_of(path: Path, most: int) -> list[pa.RecordBatch]:
+    with pa.OSFile(str(path)) as handle:
+        return list(ParquetRows(handle, pq.read_metadata(path), str(path)).batches(0, most))
+
+
+def with_batch_budget(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    class Chosen(Budgets):
+        """The usual ones, but for batches."""
+
+        @property
+        def batch(self) -> int:
+            return size
+
+    monkeypatch.setattr(parquet_batches, "budgets", Chosen)
+
+
+@pytest.mark.parametrize("budget", [800, 8_000, 80_000])
+def test_no_batch_is_larger_than_its_budget(budget: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1000 rows of a number (8 bytes) and a text (100 bytes): the larger column decides."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"n": range(1000), "t": [f"{n:0100}" for n in range(1000)]})
+    pq.write_table(table, path, use_dictionary=False)
+    with_batch_budget(monkeypatch, budget)
+    found = batches_of(path, 512)
+    assert pa.Table.from_batches(found).equals(table)
+    sizes = [batch.num_rows for batch in found]
+    most = min(512, budget // 100)
+    assert max(sizes) <= most
+    assert max(sizes) > most // 2, "nor much smaller than need be"
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "map", "struct"])
+def test_a_text_of_a_dictionary_weighs_as_often_as_it_is_there(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2000 bytes in each of 100 rows, stored once: 200 kB as they are written out, which is over 50 kB."""
+    path = tmp_path / "x.parquet"
+    text = "x" * 2000
+    rows = {
+        "text": pa.array([text] * 100),
+        "list": pa.array([[text]] * 100, pa.list_(pa.string())),
+        "map": pa.array([[("k", text)]] * 100, pa.map_(pa.string(), pa.string())),
+        "struct": pa.array([{"a": 1, "t": text}] * 100, pa.struct([("a", pa.int64()), ("t", pa.string())])),
+    }[kind]
+    pq.write_table(pa.table({"t": rows}), path)
+    assert path.stat().st_size < 10_000
+    with_batch_budget(monkeypatch, 50_000)
+    with pytest.raises(OverBudget):
+        batches_of(path, 100)
+    with_batch_budget(monkeypatch, 400_000)
+    assert sum(batch.num_rows for batch in batches_of(path, 100)) == 100
