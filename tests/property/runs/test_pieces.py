@@ -190,12 +190,12 @@ def test_chains_of_a_run_go_back_together() -> None:
     ("named", "hint"),
     [("a/0=4", "the last ones are 1, 2, 3"), ("b/0=1", "there are a/0"), ("a/1=1", "there are a/0")],
 )
-@pytest.mark.parametrize("option", ["pins", "marked"])
-def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(option: str, named: str, hint: str) -> None:
+def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(named: str, hint: str) -> None:
     pieces = [piece("a", 0, "", version) for version in (1, 2, 3)]
-    with pytest.raises(NotFound) as refused:
-        planned(pieces, RetentionPolicy(**{option: (named,)}))
-    assert refused.value.hint == hint
+    for policy in (RetentionPolicy(pins=(named,)), RetentionPolicy(marked=(named,))):
+        with pytest.raises(NotFound) as refused:
+            planned(pieces, policy)
+        assert refused.value.hint == hint
 
 
 def test_a_window_is_refused_where_nothing_tells_the_time() -> None:
