@@ -36,7 +36,7 @@ _BESIDE = {
     "tables": ("tests/unit/parsers/native", "tests/unit/parsers/checkmate"),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),
-    "codecs": ("tests/unit/parsers/spark",),
+    "codecs": ("tests/unit/parsers/spark", "tests/unit/parsers/jsonl/test_compressed.py"),
 }
 """Tests of a room that stand in another's folder: they hold what both decide together."""
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
+import crc32c
 import pytest
 
 from cklog.parsers.codecs.record_log import LogFlaw, check_record_log
 from tests.builders.rocksdb import store
+
+BLOCK = 32 << 10
 
 
 def check(data: bytes) -> LogFlaw | None:
@@ -57,6 +61,34 @@ def test_a_log_of_several_blocks(tmp_path: Path) -> None:
         assert found is not None
         assert found.at <= at + 11
         assert check(data[: at + 1] + bytes([data[at + 1] ^ 1]) + data[at + 2 :]) is not None
+
+
+def record(kind: int, data: bytes, number: bytes = b"") -> bytes:
+    """A record by the format: masked CRC-32C of all behind the length, length, kind, the log's number if recycled."""
+    crc = crc32c.crc32c(bytes([kind]) + number + data)
+    masked = (crc >> 15 | crc << 17) + 0xA282EAD8 & 0xFFFFFFFF
+    return struct.pack("<IHB", masked, len(data), kind) + number + data
+
+
+FULL, FIRST, LAST = 1, 2, 4
+RECYCLED = 4
+"""Kinds of a recycled log are that much higher; its heads are of 11 bytes instead of 7."""
+
+
+@pytest.mark.parametrize("left", range(12))
+@pytest.mark.parametrize("recycled", [False, True])
+def test_what_is_left_of_a_block_takes_a_head_or_zeros(left: int, recycled: bool) -> None:
+    """Where a head fits a record begins, be it with none of its bytes; where none fits, zeros do."""
+    number, more, head = (b"\7\0\0\0", RECYCLED, 11) if recycled else (b"", 0, 7)
+    first = record(FULL + more, b"x" * (BLOCK - left - head), number)
+    begun = record(FIRST + more, b"y" * (left - head), number) if left >= head else bytes(left)
+    rest = record((LAST if left >= head else FULL) + more, b"z" * 9, number)
+    assert len(first + begun) == BLOCK
+    assert check(first + begun + rest) is None
+    if 0 < left < head:
+        found = check(first + bytes(left - 1) + b"\1" + rest)
+        assert found is not None
+        assert found.at == BLOCK - left
 
 
 def test_zeros_are_no_log() -> None:

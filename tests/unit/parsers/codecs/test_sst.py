@@ -95,6 +95,35 @@ def test_a_version_to_come_is_not_called_damaged(tmp_path: Path) -> None:
     assert check(data[:-53] + bytes(footer)).flaw is not None
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_an_index_names_as_many_blocks_as_the_properties_say(more: int, tmp_path: Path) -> None:
+    """In a table without checksums nothing else tells of an index that is another table's, or was cut."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "no_checksum"), entries=60))
+    at = data.index(b"num.data.blocks") + len(b"num.data.blocks")
+    blocks = data[at]
+    assert 1 < blocks < 120, "a number of one byte"
+    data[at] += more
+    found = check(bytes(data)).flaw
+    assert (found is None) == (more == 0)
+    if found is not None:
+        assert found.why == f"its index names {blocks} data blocks, its properties say {blocks + more}"
+
+
+@pytest.mark.parametrize(
+    ("version", "mark"), [(6, b"\0\0\0\0"), (99, b"\0\0\0\0"), (5, b"\x3e\0\x7a\0"), (0, b"\0" * 4)]
+)
+def test_a_footer_is_laid_out_as_its_version_says(version: int, mark: bytes, tmp_path: Path) -> None:
+    """From 6 on it begins with a mark of its own, before with what leads to the index; 5 with the mark is neither."""
+    data = bytearray(table(tmp_path / "t.sst", TableKind(5, "crc32c")))
+    data[-12:-8] = struct.pack("<I", version)
+    if any(mark):
+        data[-52:-48] = mark
+    found = check(bytes(data)).flaw
+    assert found is not None
+    if not any(mark):
+        assert (found.at, found.why) == (len(data) - 12, f"its footer says version {version}, and is not laid out so")
+
+
 def test_the_legacy_footer(tmp_path: Path) -> None:
     """Before version 1 a footer has neither type nor version: made of a table of version 2, which is laid out alike."""
     data = table(tmp_path / "t.sst", TableKind(2, "crc32c"))
