@@ -27,13 +27,15 @@ Q = Annotated[
 U = Annotated[WordList, typer.Option("--u", metavar="N|none", help="Targets U: tuples (four, by the log's own scale).")]
 Ci = Annotated[WordList, typer.Option("--ci", metavar="MS", help="Most time for checks in a period (5).")]
 Cp = Annotated[WordList, typer.Option("--cp", metavar="MS", help="Checkpoint period (100).")]
-Cost = Annotated[float, typer.Option("--check-cost", metavar="US", help="Time that a check takes.")]
+Cost = Annotated[
+    float, typer.Option("--check-cost", metavar="US", help="Time that a check takes (inferred from the paper).")
+]
 Mtbf = Annotated[
     WordList, typer.Option("--mtbf", metavar="H", help="Cost-benefit: mean hours between failures (1,24,168).")
 ]
 Load = Annotated[
     float | None,
-    typer.Option("--load-rate", metavar="N", help="Records loaded per second (as in the paper's Figure 6)."),
+    typer.Option("--load-rate", metavar="N", help="Records loaded per second (by the paper's six points)."),
 ]
 ReplayOption = Annotated[
     float | None,

@@ -6,6 +6,7 @@ method.
 Public modules:
 
 * `check_records`: when continuous eventual checkpointing writes check records, and the footprints that they renew
+* `load_time`: how long an eventual checkpoint takes to load, as the paper measured it
 * `delta_number`: the Delta Checkpoint Number, how many delta checkpoints follow a base
 * `induced`: the rules of uncoordinated and communication-induced checkpointing
 * `intervals`: Young's and Daly's best interval between checkpoints

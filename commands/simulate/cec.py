@@ -85,8 +85,11 @@ class PolicyOptions:
         float, typer.Option("--mtbf-hours", metavar="H", help="cost-benefit: mean time between failures.")
     ] = 24.0
     load_us: Annotated[
-        float, typer.Option("--load-us", metavar="US", help="cost-benefit: time to load a record of the extent.")
-    ] = 28.0  # 3.5 s for 120,000 records, 5 s for 180,000: Figure 6
+        float | None,
+        typer.Option(
+            "--load-us", metavar="US", help="cost-benefit: time to load a record (by the paper's six points)."
+        ),
+    ] = None
     replay_us: Annotated[
         float | None, typer.Option("--replay-us", metavar="US", help="cost-benefit: time to replay a tuple (1/rate).")
     ] = None
@@ -100,6 +103,7 @@ class PolicyOptions:
     def _policy(self, rate: float, chosen: dict[str, float | None]) -> CheckPolicy:
         """One of them; targets that are not given are the paper's example (section III.A)."""
         from cklog.policies.check_records import CostBenefit, Targets
+        from cklog.policies.load_time import LoadTime, published
 
         targets: dict[str, Any] = {name: chosen[name] for name in ("q", "u", "q_windows")}
         pace: dict[str, Any] = {name: chosen[name] for name in ("period_ms", "interval_ms")}
@@ -109,7 +113,8 @@ class PolicyOptions:
             raise UsageError(f"--policy {self.name.value} has no targets: --q, --q-windows and --u are of another")
         if self.name == PolicyName.cost_benefit:
             replay_s = 1 / rate if self.replay_us is None else self.replay_us / 1e6
-            return CostBenefit(self.mtbf_hours * 3600, self.load_us / 1e6, replay_s, **pace)
+            load = published() if self.load_us is None else LoadTime.per_record(self.load_us / 1e6)
+            return CostBenefit(self.mtbf_hours * 3600, load, replay_s, **pace)
         if given or self.name == PolicyName.none:
             return Targets(**targets, **pace)
         return Targets(q=1_000, u=1_000_000, **pace)

@@ -113,7 +113,7 @@ class Loop:
         saved = []
         for i, (pos, input) in enumerate(left[: policy.budget + 1]):
             q, u = len(self.log) + i - pos, self.input - input
-            gain = policy.load_s_per_record * (q0 - q) + policy.replay_s_per_tuple * (u0 - u)
+            gain = float(policy.load.seconds(q0) - policy.load.seconds(q)) + policy.replay_s_per_tuple * (u0 - u)
             saved.append(age_s / policy.mtbf_s * gain - policy.cost_us / 1e6 * i)
         for window in ages[: saved.index(max(saved))]:
             self.record("check", window)

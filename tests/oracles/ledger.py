@@ -56,6 +56,6 @@ class PlainLedger:
         """What that many checks save, from the definition."""
         then = self.after(checks)
         age_s = (self.time_ms - self.log[self.footprints()[0]][3]) / 1000
-        gain = policy.load_s_per_record * (self.extent() - then.extent())
+        gain = float(policy.load.seconds(self.extent()) - policy.load.seconds(then.extent()))
         gain += policy.replay_s_per_tuple * (self.replay() - then.replay())
         return age_s / policy.mtbf_s * gain - checks * policy.cost_us / 1e6

@@ -7,7 +7,7 @@ bounded memory: first its scales, which the defaults of the grid and the measure
 the time after the warm-up:
 
     extent q, replay u   sampled just before and just after the checks of every checkpoint period, as the simulator does
-    recovery time        q / load rate + u / replay rate: section IV.B's time to load the checkpoint, then the replay
+    recovery time        load time of q + u / replay rate: section IV.B's time to load the checkpoint, then the replay
     checkpointing        checks * cost per check
     expected cost        seconds per hour = 3600 * share of the time spent checkpointing
                                           + (1 / MTBF in hours) * mean recovery time
@@ -29,6 +29,7 @@ from cklog.advise.extent.grid import (
     PolicySetting,
     grid,
     load_rate,
+    load_time,
     replay_rate,
     tuple_bytes,
 )
@@ -42,6 +43,7 @@ from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.verdict import Draft
+from cklog.policies.load_time import LoadTime
 from cklog.queues.analyses import EventualLog
 from cklog.queues.log import EMIT, RESULT, kinds_of
 
@@ -104,6 +106,8 @@ class ExtentAdvice:
     open_windows : how many windows are open on average
     tuples : taken from the first record to the last; None: not known
     load_rate, replay_rate, tuple_bytes : what a recovery costs, in records per s, tuples per s, and bytes
+    load_points : where no rate is given: (records, seconds) that loading took, a straight line between them, and behind
+        the last growing with the square of the records; () with a rate
     check_cost_us : what a check record costs
     max_recovery_s, chosen : the longest recovery allowed, and the name of the cheapest setting that keeps it
     settings : what each setting gave, with what was recorded and no checks at all
@@ -119,6 +123,7 @@ class ExtentAdvice:
     open_windows: float
     tuples: int | None
     load_rate: MeasuredNumber
+    load_points: tuple[tuple[float, float], ...]
     replay_rate: MeasuredNumber
     tuple_bytes: MeasuredNumber
     check_cost_us: float
@@ -166,12 +171,11 @@ def advise_extent(
     if look.last_ms - look.first_ms > _LONGEST_MS:
         span = f"{look.first_ms} to {look.last_ms}"
         raise CorruptInput(f"{queue.subtask}: timestamps from {span}: no clock that periods could be counted by")
-    load, replay = load_rate(asked), replay_rate(asked, look)
+    load, replay = load_time(asked), replay_rate(asked, look)
     upstream_bytes, of_upstream = _upstream_bytes(queue.subtask, queues, manifest)
     size = tuple_bytes(asked, upstream_bytes, look)
     settings, notes = grid(asked, look)
-    assert load.value is not None
-    cost = RecoveryCost(1 / load.value, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value)
+    cost = RecoveryCost(load, 0.0 if replay.value is None or look.tuples is None else 1 / replay.value)
     tracks = [(setting, Track(setting.policy(asked.cost_us, *cost), cost)) for setting in settings]
     replayed = _replay_of(queue, look, asked, tracks, cost, split_bytes)
     lead_ms = asked.cp_ms[0]
@@ -183,6 +187,7 @@ def advise_extent(
         notes.append("windows of the log's first half are open to its end: no warm-up is left out of the figures")
     if look.damage:
         notes.append("records of the queue cannot be read: their windows are counted as the rest of the log shows them")
+    notes += _beyond_measured(load, outcomes) if asked.load_rate is None else []
     chosen = choose(outcomes, asked.max_recovery_s)
     advice = ExtentAdvice(
         operator=queue.subtask.operator,
@@ -193,7 +198,8 @@ def advise_extent(
         seconds=replayed.recorded.tally.periods * lead_ms / 1000,
         open_windows=look.open_windows,
         tuples=look.tuples,
-        load_rate=load,
+        load_rate=load_rate(asked),
+        load_points=load.points if asked.load_rate is None else (),
         replay_rate=replay,
         tuple_bytes=size,
         check_cost_us=asked.cost_us,
@@ -272,6 +278,15 @@ def choose(outcomes: Iterable[Outcome], max_recovery_s: float | None) -> Outcome
         return None
     fit = [o for o in _settings(outcomes) if o.recovery_max is not None and o.recovery_max <= max_recovery_s]
     return min(fit, key=lambda o: (o.checkpointing_share, o.checks, o.setting.name), default=None)
+
+
+def _beyond_measured(load: LoadTime, outcomes: Iterable[Outcome]) -> list[str]:
+    """Say that extents are larger than any whose load time was measured."""
+    most, measured = max(outcome.extent.max for outcome in outcomes), round(load.points[-1][0])
+    if most <= measured:
+        return []
+    square = "it is taken to grow with the square"
+    return [f"extents of up to {most:,} records: beyond {measured:,} no load time was measured, and {square}"]
 
 
 def _settings(outcomes: Iterable[Outcome]) -> list[Outcome]:

@@ -9,12 +9,10 @@ from typing import Literal
 
 from cklog.advise.extent.scan import FirstLook
 from cklog.errors import UsageError
-from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
+from cklog.policies.check_records import CHECK_COST_US, CheckPolicy, CostBenefit, Targets
+from cklog.policies.load_time import LoadTime, published
 
-LOAD_RATE = 300_000 / 8.5
-"""Records of an extent read and loaded per second: Figure 6 (section IV.B) reads 120,000 in 3.5 s, 180,000 in 5 s."""
-
-LOAD_SOURCE = "Sebepou and Magoutis 2011, Figure 6: 120,000 and 180,000 records in 3.5 and 5 s"
+LOAD_SOURCE = "Sebepou and Magoutis 2011, Figures 6 and 7: 120,000 to 500,000 records in 3.5 to 27 s"
 
 TUPLE_BYTES = 100.0
 """Section IV: the tuple size is 100 bytes."""
@@ -46,7 +44,7 @@ class ExtentQuestion:
     u: tuple[str, ...] = ()
     ci_ms: tuple[float, ...] = (5.0,)
     cp_ms: tuple[float, ...] = (100.0,)
-    cost_us: float = 2.5
+    cost_us: float = CHECK_COST_US
     mtbf_h: tuple[float, ...] = (1.0, 24.0, 168.0)
     load_rate: float | None = None
     replay_rate: float | None = None
@@ -68,7 +66,7 @@ class ExtentQuestion:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredNumber:
-    """A number that the answer rests on, and where it comes from; None: unknown."""
+    """A number that the answer rests on, and where it comes from; None: unknown, or not one number."""
 
     value: float | None
     source: str
@@ -90,17 +88,17 @@ class PolicySetting:
     ci_ms: float | None = None
     cp_ms: float | None = None
 
-    def policy(self, cost_us: float, load_s: float, replay_s: float) -> CheckPolicy:
+    def policy(self, cost_us: float, load: LoadTime, replay_s: float) -> CheckPolicy:
         """Return the setting as a policy of `cklog.policies.check_records`.
 
-        A check costs `cost_us`; a recovery takes `load_s` per record of the extent and `replay_s` per tuple.
+        A check costs `cost_us`; a recovery takes the time of `load` for its extent, and `replay_s` per tuple.
         """
         assert self.ci_ms is not None
         assert self.cp_ms is not None
         if self.mtbf_h is None:
             return Targets(self.q, self.u, period_ms=self.cp_ms, interval_ms=self.ci_ms, cost_us=cost_us)
         return CostBenefit(
-            self.mtbf_h * 3600, load_s, replay_s, period_ms=self.cp_ms, interval_ms=self.ci_ms, cost_us=cost_us
+            self.mtbf_h * 3600, load, replay_s, period_ms=self.cp_ms, interval_ms=self.ci_ms, cost_us=cost_us
         )
 
 
@@ -177,10 +175,15 @@ def _number_of(word: str, option: str, what: str) -> float | None:
 
 
 def load_rate(asked: ExtentQuestion) -> MeasuredNumber:
-    """Return how many records of an extent are loaded per second."""
+    """Return how many records of an extent are loaded per second; None: that depends on how many they are."""
     if asked.load_rate is None:
-        return MeasuredNumber(LOAD_RATE, LOAD_SOURCE)
+        return MeasuredNumber(None, LOAD_SOURCE)
     return MeasuredNumber(asked.load_rate, "given")
+
+
+def load_time(asked: ExtentQuestion) -> LoadTime:
+    """Return how long an extent takes to load: at the rate that is given, else as the paper measured it."""
+    return published() if asked.load_rate is None else LoadTime.per_record(1 / asked.load_rate)
 
 
 def replay_rate(asked: ExtentQuestion, look: FirstLook) -> MeasuredNumber:

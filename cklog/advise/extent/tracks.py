@@ -22,6 +22,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.policies.check_records import CheckPolicy, Targets
+from cklog.policies.load_time import LoadTime
 
 _POSITION, _SLOT, _INPUT, _MS, _ORDINAL = range(5)
 """Rows of an array of footprints, a column each."""
@@ -36,9 +37,9 @@ _EXACT_BITS = 11
 
 
 class RecoveryCost(NamedTuple):
-    """What a recovery takes, in s: per record of the extent that is loaded, and per tuple that is replayed."""
+    """What a recovery takes: the time to load an extent by its records, and s per tuple that is replayed."""
 
-    load_s: float
+    load: LoadTime
     replay_s: float
 
 
@@ -276,7 +277,7 @@ class ExtentTally:
     def __init__(self, cost: RecoveryCost) -> None:
         self.cost = cost
         self.periods, self.checks = 0, 0
-        self._recovery_max_s = 0.0
+        self._recovery_max_s = self._load_sum_s = 0.0
         self._held: list[tuple[int, int, int]] = []  # q, u, times seen
         self._sums, self._most = [0, 0], [0, 0]
         self._counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
@@ -305,7 +306,9 @@ class ExtentTally:
             seen = np.zeros(len(values), np.int64)
             np.add.at(seen, which, samples[:, 2])
             self._counts[i].update(dict(zip(values.tolist(), seen.tolist(), strict=True)))
-        times_s = samples[:, 0] * self.cost.load_s + samples[:, 1] * self.cost.replay_s
+        load_s = self.cost.load.seconds(samples[:, 0])
+        self._load_sum_s += float((load_s * samples[:, 2]).sum())
+        times_s = load_s + samples[:, 1] * self.cost.replay_s
         self._recovery_max_s = max(self._recovery_max_s, float(times_s.max()))
 
     def extent(self) -> Spread:
@@ -326,8 +329,7 @@ class ExtentTally:
     def recovery_s(self) -> tuple[float, float]:
         """Return the mean and the largest recovery time, in s."""
         self._count_held()
-        extents, replays = self._sums
-        mean = (extents * self.cost.load_s + replays * self.cost.replay_s) / (2 * self.periods)
+        mean = (self._load_sum_s + self._sums[1] * self.cost.replay_s) / (2 * self.periods)
         return mean, self._recovery_max_s
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cklog.advise.extent.answer import Comparison, ExtentAdvice, Outcome, worst
 from cklog.model.verdict import Answer
+from cklog.policies.check_records import CHECK_COST_US
 from cklog.render.view import Section, View
 
 _MEGABYTE = 1_000_000
@@ -97,12 +98,21 @@ def _dominance(comparison: Comparison) -> str:
 def _notes(found: ExtentAdvice) -> list[str]:
     load, replay, size = found.load_rate, found.replay_rate, found.tuple_bytes
     notes = [benefit_sentence(found.comparisons)] if found.comparisons else []
-    notes.append(f"loading: {load.value:,.0f} records/s ({load.source})")
+    notes.append(f"loading: {_load_words(found)} ({load.source})")
     speed = "unknown" if replay.value is None else f"{replay.value:,.0f} tuples/s"
     notes.append(f"replay: {speed} ({replay.source}), {size.value:,.0f} bytes a tuple ({size.source})")
+    implied = " (implied by the paper's Figure 6, which states none)" if found.check_cost_us == CHECK_COST_US else ""
+    notes.append(f"checks: {found.check_cost_us:g} µs each{implied}")
     warm = "nothing" if found.warm_up_ms is None else f"the first {found.warm_up_ms / 1000:,.1f} s"
     notes.append(f"{found.open_windows:,.0f} windows are open on average; {warm} is left out as warm-up")
     return [*notes, *found.notes]
+
+
+def _load_words(found: ExtentAdvice) -> str:
+    if found.load_rate.value is not None:
+        return f"{found.load_rate.value:,.0f} records/s"
+    records, seconds = found.load_points[0]
+    return f"by the size of the extent, {records / seconds:,.0f} records/s up to {records:,.0f}, fewer beyond"
 
 
 def benefit_sentence(comparisons: tuple[Comparison, ...]) -> str:

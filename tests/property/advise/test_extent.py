@@ -21,6 +21,7 @@ from cklog.advise.extent.answer import ExtentAdvice, Outcome
 from cklog.advise.extent.grid import ExtentQuestion, PolicySetting
 from cklog.errors import UsageError
 from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CheckPolicy, Targets
+from cklog.policies.load_time import LoadTime
 from cklog.run import Options, open_run
 from tests.oracles.ledger import PlainLedger
 
@@ -215,7 +216,11 @@ def shown(outcome: Outcome) -> dict[str, Any]:
 def policy_of(setting: PolicySetting) -> CheckPolicy | None:
     if setting.kind == "recorded":
         return None
-    return Targets() if setting.kind == "none" else setting.policy(ASKED.cost_us, 1 / LOAD, 1 / REPLAY)
+    return (
+        Targets()
+        if setting.kind == "none"
+        else setting.policy(ASKED.cost_us, LoadTime.per_record(1 / LOAD), 1 / REPLAY)
+    )
 
 
 @settings(max_examples=150, deadline=None)

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from cklog.advise.extent.answer import ExtentAdvice, Outcome
-from cklog.advise.extent.grid import LOAD_RATE, ExtentQuestion, own_u
+from cklog.advise.extent.grid import ExtentQuestion, own_u
 from cklog.advise.extent.scan import FirstLook, first_look
 from cklog.errors import NotFound, UsageError
 from cklog.model.verdict import Answer
 from cklog.parsers.native.parser import Native
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
+from cklog.policies.load_time import LoadTime, published
 from cklog.render.formats import render
 from cklog.run import Options, open_run
 from cklog.simulate.cec.operator import Simulation, simulate
@@ -61,7 +62,7 @@ def unchecked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Q=320", Targets(q=320, **PACE), replace(ASKED, q=("320",))),
         ("U=400", Targets(u=400, **PACE), replace(ASKED, u=("400",))),
         ("Q=400 U=300", Targets(q=400, u=300, **PACE), replace(ASKED, q=("400",), u=("300",))),
-        ("MTBF=1h", CostBenefit(3600, 1 / 35_714, 1e-4, **PACE), ASKED),
+        ("MTBF=1h", CostBenefit(3600, LoadTime.per_record(1 / 35_714), 1e-4, **PACE), ASKED),
     ],
 )
 def test_a_log_without_checks_shows_what_the_simulator_gives_with_them(
@@ -136,8 +137,11 @@ def test_targets_u_surround_the_tuples_that_pass_while_a_window_is_open() -> Non
 
 def test_rates_and_sizes_say_where_they_are_from(unchecked: Path) -> None:
     found, _ = ask(unchecked, replace(ASKED, load_rate=None, replay_rate=None))
-    assert (found.load_rate.value, found.replay_rate.value, found.tuple_bytes.value) == (LOAD_RATE, 10_000.0, 100.0)
-    assert "Figure 6" in found.load_rate.source
+    assert (found.load_rate.value, found.replay_rate.value, found.tuple_bytes.value) == (None, 10_000.0, 100.0)
+    assert "Figures 6 and 7" in found.load_rate.source
+    assert found.load_points == published().points
+    given, _ = ask(unchecked, ASKED)
+    assert (given.load_rate.value, given.load_points) == (35_714.0, ())
     found, _ = ask(unchecked, replace(ASKED, tuple_bytes=7.0))
     outcome = row(found, "no checks")
     assert outcome.replay is not None

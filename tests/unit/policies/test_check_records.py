@@ -7,6 +7,7 @@ import pytest
 
 from cklog.errors import UsageError
 from cklog.policies.check_records import CHECK, EMIT, OPEN, RESULT, CostBenefit, Ledger, Pace, Targets
+from cklog.policies.load_time import LoadTime
 
 GOLDEN = [(OPEN, 1, 1), (OPEN, 2, 2), (RESULT, 1, 3), (OPEN, 3, 4), (CHECK, 2, 5), (OPEN, 4, 6)]
 
@@ -104,8 +105,8 @@ def test_without_targets_nothing_is_checked() -> None:
 
 def test_checks_that_cost_more_than_they_save_are_not_written() -> None:
     ledger = ledger_of((OPEN, 0, 0), (OPEN, 1, 100))
-    often = CostBenefit(mtbf_s=1000, load_s_per_record=0, replay_s_per_tuple=1e-3, cost_us=100)
-    seldom = CostBenefit(mtbf_s=1e9, load_s_per_record=0, replay_s_per_tuple=1e-3, cost_us=100)
+    often = CostBenefit(mtbf_s=1000, load=LoadTime.per_record(0), replay_s_per_tuple=1e-3, cost_us=100)
+    seldom = CostBenefit(mtbf_s=1e9, load=LoadTime.per_record(0), replay_s_per_tuple=1e-3, cost_us=100)
     assert ledger.check(seldom).tolist() == []
     assert ledger.check(often).tolist() == [0]  # 100 s / 1000 s * 0.1 s saved for 100 µs; window 1 saves nothing
 
@@ -113,7 +114,7 @@ def test_checks_that_cost_more_than_they_save_are_not_written() -> None:
 def test_one_check_alone_may_gain_nothing_where_two_gain_a_lot() -> None:
     """The tuple that opens two windows leaves two footprints of the same age."""
     ledger = ledger_of((OPEN, 0, 0), (OPEN, 1, 0), (OPEN, 2, 100))
-    policy = CostBenefit(mtbf_s=1000, load_s_per_record=0, replay_s_per_tuple=1e-3, cost_us=100)
+    policy = CostBenefit(mtbf_s=1000, load=LoadTime.per_record(0), replay_s_per_tuple=1e-3, cost_us=100)
     assert policy.saved_s(np.array([3, 3, 3, 3]), np.array([100, 100, 0, 0]), 100.0) == pytest.approx(
         [0, -1e-4, 1e-2 - 2e-4, 1e-2 - 3e-4]
     )
@@ -145,8 +146,8 @@ def test_targets_and_rates_without_meaning_are_refused() -> None:
     for make in (
         lambda: Targets(q=-1),
         lambda: Targets(u=float("nan")),
-        lambda: CostBenefit(0, 1, 1),
-        lambda: CostBenefit(1, -1, 1),
+        lambda: CostBenefit(0, LoadTime.per_record(1), 1),
+        lambda: CostBenefit(1, LoadTime.per_record(1), -1),
     ):
         with pytest.raises(UsageError):
             make()

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from cklog.errors import OutputError, UsageError
 from cklog.model.schemas import OUTPUTS
 from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit, Targets
+from cklog.policies.load_time import LoadTime, published
 from cklog.simulate.cec.operator import Statistics, simulate
 from cklog.simulate.cec.tuples import MOST_PRICE, Workload, draw, splitmix64
 from cklog.simulate.cec.write import Encoding, simulation_answer, write
@@ -46,7 +47,10 @@ RUNS: list[tuple[Workload, CheckPolicy]] = [
     (replace(TIMED, distribution="zipf", window_ms=33, rate=3_333.3, start_ms=0), Targets(u=20, **PACE)),
     (replace(COUNTED, keys=1, count=3, tuples=300), Targets(q=0, **PACE)),
     (replace(COUNTED, rate=20.0, tuples=100), Targets(q_windows=1, u=5, **PACE)),
-    (replace(COUNTED, tuples=2_000), CostBenefit(30.0, 1e-3, 1e-4, period_ms=20.0, interval_ms=5.0, cost_us=10.0)),
+    (
+        replace(COUNTED, tuples=2_000),
+        CostBenefit(30.0, LoadTime.per_record(1e-3), 1e-4, period_ms=20.0, interval_ms=5.0, cost_us=10.0),
+    ),
 ]
 
 
@@ -301,7 +305,7 @@ def test_the_view_says_what_the_result_holds() -> None:
     for policy, words in (
         (CHECKED, "with the targets Q = 1.5 × open windows"),
         (Targets(), "with no checks"),
-        (CostBenefit(1, 1, 1), "with checks as long as they pay"),
+        (CostBenefit(1, LoadTime.per_record(1), 1), "with checks as long as they pay"),
     ):
         answer = simulation_answer("", COUNTED, policy, simulate(COUNTED, policy))
         view = simulate_view(answer)
@@ -339,7 +343,10 @@ def test_the_command_takes_every_policy(monkeypatch: pytest.MonkeyPatch) -> None
     short = ("--no-log", "--tuples", "1000")
     asked = cec(*short, "--policy", "cost-benefit", "--rate", "1000", "--mtbf-hours", "2", monkeypatch=monkeypatch)
     policy = asked.result["policy"]
-    assert (policy["mtbf_s"], policy["load_s_per_record"], policy["replay_s_per_tuple"]) == (7200, 28e-6, 1e-3)
+    assert (policy["mtbf_s"], policy["replay_s_per_tuple"]) == (7200, 1e-3)
+    assert policy["load"] == asdict(published())
+    given = cec(*short, "--policy", "cost-benefit", "--load-us", "28", monkeypatch=monkeypatch).result["policy"]
+    assert given["load"] == asdict(LoadTime.per_record(28e-6))
     assert cec(*short, "--policy", "none", monkeypatch=monkeypatch).result["policy"]["name"] == "none"
     paper = cec(*short, "--window-ms", "7", monkeypatch=monkeypatch).result
     assert (paper["policy"]["q"], paper["policy"]["u"], paper["workload"]["count"]) == (1_000, 1_000_000, None)
