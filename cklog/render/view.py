@@ -101,6 +101,7 @@ VIEWS = {
     "impact": "cklog.impact.view:impact_view",
     "simulate": "cklog.simulate.view:simulate_view",
     "simulate-sweep": "cklog.simulate.view:sweep_view",
+    "simulate-cec-paper": "cklog.simulate.cec.view:paper_view",
     "simulate-odysseus": "cklog.simulate.view:simulate_odysseus_view",
     "simulate-dataflow": "cklog.simulate.view:simulate_dataflow_view",
 }

@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # the simulator is loaded by the methods that run it: other c
     from cklog.simulate.cec.tuples import Workload
 
 
+_TUPLES = 1_000_000
+
+
 class Distribution(StrEnum):
     """`--distribution`."""
 
@@ -48,11 +51,14 @@ class WorkloadOptions:
         int | None, typer.Option("--window-ms", metavar="MS", help="Tumbling time windows instead of --count.")
     ] = None
     rate: Annotated[float, typer.Option("--rate", metavar="N", help="Tuples per second without checks.")] = 54_545.0
-    tuples: Annotated[int, typer.Option("--tuples", metavar="N", help="Length of the run.")] = 1_000_000
+    tuples: Annotated[
+        int | None, typer.Option("--tuples", metavar="N", help="Length of the run (1 million; --paper: 8 each).")
+    ] = None
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, another stream.")] = 1
 
-    def workload(self) -> Workload:
-        """Return the workload as the simulator takes it."""
+    def workload(self, paper: bool) -> Workload:
+        """Return the workload as the simulator takes it; `paper`: one that is long enough for the paper's figures."""
+        from cklog.simulate.cec.figures import TUPLES
         from cklog.simulate.cec.tuples import Workload
 
         count = 10 if self.count is None and self.window_ms is None else self.count
@@ -63,7 +69,7 @@ class WorkloadOptions:
             count=count,
             window_ms=self.window_ms,
             rate=self.rate,
-            tuples=self.tuples,
+            tuples=(TUPLES if paper else _TUPLES) if self.tuples is None else self.tuples,
             seed=self.seed,
         )
 
@@ -137,6 +143,9 @@ class LogOptions:
     """What is written; each field is a parameter of the command line."""
 
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="New run folder; none with --no-log.")] = ""
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Run the paper's experiments: every number of its figures beside cklog's.")
+    ] = False
     no_log: Annotated[bool, typer.Option("--no-log", help="Write nothing, only print the figures.")] = False
     upstream: Annotated[bool, typer.Option("--upstream", help="Write the queue of the filter in front, too.")] = False
     encoding: Annotated[EncodingName, typer.Option("--encoding", help="Of the queues.")] = EncodingName.jsonl
@@ -176,10 +185,14 @@ def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: P
     The defaults are those of the paper's evaluation (Sebepou and Magoutis, DSN 2011, section IV). Lists of numbers
     in the options of the policy give one line for each setting.
     """
-    from cklog.simulate.cec.write import simulation_answer, sweep_answer
+    from cklog.simulate.cec.write import paper_answer, simulation_answer, sweep_answer
 
     printed.chosen()
-    workload = fed.workload()
+    workload = fed.workload(log.paper)
+    if log.paper:
+        _refuse_beside_paper(log, fed, checks)
+        printed.show(paper_answer(workload))
+        return
     policies = checks.policies(workload.rate)
     if len(policies) == 1:
         printed.show(simulation_answer(log.folder, workload, policies[0], log.run(workload, policies[0])))
@@ -187,3 +200,10 @@ def cec(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions, printed: P
     if not log.no_log:
         raise UsageError(f"{len(policies)} settings at once: only with --no-log", "name one setting for a log")
     printed.show(sweep_answer(workload, [(policy, log.run(workload, policy)) for policy in policies]))
+
+
+def _refuse_beside_paper(log: LogOptions, fed: WorkloadOptions, checks: PolicyOptions) -> None:
+    """Refuse options that the paper's experiments decide themselves."""
+    own = WorkloadOptions(tuples=fed.tuples, seed=fed.seed)
+    if (log, fed, checks) != (LogOptions(paper=True), own, PolicyOptions()):
+        raise UsageError("--paper runs the paper's own experiments", "beside it only --tuples and --seed can be given")

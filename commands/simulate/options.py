@@ -46,7 +46,7 @@ class PrintOptions:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
         return form
 
-    def show(self, answer: Answer[dict[str, Any]]) -> None:
+    def show(self, answer: Answer[Any]) -> None:
         """To stdout."""
         terminal = sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")

@@ -40,6 +40,7 @@ from cklog.runs.pieces.analyses import PiecesInspection
 from cklog.runs.records.inspection import RecordsInspection
 from cklog.runs.snapshots.inspection import SnapshotsInspection
 from cklog.runs.stores.line import StoresInspection
+from cklog.simulate.cec.figures import PaperFigures
 
 RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
@@ -75,6 +76,7 @@ RESULTS: Mapping[str, Any] = {
     "rounds": RoundsAnswer,
     "simulate": {"folder": str},
     "simulate-sweep": {},
+    "simulate-cec-paper": PaperFigures,
     "simulate-odysseus": {},
     "simulate-dataflow": {},
 }

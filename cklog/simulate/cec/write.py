@@ -18,6 +18,7 @@ from cklog.errors import OutputError, UsageError
 from cklog.model.schemas import OUTPUTS
 from cklog.model.verdict import Answer
 from cklog.policies.check_records import CheckPolicy, CostBenefit
+from cklog.simulate.cec.figures import PaperFigures, paper_figures
 from cklog.simulate.cec.operator import RECORD_BYTES, WARM, OutputRecords, RunStretch, Simulation, Statistics
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.files import PART_BYTES, LineParts, RowParts, refuse_encoding, require_empty, written_files
@@ -139,6 +140,12 @@ def sweep_answer(workload: Workload, runs: Sequence[tuple[CheckPolicy, Statistic
     rows = [{"policy": described(workload, policy)["policy"], "statistics": asdict(found)} for policy, found in runs]
     result = {"workload": asdict(workload), "record_bytes": RECORD_BYTES, "warm": WARM, "runs": rows}
     return Answer("simulate-sweep", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
+
+
+def paper_answer(workload: Workload) -> Answer[PaperFigures]:
+    """Make the answer that puts the paper's numbers beside runs of its experiments."""
+    result = paper_figures(workload)
+    return Answer("simulate-cec-paper", verdict="ok", exit_code=0, inputs=(), findings=(), result=result)
 
 
 def _write_steps(steps: Iterable[RunStretch], workload: Workload, own: _Queue, filtered: list[_Queue]) -> None:

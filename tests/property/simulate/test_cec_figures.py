@@ -1,48 +1,53 @@
-"""The figures of the paper's evaluation, from the simulator (Sebepou and Magoutis, DSN 2011, section IV).
+"""The figures of the paper's evaluation, from the simulator (Sebepou and Magoutis, DSN 2011, sections IV.B and IV.C).
 
-100,000 items at random, windows of 10 tuples. Two numbers are not in the paper. The rate of 54,545 tuples/s is
-derived: a window takes 9 * 100,000 tuples from opening to closure, and that took 16.5 s without checks (Figure 8).
-The cost of a check is assumed, 2.5 or 3.5 µs; it moves only the figures where the checks take all of their interval,
-and the paper's 120,000 is the one that 2.5 µs gives.
+Each test names the paper's number, how far the simulation may be from it, and why that far; and that the number would
+be missed without the effect that the figure is about. How far:
 
-Runs of 4 million tuples are long enough where a target holds the extent. Where nothing holds it, it swings by a
-tenth, and seeds still differ by 5 % after 8 million: that average takes 40 million.
+* extents are printed to 10,000 records, so half of that either way (`ROUNDED`)
+* where nothing holds the extent it swings by a tenth within a run, and the paper measured it once: a tenth (`SWING`)
+* replay: Q = 1x and U = 125,000 are one and the same run, as no target is met in either, and the paper has 25 MB for
+  one and 20 MB for the other: a quarter (`TWICE_MEASURED`)
+* response times: they are printed to half a second, and the three of Figure 8 share one constant: 2 % (`HALF_SECOND`)
+
+The input rate is derived from the 16.5 s without checks, so those 16.5 s are no result and have no test. The cost of a
+check is what the extent at Q = 1x implies: that number has none either, but for what it is fitted with.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import mean
 
 import pytest
 
-from cklog.policies.check_records import Targets
+from cklog.policies.check_records import CHECK_COST_US, Targets
+from cklog.policies.load_time import fitted
 from cklog.run import open_run
+from cklog.simulate.cec.figures import EXPERIMENTS, open_costs, paper_figures, round_factor
 from cklog.simulate.cec.operator import Statistics, simulate
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
 
 pytestmark = pytest.mark.slow
 
-HELD, FREE = 4_000_000, 40_000_000
+ROUNDED, SWING, TWICE_MEASURED, HALF_SECOND = 5_000, 0.1, 0.25, 0.02
+TUPLES = 8_000_000
 
 
 def run(
-    tuples: int = HELD,
-    q_windows: float | None = None,
-    u: float | None = None,
-    cost_us: float = 2.5,
-    ci: float = 5.0,
-    cp: float = 100.0,
+    q_windows: float | None = None, u: float | None = None, ci: float = 5, cp: float = 100, cost: float = CHECK_COST_US
 ) -> Statistics:
-    policy = Targets(u=u, q_windows=q_windows, period_ms=cp, interval_ms=ci, cost_us=cost_us)
-    return figures(tuples, policy)
+    """A run as the paper ran it: rounds take longer than CI by the factor of Figure 8."""
+    factor = round_factor()
+    pace = {"period_ms": cp, "interval_ms": ci * factor, "cost_us": cost * factor}
+    return figures(Targets(u=u, q_windows=q_windows, **pace))
 
 
 @cache
-def figures(tuples: int, policy: Targets) -> Statistics:
-    return simulate(Workload(tuples=tuples), policy)
+def figures(policy: Targets) -> Statistics:
+    return simulate(Workload(tuples=TUPLES), policy)
 
 
 def number(value: float | None) -> float:
@@ -50,98 +55,113 @@ def number(value: float | None) -> float:
     return value
 
 
-@pytest.mark.parametrize("q_windows", [1, 2, 4])
-def test_nine_windows_in_ten_are_open(q_windows: int) -> None:
-    """A window of 10 tuples is closed for one gap between tuples of its key in ten."""
-    assert number(run(q_windows=q_windows).open_windows) == pytest.approx(90_000, rel=0.005)
+def megabytes(found: Statistics) -> float:
+    return number(found.replay) * 100 / 1e6
 
 
-@pytest.mark.parametrize("cost_us", [2.5, 3.5])
-@pytest.mark.parametrize(
-    ("q_windows", "tuples", "low", "high"),
-    [
-        (1, HELD, 120_000, 132_000),  # not met: 120,000 in the paper
-        (2, HELD, 179_100, 180_900),  # met
-        (4, 2 * HELD, 358_200, 361_800),  # met
-        (8, FREE, 500_000, 540_000),  # never reached: 500,000 in the paper
-    ],
-)
-def test_figure_6_extent_by_its_target(q_windows: int, tuples: int, low: float, high: float, cost_us: float) -> None:
-    assert low <= number(run(tuples, q_windows, cost_us=cost_us).extent) <= high
+def test_around_90_000_windows_are_open() -> None:
+    """The measured average is rounded to 10,000; a window of 10 is closed for one gap between tuples in ten."""
+    assert abs(number(run(q_windows=2).open_windows) - 90_000) <= ROUNDED
 
 
-@pytest.mark.parametrize("cost_us", [2.5, 3.5])
-def test_figure_6_checks_drop_sharply_past_twice_the_windows(cost_us: float) -> None:
-    checks = [
-        number(run(tuples, q, cost_us=cost_us).checks_per_second)
-        for q, tuples in ((1, HELD), (2, HELD), (4, 2 * HELD), (8, FREE))
-    ]
-    assert checks[0] == pytest.approx(10 * (5_000 // cost_us))  # all that ten rounds a second have time for
-    assert 5_000 < checks[1] < 6_000
-    assert checks[2] < 50
-    assert checks[3] == 0
+@pytest.mark.parametrize("paper", [180_000, 360_000])
+def test_figure_6_the_targets_2x_and_4x_are_met(paper: int) -> None:
+    """Without checks both extents would be 500,000."""
+    assert abs(number(run(q_windows=paper / 90_000).extent) - paper) <= ROUNDED
+    assert abs(number(run().extent) - paper) > 10 * ROUNDED
 
 
-def test_figure_6_replay_in_bytes() -> None:
-    """More than 200 MB at a high Q. For a low one 20 MB, less than the paper's 25 MB."""
-    assert 15e6 < 100 * number(run(q_windows=1).replay) < 50e6
-    assert 100 * number(run(FREE, q_windows=8).replay) > 200e6
+def test_figure_6_the_target_8x_is_never_reached_and_nothing_is_checked() -> None:
+    """500,000 is the most that this operator reaches; the target is 720,000."""
+    found = run(q_windows=8)
+    assert number(found.extent) == pytest.approx(500_000, rel=SWING)
+    assert number(found.extent) < 720_000 * (1 - SWING)
+    assert found.checks == 0
 
 
-@pytest.mark.parametrize(
-    ("u", "cost_us", "extent", "replay"),
-    [
-        (125_000, 2.5, 120_000, 205_000),  # not met: 200,000 tuples in the paper
-        (250_000, 2.5, 127_000, 250_000),
-        (500_000, 2.5, 165_000, 500_000),
-        (1_000_000, 2.5, 233_000, 1_000_000),  # 230,000 records, 900,000 tuples
-        (125_000, 3.5, 131_000, 277_000),
-        (250_000, 3.5, 131_000, 277_000),
-        (500_000, 3.5, 165_000, 500_000),
-        (1_000_000, 3.5, 233_000, 1_000_000),
-    ],
-)
-def test_figure_7_extent_by_the_target_of_the_replay(u: float, cost_us: float, extent: float, replay: float) -> None:
-    found = run(2 * HELD, u=u, cost_us=cost_us)
-    assert number(found.extent) == pytest.approx(extent, rel=0.02)
-    assert number(found.replay) == pytest.approx(replay, rel=0.02)
+def test_figure_6_the_target_1x_is_not_met_at_any_cost_of_a_check() -> None:
+    """What is not fitted about Q = 1x: the extent lies above its target and below that of Q = 4x, at every cost that
+    Figure 8 leaves open; 120,000 is in between, and which cost gives it the paper does not tell."""
+    costs = open_costs(Workload(), round_factor())
+    low, high = (number(run(q_windows=1, cost=cost).extent) for cost in costs)
+    assert 90_000 < low < 120_000 < high < 360_000
+    assert high > 2 * low  # the range is wide: 120,000 is no prediction
 
 
-@pytest.mark.parametrize(
-    ("cp", "response_s"),
-    [
-        (25, 27.5),  # 32.5 s in the paper
-        (50, 20.6),  # 21.5 s
-        (100, 18.3),  # 18.5 s
-    ],
-)
-def test_figure_8_checks_delay_the_closure_of_windows(cp: float, response_s: float) -> None:
-    """What the interval takes of the period: 16.5 s * CP / (CP - CI). The paper's own intervals must have overrun."""
-    assert number(run(2 * HELD, 1, ci=10, cp=cp).response_s) == pytest.approx(response_s, rel=0.01)
+def test_figure_6_the_number_of_checks_drops_sharply_past_2x() -> None:
+    """From 1x to 2x it falls by less than ten times, from 2x to 4x by more than fifty times."""
+    checks = [number(run(q_windows=q).checks_per_second) for q in (1, 2, 4)]
+    assert checks[0] < 10 * checks[1]
+    assert checks[1] > 50 * checks[2]
 
 
-def test_figure_8_without_checks_the_rate_alone_decides() -> None:
-    assert number(run(FREE, 8).response_s) == pytest.approx(16.5, rel=0.005)
+def test_figure_6_replay() -> None:
+    """50 MB at 2x, more than 200 MB at high Q: within a quarter. Without the target 2x would have over 200 MB, too."""
+    assert megabytes(run(q_windows=2)) == pytest.approx(50, rel=TWICE_MEASURED)
+    assert megabytes(run(q_windows=4)) > 200 * (1 - TWICE_MEASURED)
+    assert megabytes(run(q_windows=8)) > 200
+    assert megabytes(run()) > 50 * (1 + TWICE_MEASURED)
 
 
-def test_figure_9_the_extent_grows_with_the_period() -> None:
-    extents = [number(run(q_windows=1, ci=10, cp=cp).extent) for cp in (25, 50, 100, 250)]
+def test_figure_7_a_target_of_a_million_tuples() -> None:
+    """230,000 records, 90 MB. Without it the extent is over 400,000, with U = 125,000 below 180,000."""
+    found = run(u=1_000_000)
+    assert abs(number(found.extent) - 230_000) <= ROUNDED
+    assert megabytes(found) == pytest.approx(90, rel=TWICE_MEASURED)
+    assert abs(number(run().extent) - 230_000) > 10 * ROUNDED
+    assert abs(number(run(u=125_000).extent) - 230_000) > 10 * ROUNDED
+
+
+def test_figure_7_the_target_125_000_is_not_met_and_gives_the_run_of_q_1x() -> None:
+    """In the paper: 200,000 tuples, and 120,000 records as at Q = 1x. At the cost that Q = 1x implies both come out."""
+    found = run(u=125_000)
+    assert number(found.extent) == pytest.approx(number(run(q_windows=1).extent), rel=0.001)
+    assert number(found.replay) == pytest.approx(200_000, rel=TWICE_MEASURED)
+    assert number(found.replay) > 125_000 * (1 + TWICE_MEASURED)
+
+
+def test_figure_7_longer_extents_with_larger_targets() -> None:
+    extents = [number(run(u=u).extent) for u in (125_000, 250_000, 500_000, 1_000_000)]
     assert extents == sorted(extents)
-    assert extents[-1] > 1.3 * extents[0]
+    assert extents[-1] > 1.5 * extents[0]
+
+
+@pytest.mark.parametrize(("cp", "paper"), [(100, 18.5), (50, 21.5), (25, 32.5)])
+def test_figure_8_one_length_of_a_round_gives_all_three_response_times(cp: float, paper: float) -> None:
+    """Calibrated: one constant for three numbers. Rounds of CI = 10 ms sharp would give 27.5 s at CP = 25."""
+    assert number(run(1, ci=10, cp=cp).response_s) == pytest.approx(paper, rel=HALF_SECOND)
+    sharp = Targets(q_windows=1, period_ms=25, interval_ms=10)
+    assert number(figures(sharp).response_s) < 32.5 * (1 - 5 * HALF_SECOND)
+
+
+def test_figure_8_a_period_of_250_ms_approximates_no_checks() -> None:
+    """Predicted by the same constant. "Approximates": at least twice as close to 16.5 s as with CP = 100."""
+    slower = {cp: number(run(1, ci=10, cp=cp).response_s) - 16.5 for cp in (100, 250)}
+    assert 0 < slower[250] < slower[100] / 2
+
+
+def test_figure_9_the_load_time_grows_with_the_period() -> None:
+    """2 s at CP = 25, where the extent is close to the windows open whatever a check costs: within a quarter."""
+    extents = [number(run(1, ci=10, cp=cp).extent) for cp in (25, 50, 100, 250)]
+    assert extents == sorted(extents)
+    assert fitted().seconds(extents[0]) == pytest.approx(2, rel=TWICE_MEASURED)
+    assert extents[-1] > 90_000 + 5 * (extents[0] - 90_000)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="5 s is what 180,000 records take; Figure 6 has 120,000 and 3.5 s, checking more"
+)
+def test_figure_9_the_load_time_at_250_ms() -> None:
+    """Rounds of 10 in 250 ms are 4 % of the time, those of Figure 6 5 %: hardly longer an extent by the simulation."""
+    assert fitted().seconds(number(run(1, ci=10, cp=250).extent)) == pytest.approx(5, rel=TWICE_MEASURED)
 
 
 @pytest.mark.parametrize(
-    ("policy", "low", "high"),
-    [
-        (Targets(q_windows=1), 120_000, 131_000),
-        (Targets(q_windows=1, cost_us=3.4), 120_000, 131_000),
-        (Targets(q_windows=2), 179_100, 180_900),
-        (Targets(q_windows=4), 358_200, 361_800),
-        (Targets(u=1_000_000), 228_300, 237_700),
-    ],
-    ids=["Q=1x", "Q=1x, 3.4 us", "Q=2x", "Q=4x", "U=1M"],
+    ("policy", "paper"),
+    [(Targets(q_windows=2), 180_000), (Targets(q_windows=4), 360_000), (Targets(u=1_000_000), 230_000)],
+    ids=["Q=2x", "Q=4x", "U=1M"],
 )
-def test_what_extent_reads_from_the_log(policy: Targets, low: int, high: int, tmp_path: Path) -> None:
+def test_what_extent_reads_from_the_log(policy: Targets, paper: int, tmp_path: Path) -> None:
     """Figures 6 and 7 through the log: the extent as of 25 moments of the run, as if it had crashed there."""
     workload = Workload(tuples=6_000_000)
     written = write(tmp_path, workload, policy, encoding="parquet")
@@ -149,5 +169,14 @@ def test_what_extent_reads_from_the_log(policy: Targets, low: int, high: int, tm
     with open_run(str(tmp_path)) as found:
         extents = [found.extent("agg1", as_of=moment).result for moment in moments]
     assert {extent.proof for extent in extents} == {"proven"}
-    assert low <= mean(extent.records for extent in extents) <= high
-    assert mean(extent.open_windows for extent in extents) == pytest.approx(90_000, rel=0.005)
+    assert abs(mean(extent.records for extent in extents) - paper) <= ROUNDED
+    assert abs(mean(extent.open_windows for extent in extents) - 90_000) <= ROUNDED
+
+
+def test_the_whole_evaluation_is_told_row_by_row() -> None:
+    """As `cklog simulate cec --paper` prints it, from runs of this length."""
+    found = paper_figures(replace(Workload(), tuples=3_000_000))
+    assert len(found.rows) == sum(len(experiment.said) for experiment in EXPERIMENTS)
+    off = [abs(row.deviation or 0) for row in found.rows]
+    assert off == sorted(off, reverse=True)
+    assert (found.rows[0].figure, found.rows[0].setting, found.rows[0].quantity) == ("9", "CP=250", "load")
