@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from cklog.inputs.offers import OffersQueues
+from cklog.inputs.trouble import hides_any
 from cklog.kinds.kind import Opened
 from cklog.kinds.records import RecordsKind
 from cklog.model.question import InspectQuestion, Question
@@ -63,8 +64,15 @@ class QueuesKind(RecordsKind):
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         self._refuse_flink_options(policy)
-        why = "has output queues: its operators restart from those, and what they still need is told by the extent"
-        self.refuse(why, "cklog extent says from which record on a queue is needed")
+        self._require_read("checkpoints", "outputs")
+        from cklog.runs.records.cascade import Cascade
+        from cklog.runs.records.queue_retention import queue_retention
+
+        root = self._opened.root
+        hidden = hides_any(root, self._places_of("checkpoints", "outputs"))
+        cascade = Cascade(self._eventual, self._records)
+        doubtful = bool(self._parser.manifest_findings)
+        return self._on_manifest(queue_retention(cascade, root.list("outputs"), policy, hidden, doubtful))
 
     def _sink_impact(self, question: Question, logs: BoundLogs | None) -> Draft[SinkImpact]:
         from cklog.runs.records.impact import queue_impact

@@ -43,7 +43,8 @@ class Upstream:
             if queue is None:
                 continue
             number = None if numbers is None else numbers.get(column)
-            offset, about = _upstream_offset(queue, channel, number, judged)
+            stamp = None if number is None else _stamp_of(judged, number, column)
+            offset, about = _upstream_offset(queue, channel, number, stamp, judged)
             offsets += [offset] if offset else []
             findings += about
         own = _tuples_since(judged)
@@ -84,13 +85,12 @@ def _tuples_since(judged: QueueJudgement) -> int | None:
 
 
 def _upstream_offset(
-    queue: Queue, channel: Channel, number: int | None, judged: QueueJudgement
+    queue: Queue, channel: Channel, number: int | None, stamp: int | None, judged: QueueJudgement
 ) -> tuple[UpstreamOffset | None, list[Finding]]:
     """Find the first record of the upstream's queue to replay: by its indexes, or reading it back from its end.
 
-    `number` is that of the channel's tuple at T, None if the records do not count it.
+    `number` is that of the channel's tuple at T, None if the records do not count it; `stamp` as of `_stamp_of`.
     """
-    stamp = None if number is None else _stamp_of(judged, number)
     first: int | None
     last: int | None
     indexed = queue.since(judged.ts, number, stamp)
@@ -110,12 +110,12 @@ def _upstream_offset(
         first, last, at_head = indexed.first, indexed.end - 1, indexed.offset == indexed.first
         damage = indexed.damage
     else:
-        log = _read_back(queue, number, judged.ts)
+        log = read_back(queue, number, judged.ts)
         if not len(log):
             message = f"{channel}: the queue of {queue.subtask} holds no record at or after T that can be read"
             behind = Finding("upstream-behind", "warning", str(channel), message)
             return None, [behind, *queue.findings(), *damage_findings(log.damage)]
-        row, by = _first_row(log, number, judged)
+        row, by = _first_row(log, number, stamp, judged)
         found = _by_reading(queue, channel, log, row, by)
         damage = _damage_from(log, row, by)
         first = None if log.pos[0] == UNKNOWN else int(log.pos[0])
@@ -169,7 +169,7 @@ def _by_reading(
     )
 
 
-def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
+def read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
     """Read a queue from its end to a record before T, or to its head."""
     reader = TailReader(queue)
     while reader.more():
@@ -180,22 +180,28 @@ def _read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
     return reader.log()
 
 
-def _first_row(log: QueueLog, number: int | None, judged: QueueJudgement) -> tuple[int, Literal["input", "time"]]:
+def _first_row(
+    log: QueueLog, number: int | None, stamp: int | None, judged: QueueJudgement
+) -> tuple[int, Literal["input", "time"]]:
     """Return the row to replay from, by input number if its timestamp agrees, else by time."""
     if judged.ts is None:
         return 0, "time"
     if number is not None and number >= 0:
         rows = np.flatnonzero(log.pos == number)
-        if len(rows) and _stamp_of(judged, number) == log.ts[rows[0]]:
+        if len(rows) and stamp == log.ts[rows[0]]:
             return int(rows[0]), "input"
     later = np.flatnonzero(log.ts >= judged.ts)
     return (int(later[0]) if len(later) else len(log) - 1), "time"
 
 
-def _stamp_of(judged: QueueJudgement, number: int) -> int | None:
-    """Return the timestamp that the operator noted with an input number; None if no record has that number."""
+def _stamp_of(judged: QueueJudgement, number: int, column: str) -> int | None:
+    """Return the timestamp that the operator noted with a tuple's number on the channel `column` of its records.
+
+    That is of the first record which has taken the tuple; None if no record ends with it. Another channel's tuple may
+    have the same number.
+    """
     log = judged.log
-    rows = np.flatnonzero((log.input == number).any(axis=1))
+    rows = np.flatnonzero(log.input[:, log.channels.index(column)] == number)
     return int(log.ts[rows[0]]) if len(rows) else None
 
 

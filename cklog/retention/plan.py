@@ -1,8 +1,8 @@
 """A plan of deletion, row by row: what may be deleted, and what must stay. Nothing is deleted.
 
 Every kind of run makes its rows in a module of its own: `cklog.runs.snapshots.retention` (Flink),
-`cklog.runs.records.retention` (native records), `cklog.runs.batches.retention` (Spark), `cklog.runs.pieces.analyses`
-(chains without a line).
+`cklog.runs.records.retention` (native records), `cklog.runs.records.queue_retention` (output queues),
+`cklog.runs.batches.retention` (Spark), `cklog.runs.pieces.analyses` (chains without a line).
 """
 
 from __future__ import annotations
@@ -38,15 +38,23 @@ class RetentionRow:
 
 @dataclass(frozen=True, slots=True)
 class LogTrim:
-    """How far back the message log of a channel is needed.
+    """How far back the message log of a channel, or the output queue of a subtask, is needed.
 
-    `below` : messages with lower numbers are needed by nothing that stays; None: not known
-    `checkpoint` : the oldest one of the receiver that a restart may still go back to
+    `channel` : a channel, a source, or of a queue its subtask
+    `below` : messages, or records, with lower numbers are needed by nothing that stays; None: not known
+    `checkpoint` : the oldest one of the receiver that a restart may still go back to; where checkpoints lie in output
+        queues, the subtask that needs what stays
+    `log` : whether it is about what was sent on a channel, or about all of an output queue
+    `bytes` : of a queue: stored bytes below, as far as they can be cut off as bytes; None: not known
+    `place` : of a queue: PATH:OFFSET of the first record that stays
     """
 
     channel: str
     below: int | None
     checkpoint: str
+    log: Literal["channel", "queue"] = "channel"
+    bytes: int | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class RetentionPlan:
     `doubt` : why more stays than has to, if evidence is missing
     """
 
-    kind: Literal["snapshots", "checkpoints", "batches", "versions"]
+    kind: Literal["snapshots", "checkpoints", "batches", "versions", "queues"]
     unit: Literal["files", "checkpoints"]
     rows: tuple[RetentionRow, ...]
     totals: dict[str, dict[str, int]]

@@ -9,6 +9,7 @@ from typing import Any
 from cklog.errors import UsageError
 from cklog.local_files import os_name
 from cklog.model.verdict import Answer
+from cklog.model.wording import many
 from cklog.render.text import visible
 from cklog.render.view import Section, View, cut_section, section
 from cklog.retention.plan import RetentionPlan, RetentionRow
@@ -65,12 +66,35 @@ def _folder_section(plan: RetentionPlan) -> Section:
 
 
 def _trimming_section(plan: RetentionPlan) -> Section:
-    rows = [(t.channel, "-" if t.below is None else t.below, t.checkpoint) for t in plan.trimming]
-    columns = ("channel", "not needed below", "oldest target")
-    return cut_section("Log trimming", columns, rows, elsewhere=": --json lists them all")
+    def told(value: object) -> object:
+        return "-" if value is None or value == "" else value
+
+    if plan.kind == "queues":
+        names = ("log", "of", "not needed below", "bytes", "first that stays", "needed by")
+        queues = [(t.log, t.channel, *map(told, (t.below, t.bytes, t.place, t.checkpoint))) for t in plan.trimming]
+        return cut_section("Log trimming", names, queues, elsewhere=_JSON_HAS_ALL)
+    rows = [(t.channel, told(t.below), t.checkpoint) for t in plan.trimming]
+    return cut_section("Log trimming", ("channel", "not needed below", "oldest target"), rows, elsewhere=_JSON_HAS_ALL)
+
+
+_JSON_HAS_ALL = ": --json lists them all"
+
+
+def _queue_headline(plan: RetentionPlan) -> str:
+    queues = [trim for trim in plan.trimming if trim.log == "queue"]
+    size = sum(trim.bytes or 0 for trim in queues)
+    whole = plan.totals.get("OBSOLETE", {"files": 0})["files"]
+    held = sum(trim.place is None for trim in queues)
+    kept = f"; nothing of {held} of them may go" if held else ""
+    return (
+        f"{size:,} bytes of {many(len(queues), 'output queue')} lie before every record that a crash from now on can "
+        f"need{kept}. {whole} of {many(len(plan.rows), 'file')} may go as a whole; nothing was deleted."
+    )
 
 
 def _headline(plan: RetentionPlan) -> str:
+    if plan.kind == "queues":
+        return _queue_headline(plan)
     count = sum(total[plan.unit] for total in plan.totals.values())
     free = plan.totals.get("OBSOLETE", {plan.unit: 0, "bytes": 0})
     if not count:
@@ -110,6 +134,12 @@ def _notes(plan: RetentionPlan) -> tuple[str, ...]:
         notes.append("It is state that may go. Leave the records: they tell what was sent and received.")
         if plan.trimming and not plan.doubt:
             notes.append("Trimming counts on channels that deliver in order, unless events/ tells otherwise.")
+    if plan.kind == "queues":
+        notes.append("Who reads a queue outside of this run is not seen: it must have taken what is cut off, too.")
+        notes.append(
+            "A cut queue holds each window's state once: if a record behind the cut is lost, so is its window."
+        )
+        notes.append("Checkpoints that lie beside queues are not judged here: they stay.")
     if any(_is_checksum(row.path) for row in plan.rows):
         notes.append("Checksum files (.crc) are counted but not shown: each goes, or stays, with what it is of.")
     if plan.kind == "batches":

@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualReplay
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
-from cklog.model.names import Subtask, parse_channel
+from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
@@ -55,28 +56,46 @@ class Cascade:
         lost = self._lost(question)
         if not self._records.has_checkpoints():
             return self._draft(command, {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost})
+        restarts, planned = self._settled(question)
+        moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
+        return self._draft(command, moved, planned)
+
+    def after_total_failure(self) -> tuple[Mapping[Subtask, QueueRestart], Draft[RecoveryLine]]:
+        """Return where each operator with a queue restarts if everything fails, and the line that they are part of."""
+        question = Question(everything=True)
+        if self._records.has_checkpoints():
+            restarts, planned = self._settled(question)
+            return restarts, self._draft("retention", restarts, planned)
+        restarts = {subtask: self._restart(subtask, {}, None) for subtask in self._order()}
+        return restarts, self._draft("retention", restarts)
+
+    def _settled(self, question: Question) -> tuple[dict[Subtask, QueueRestart], Planned]:
+        """Move the line of the others and the cuts of the queues back by turns, until neither moves."""
         cuts: dict[Subtask, dict[str, int]] = {subtask: {} for subtask in self._order()}
         while True:
             restarts = {s: self._restart(s, cuts[s], question.as_of) for s in cuts}
             lower = self._lower(restarts, plan_line(self._records, question, self._fixed(restarts, final=False)))
             if lower == cuts:
-                planned = plan_line(self._records, question, self._fixed(restarts, final=True))
-                moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
-                return self._draft(command, moved, planned)
+                return restarts, plan_line(self._records, question, self._fixed(restarts, final=True))
             cuts = lower
+
+    @property
+    def queues(self) -> Mapping[Subtask, Queue]:
+        """Every output queue of the run, those of sources too."""
+        return self._eventual.queues
 
     def _lost(self, question: Question) -> set[Subtask]:
         """Subtasks with a queue that lost their state: as asked, as the manifest says, or all."""
         queues = tuple(self._operators())
         names = question.failed or tuple(self._manifest.get("failed", []))
-        everyone = (*queues, *(s for c in self._channels() for s in (c.sender, c.receiver)))
+        everyone = (*queues, *(s for c in self.channels() for s in (c.sender, c.receiver)))
         everyone = (*everyone, *self._records.subtasks_with_checkpoints())
         return {s for name in names for s in subtasks_named(name, everyone)} if names else set(queues)
 
     def _order(self) -> list[Subtask]:
         """Every subtask with a queue, behind those that feed it."""
         waiting = self._operators()
-        feeds = {s: {c.sender for c in self._channels() if c.receiver == s} for s in waiting}
+        feeds = {s: {c.sender for c in self.channels() if c.receiver == s} for s in waiting}
         order: list[Subtask] = []
         while waiting:
             ready = [s for s in waiting if not feeds[s] & (set(waiting) - {s})] or waiting[:1]  # a cycle: any will do
@@ -85,7 +104,7 @@ class Cascade:
         return order
 
     @cached_property
-    def _storing(self) -> frozenset[Subtask]:
+    def storing(self) -> frozenset[Subtask]:
         """Subtasks with stored checkpoints; the records are read once for it."""
         return self._records.subtasks_that_store()
 
@@ -96,10 +115,11 @@ class Cascade:
         its queue is what it has put out.
         """
         sources = {row["name"] for row in self._manifest.get("operators", []) if row.get("kind") == "source"}
-        stored = self._storing
+        stored = self.storing
         return [s for s in self._eventual.queues if s.operator not in sources and s not in stored]
 
-    def _channels(self) -> list[Any]:
+    def channels(self) -> list[Channel]:
+        """Return the channels that the manifest names."""
         parsed = (parse_channel(row["channel"]) for row in self._manifest.get("channels", []))
         return [channel for channel in parsed if channel is not None]
 
@@ -114,7 +134,7 @@ class Cascade:
         own = [name for name in log.channels if parse_channel(name) is not None]
         if own:
             return {name: name for name in own}
-        channels = [str(c) for c in self._channels() if c.receiver == subtask]
+        channels = [str(c) for c in self.channels() if c.receiver == subtask]
         return {channels[0]: ""} if len(channels) == 1 and log.channels == ("",) else {}
 
     def _fixed(self, restarts: Mapping[Subtask, QueueRestart], final: bool) -> Fixed:
@@ -130,7 +150,7 @@ class Cascade:
             last = 0 if restart.below else ENDLESS
             if len(log) and log.pos[-1] != UNKNOWN:
                 last = int(log.pos[-1]) + 1
-            for channel in self._channels():
+            for channel in self.channels():
                 if channel.sender == subtask and (channel.receiver in stored or channel.receiver in restarts):
                     sent[str(channel)] = last
                     names.add(str(channel))
@@ -197,7 +217,7 @@ class Cascade:
             notes=(
                 *base.notes,
                 *(_note(number, s, r) for number, (s, r) in enumerate(restarts.items(), 1)),
-                *(_output_note(s) for s in sorted(self._storing & set(self._eventual.queues))),
+                *(_output_note(s) for s in sorted(self.storing & set(self._eventual.queues))),
             ),
             details={"eventual": [_detail(s, r) for s, r in restarts.items()]},
         )
