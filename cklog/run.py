@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.sinks.guarantees import Guarantees
     from cklog.impact.sinks.model import SinkImpact
     from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
     from cklog.model.inspection import Inspection
@@ -121,6 +122,14 @@ class Run(AbstractContextManager["Run"]):
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
         return self._concluded(self.kind.replay(question, kafka))
+
+    def audit(self, restored: Restored, question: Question) -> Answer[RestoredAudit]:
+        """Say whether the line that an engine restored was right, and what it did to messages."""
+        return self._concluded(self.kind.audit(restored, question))
+
+    def restored_in(self, log: str) -> Restored:
+        """Return the line that an engine's log says was restored last."""
+        return self.kind.restored_in(log)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer[Verification]:
         """Prove or refute `line` from the input."""

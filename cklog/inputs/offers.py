@@ -228,6 +228,9 @@ class OffersSnapshots(Parser, Protocol):
     def job_log(self, path: str) -> list[LoggedCheckpoint]:
         """Return what a job manager's log tells of checkpoints: a row each."""
 
+    def last_restore(self, path: str) -> tuple[str, int, int | None] | None:
+        """Return the job and checkpoint of a log's last restore, and the newest that was complete by then."""
+
     def bytes_of(self, table: str) -> int:
         """Return the size of all metadata files."""
 

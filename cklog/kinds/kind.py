@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
     from cklog.model.inspection import Inspection
@@ -170,6 +171,14 @@ class Kind:
     def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
         """Say when to checkpoint, by the sizes of state."""
         self.refuse("holds no state-size samples", "a run folder has them in state/: operator, subtask, time, bytes")
+
+    def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
+        """Say whether what an engine restored was right."""
+        self.refuse("has no lines that an engine chooses", "see cklog recovery-line")
+
+    def restored_in(self, log: str) -> Restored:
+        """Return the line that an engine's log says was restored last."""
+        self.refuse("is written by an engine whose log is not known", "write the line down, and give --restored FILE")
 
     def advise_protocol(self, asked: ProtocolQuestion) -> Draft[ProtocolAdvice]:
         """Say which checkpointing protocol the job should use."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.impact.system import SystemLog
+    from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
     from cklog.protocols.choice.model import ProtocolAdvice, ProtocolQuestion
@@ -85,6 +86,11 @@ class RecordsKind(Kind):
         from cklog.runs.records.verify import verify_line
 
         return verify_line(self._records, line, maximal, question)
+
+    def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
+        from cklog.runs.records.verify import audit_line
+
+        return audit_line(self._records, restored.line, question)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         self._refuse_flink_options(policy)

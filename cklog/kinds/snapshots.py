@@ -9,12 +9,13 @@ from cklog.inputs.offers import OffersSnapshots
 from cklog.kinds.kind import Kind, Opened
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
-from cklog.runs.snapshots.line import SnapshotLine, verify_snapshots
+from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
@@ -43,6 +44,12 @@ class SnapshotsKind(Kind):
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)
+
+    def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
+        return audit_snapshots(self._parser, self._opened.reading, restored, question)
+
+    def restored_in(self, log: str) -> Restored:
+        return restored_in(self._parser, log)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.snapshots.retention import snapshot_retention

@@ -24,8 +24,8 @@ from cklog.model.wording import many
 _HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
 
 
-def read_line(path: str) -> dict[str, int | None]:
-    """Read a line from a file: the JSON of `recovery-line`, or a plain {"op/sub": checkpoint} map.
+def read_line(path: str, option: str = "--line") -> dict[str, int | None]:
+    """Read a line from the file of an option: the JSON of `recovery-line`, or a plain {"op/sub": checkpoint} map.
 
     Returns
     -------
@@ -39,36 +39,36 @@ def read_line(path: str) -> dict[str, int | None]:
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(budgets().file)
-        with reading(f"--line {path}"):
+        with reading(f"{option} {path}"):
             check_json(text)
             check_nesting(text)
         found = json.loads(text)
     except FileNotFoundError:
-        raise NotFound(f"--line {path}: no such file") from None
+        raise NotFound(f"{option} {path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"--line {path}: {error}", _HINT) from None
+        raise UsageError(f"{option} {path}: {error}", _HINT) from None
     if isinstance(found, dict) and isinstance(found.get("result"), dict):
         found = found["result"]
     if isinstance(found, dict) and isinstance(found.get("line"), list):
-        found = {_entry_name(entry, path): entry.get("checkpoint") for entry in found["line"]}
+        found = {_entry_name(entry, f"{option} {path}"): entry.get("checkpoint") for entry in found["line"]}
     if not isinstance(found, dict) or not found:
-        raise UsageError(f"--line {path}: holds no line", _HINT)
+        raise UsageError(f"{option} {path}: holds no line", _HINT)
     for name, number in found.items():
         if number == "current":
             found[name] = None
         elif number is not None and not is_integer(number):
-            raise UsageError(f"--line {path}: checkpoint of {name} is {json.dumps(number)[:40]}", _HINT)
+            raise UsageError(f"{option} {path}: checkpoint of {name} is {json.dumps(number)[:40]}", _HINT)
     return found
 
 
-def _entry_name(entry: Any, path: str) -> str:
+def _entry_name(entry: Any, given: str) -> str:
     """Return the subtask that an entry of a line's JSON is of, as "op/sub"."""
     if not isinstance(entry, dict) or "operator" not in entry:
-        raise UsageError(f"--line {path}: an entry of the line has no operator", _HINT)
+        raise UsageError(f"{given}: an entry of the line has no operator", _HINT)
     name = f"{entry['operator']}/{entry.get('subtask', 0)}"
     if entry.get("state") == "eventual":
         raise UsageError(
-            f"--line {path}: {name} comes back from its output queue, and verify proves stored checkpoints",
+            f"{given}: {name} comes back from its output queue, and verify proves stored checkpoints",
             f"cklog eventual-checkpoint --operator {name} --forward proves that one from the whole queue",
         )
     return name

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
+from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
@@ -157,6 +158,27 @@ def verify_view(answer: Answer[Verification]) -> View:
     words = {True: "holds", False: "FAILS", None: "cannot tell"}
     rows = [(check.check, words[check.holds], check.because) for check in answer.result.checks]
     return View(answer.result.summary, (section("Checks", ("check", "result", "because"), rows),))
+
+
+def audit_view(answer: Answer[RestoredAudit]) -> View:
+    """Show the checks of a restored line, what it did to messages, and the right one beside it; as rows, the line."""
+    found = answer.result
+    words = {True: "holds", False: "FAILS", None: "cannot tell"}
+    checks = [(check.check, words[check.holds], check.because) for check in found.checks]
+    spans = [(s.channel, s.fate, s.start, s.end, s.messages) for s in found.spans]
+    entries = [(e.subject, *map(_current_or_number, (e.restored, e.right)), e.age) for e in found.line]
+    columns = ("subject", "restored", "right", "age")
+    sections = [
+        section("Checks", ("check", "result", "because"), checks),
+        *([section("Messages", ("channel", "fate", "from", "to", "messages"), spans)] if spans else []),
+        section("Restored, and right", columns, entries),
+    ]
+    data = Section("Line", columns, tuple((e.subject, e.restored, e.right, e.age) for e in found.line))
+    return View(found.summary, tuple(sections), data=data)
+
+
+def _current_or_number(checkpoint: int | None) -> str:
+    return "current" if checkpoint is None else "0 (initial)" if checkpoint == 0 else str(checkpoint)
 
 
 def inspect_view(answer: Answer[Inspection]) -> View:

@@ -80,6 +80,7 @@ VIEWS = {
     "recovery-line": "cklog.lines.view:recovery_line_view",
     "replay": "cklog.lines.view:recovery_line_view",
     "verify": "cklog.lines.view:verify_view",
+    "verify-restored": "cklog.lines.view:audit_view",
     "inspect": "cklog.lines.view:inspect_view",
     "chain": "cklog.chains.view:chain_view",
     "retention": "cklog.retention.view:retention_view",

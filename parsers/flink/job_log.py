@@ -40,6 +40,7 @@ _SENTENCES: dict[str, re.Pattern[bytes]] = {
         rb"(?:Check|Save)point (?P<id>[0-9]{1,18})\b"
     ),
 }
+_LOCATED = re.compile(rb" located at \S*/(?P<job>[0-9a-f]{32})/[a-z]+-[0-9]+\.?\s*$")
 _RANK = ("triggered", "failed", "declined", "expired", "completed")
 """States from the weakest to the strongest: of several that a log names, the strongest is the final one."""
 _LINE_LIMIT = 1 << 12
@@ -67,6 +68,28 @@ def job_log(path: str) -> list[LoggedCheckpoint]:
         if row["job"] is None and len(known) == 1:
             row["job"] = next(iter(known))
     return _merge_rows(rows)
+
+
+def last_restore(path: str) -> tuple[str, int, int | None] | None:
+    """Return job and checkpoint of the last restore that a log tells of, and the newest that was complete by then.
+
+    None: it tells of none.
+
+    Raises
+    ------
+    OSError : there is no such file
+    """
+    found, complete = None, dict[str | None, int]()
+    for line in _read_lines(path):
+        done, restored = _SENTENCES["completed"].search(line), _SENTENCES["restored"].search(line)
+        if done is not None:
+            job = (done["job"] or b"").decode() or None
+            complete[job] = max(complete.get(job, 0), int(done["id"]))
+        elif restored is not None:
+            stored = _LOCATED.search(line)  # a restart has a job of its own; its folder is that of the one before
+            job = (stored["job"] if stored else restored["job"]).decode()
+            found = job, int(restored["id"]), complete.get(job, complete.get(None))
+    return found
 
 
 def _read_lines(path: str) -> Iterable[bytes]:

@@ -34,7 +34,7 @@ from cklog.inputs.snapshots import (
 )
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.derived import operator_id
-from cklog.parsers.flink.job_log import job_log
+from cklog.parsers.flink.job_log import job_log, last_restore
 from cklog.parsers.flink.metadata import LINKED, READER
 from cklog.storage import Root
 
@@ -172,6 +172,10 @@ class Flink(Format):
     def job_log(self, path: str) -> list[LoggedCheckpoint]:
         """Read what a job manager's log says of checkpoints, as rows of `cklog.parsers.flink.job_log`."""
         return job_log(path)
+
+    def last_restore(self, path: str) -> tuple[str, int, int | None] | None:
+        """Read the last restore that a job manager's log tells of, and the newest checkpoint by then."""
+        return last_restore(path)
 
     def findings(self, table: str) -> tuple[Finding, ...]:
         """Return nothing: no file is wrong as a whole before it is read."""

@@ -20,6 +20,7 @@ from cklog.graphs.graph import CheckpointGraph
 from cklog.impact.model import Impact
 from cklog.impact.sinks.guarantees import Guarantees
 from cklog.impact.sinks.model import SinkImpact
+from cklog.model.audits import RestoredAudit
 from cklog.model.checks import Verification
 from cklog.model.eventual import EventualCheckpoint, Extent
 from cklog.model.findings import Finding, InputUsed
@@ -46,6 +47,7 @@ RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
     "replay": RecoveryLine,
     "verify": Verification,
+    "verify-restored": RestoredAudit,
     "inspect": (
         SeveralRuns
         | RecordsInspection

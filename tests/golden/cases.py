@@ -161,6 +161,10 @@ CASES = {
     ),
     "advise-delta.csv": "advise delta sample_logs/incremental --format csv",
     "advise-delta-store.txt": "advise delta sample_logs/patent-store",
+    "verify-restored.txt": "verify sample_logs/checkmate-uncoordinated --restored sample_logs/checkmate-newest.json",
+    "verify-restored.json": (
+        "verify sample_logs/checkmate-uncoordinated --restored sample_logs/checkmate-newest.json --json"
+    ),
     "advise-protocol.txt": "advise protocol sample_logs/uncoordinated-join",
     "advise-protocol.json": "advise protocol sample_logs/domino-cycle --interval 2,4 --json",
     "advise-protocol.csv": "advise protocol sample_logs/raw-events --format csv",
@@ -189,6 +193,8 @@ EXITS = (
             "patent-retention.txt",
             "retention-patent.txt",
             "advise-delta-store.txt",
+            "verify-restored.txt",
+            "verify-restored.json",
         ),
         3,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from cklog.history.state_files import is_gone
 from cklog.lines.proof import Marks
 from cklog.lines.replay_ranges import Ranges, with_parts
 from cklog.lines.verify import distinct_rows, judge, stored_and_marks, weakened
+from cklog.model.audits import MessageSpan, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
+from cklog.model.findings import Finding
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import among, many
 from cklog.runs.records.evidence import Evidence
-from cklog.runs.records.plan import Replay, replay_of
+from cklog.runs.records.plan import Replay, plan_line, replay_of
 from cklog.runs.records.reading import RecordReader
 
 
@@ -26,6 +29,39 @@ def verify_line(
 
     With `maximal` also that no newer line can.
     """
+    judged = _judged(reader, line, maximal, question)
+    result = verification(judged.checks)
+    evidence = judged.evidence
+    return Draft("verify", result, evidence.findings, evidence.inputs, indeterminate=result.undecided)
+
+
+def audit_line(reader: RecordReader, line: Mapping[str, int | None], question: Question) -> Draft[RestoredAudit]:
+    """Say whether a line that was restored was consistent, what it did to messages, and which line is right."""
+    judged = _judged(reader, line, maximal=False, question=question)
+    planned = plan_line(reader, question)
+    right = {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in planned.result.line}
+    entries = [entry_of(name, line[name], right[name]) for name in sorted(right) if name in line]
+    result = audit_of(judged.checks, [*_doubled(judged), *_lost(judged)], entries)
+    found = list(dict.fromkeys((*judged.evidence.findings, *planned.evidence.findings)))
+    older = [entry.subject for entry in entries if entry.age == "older"]
+    if older:
+        message = f"{many(len(older), 'subtask')} went back further than they had to, {among(len(older), older[0])}"
+        found.append(Finding("not-maximal", "error", older[0], message))
+    return Draft("verify-restored", result, found, judged.evidence.inputs, indeterminate=result.undecided)
+
+
+class _Judged(NamedTuple):
+    """A line that was judged: its checks, where its checkpoints are among the watermarks, what is replayed if it is."""
+
+    evidence: Evidence
+    checks: list[Check]
+    marks: Marks
+    places: Mapping[str, int]
+    line: Mapping[str, int | None]
+    replay: Replay | None
+
+
+def _judged(reader: RecordReader, line: Mapping[str, int | None], maximal: bool, question: Question) -> _Judged:
     checkpoints = reader.checkpoints(question.as_of)
     rows = distinct_rows(checkpoints.table.to_batches(1 << 14), question.as_of)
     evidence = reader.evidence(question, checkpoints)
@@ -36,6 +72,7 @@ def verify_line(
     stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone)
     checks, findings, index = judge(line, stored, marks, survivors, maximal)
     evidence = evidence.joined(findings)
+    replay = None
     if all(check.holds is not None for check in checks):
         replay = _in_flight(reader, evidence, marks, index, line, question.as_of)
         evidence = evidence.joined(replay.findings, replay.inputs)
@@ -43,8 +80,28 @@ def verify_line(
     if evidence.bound:
         checks = [weakened(check) for check in checks]
     checks = unless_hidden(checks, hides_newer(evidence.findings) or evidence.unproven)
-    result = verification(checks)
-    return Draft("verify", result, evidence.findings, evidence.inputs, indeterminate=result.undecided)
+    return _Judged(evidence, checks, marks, index, line, replay)
+
+
+def _doubled(judged: _Judged) -> Iterator[MessageSpan]:
+    """Messages that a restored receiver has taken, and its restored sender has not sent yet."""
+    if not set(judged.line) >= {end for mark in judged.marks.values() for end in mark[:2]}:
+        return
+    for name, (sender, receiver, sent, received) in sorted(judged.marks.items()):
+        start, end = sent[judged.places[sender]], received[judged.places[receiver]]
+        if end > start and judged.line[sender] is not None:
+            yield MessageSpan(name, "doubled", start, end, end - start)
+
+
+def _lost(judged: _Judged) -> Iterator[MessageSpan]:
+    """Messages in flight across the line that no log holds."""
+    for row in judged.replay.channels if judged.replay else ():
+        if row.retained is False:
+            gone = row.replay_to - row.replay_from - (row.messages or 0)
+            yield MessageSpan(row.channel, "lost", row.replay_from, row.replay_to, gone)
+        elif row.retained is None and row.replay_to > row.replay_from:
+            count = row.replay_to - row.replay_from
+            yield MessageSpan(row.channel, "may-be-lost", row.replay_from, row.replay_to, count)
 
 
 def _in_flight(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
+from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
@@ -255,6 +257,48 @@ def verify_snapshots(
     ]
     result = verification(checks)
     return Draft("verify", result, findings, plan.survey.inputs, indeterminate=result.undecided)
+
+
+def audit_snapshots(
+    parser: OffersSnapshots, reading: Reading, restored: Restored, question: Question
+) -> Draft[RestoredAudit]:
+    """Say of each restored snapshot whether it is whole, and which one was the newest that could be restored."""
+    plan = plan_snapshots(parser, reading, question)
+    checks: list[Check] = []
+    entries = []
+    for name, number in restored.line.items():
+        group = job_named(parser, plan.groups, name)
+        latest = restored.newest.get(name)
+        there = [j for j in group.snapshots if latest is None or j.id is None or j.id <= latest]
+        judged = next((j for j in there if number is not None and j.id == number), None)
+        best = next((j for j in there if j.verdict == "restorable"), None)
+        checks += _checks(name, number, judged, replace(group, snapshots=tuple(there)), best, maximal=True)
+        entries.append(entry_of(name, number, best.id if best is not None else None, none_is_oldest=True))
+    result = audit_of(checks, (), entries)
+    refuted = [
+        Finding("not-restorable" if c.check == "restorable" else "not-maximal", "error", c.check, c.because)
+        for c in checks
+        if c.holds is False
+    ]
+    findings = [*plan.findings, *refuted]
+    return Draft("verify-restored", result, findings, plan.survey.inputs, indeterminate=result.undecided)
+
+
+def restored_in(parser: OffersSnapshots, log: str) -> Restored:
+    """Return what a job manager's log says was restored last.
+
+    Raises
+    ------
+    NotFound : there is no such file, or it tells of no restore
+    """
+    try:
+        found = parser.last_restore(log)
+    except OSError as error:
+        raise NotFound(f"--from-log {log}: {error.strerror or error}") from None
+    if found is None:
+        raise NotFound(f"--from-log {log}: it tells of no restore", "give the log of the job manager that restored")
+    job, checkpoint, newest = found
+    return Restored({job: checkpoint}, {} if newest is None else {job: newest})
 
 
 def _checks(

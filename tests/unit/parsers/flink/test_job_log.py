@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cklog.inputs.snapshots import LoggedCheckpoint
 from cklog.parsers.flink.derived import operator_id
-from cklog.parsers.flink.job_log import job_log
+from cklog.parsers.flink.job_log import job_log, last_restore
 from tests.builders.flink_folders import HEIR, OLD, Snapshot, checkpoint, job, torn
 from tests.reading.flink_folders import asked, ids
 
@@ -138,3 +138,15 @@ def test_operators_and_uids(tmp_path: Path) -> None:
     assert answer["result"]["uid"] == [{"uid": "count", "id": id, "snapshot": f"{OLD}/chk-7", "name": "Count"}]
     answer = asked("inspect", tmp_path, "--uid", "nobody", root=tmp_path)
     assert answer["result"]["uid"][0]["snapshot"] is None
+
+
+def test_the_last_restore_names_the_folder_that_it_came_from(tmp_path: Path) -> None:
+    done = "Completed checkpoint {} for job {} (12345 bytes, checkpointDuration=87 ms, finalizationTime=3 ms)."
+    restore = "Restoring job {} from Checkpoint {} @ 1795226310693 for {} located at file:/x/{}/chk-{}."
+    new = "f" * 32
+    log = tmp_path / "jm.log"
+    lines = [done.format(4, OLD), done.format(5, OLD), restore.format(new, 4, new, OLD, 4), done.format(6, new)]
+    log.write_text("\n".join(lines))
+    assert last_restore(str(log)) == (OLD, 4, 5)
+    log.write_text(lines[0])
+    assert last_restore(str(log)) is None

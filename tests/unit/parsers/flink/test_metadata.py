@@ -304,7 +304,7 @@ def test_a_coordinator_s_state_is_always_inlined(tmp_path: Path) -> None:
     [(0, 1, True), (31, 9, True), (0, 128, True), (32, 8, False), (-1, 10, False), (5, 0, False)],
 )
 def test_nested_state_has_some_of_the_subtask_s_key_groups(tmp_path: Path, first: int, count: int, fits: bool) -> None:
-    """The first of four subtasks has the groups 0 to 31; it may have been restored from a job of another parallelism."""
+    """The first of four subtasks has the groups 0 to 31; it may come from a job of another parallelism."""
     nested = fb.incremental(fb.inline(b"meta"))
     nested = replace(nested, data=nested.data.replace(fb.ITS_GROUPS, fb.i32(first, count)))
     built = of_subtask(keyed=fb.changelog([nested], []))

@@ -1,0 +1,82 @@
+"""What a restart from any line did to messages, against the definitions: each message, one by one."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cklog.model.audits import Restored, RestoredAudit
+from cklog.model.question import Question
+from cklog.run import Options, open_run
+from tests.builders.executions import manifest, write
+from tests.oracles.lines import Execution, checkpoint_records, executions, latest_line, message_records, orphans
+
+
+def audited(folder: Path, line: dict[str, int]) -> tuple[RestoredAudit, int]:
+    with open_run(str(folder), Options()) as run:
+        answer = run.audit(Restored(line), Question())
+    return answer.result, answer.exit_code
+
+
+def in_flight(execution: Execution, line: dict[str, int]) -> set[tuple[str, int]]:
+    """Messages (channel, number) that a checkpoint of the line has sent and none has received."""
+    sent: set[tuple[str, int]] = set()
+    received: set[tuple[str, int]] = set()
+    interval = dict.fromkeys(execution.subtasks, 0)
+    for kind, subtask, channel, seq in execution.events:
+        if kind == "ckpt":
+            interval[subtask] += 1
+        elif interval[subtask] < line[subtask]:
+            (sent if kind == "send" else received).add((channel, seq))
+    return sent - received
+
+
+def in_order(execution: Execution) -> bool:
+    """Whether every channel delivers in order: watermarks say all of a channel that does."""
+    next_of = dict.fromkeys(execution.channels, 0)
+    for event in execution.events:
+        if event.kind == "recv":
+            if event.seq != next_of[event.channel]:
+                return False
+            next_of[event.channel] += 1
+    return True
+
+
+@settings(max_examples=150, deadline=None)
+@given(executions().filter(in_order), st.randoms(use_true_random=False), st.booleans())
+def test_what_a_restart_did_to_messages_is_what_the_definitions_say(
+    execution: Execution, rng: random.Random, logged: bool
+) -> None:
+    line = {s: rng.randint(0, execution.checkpoints(s)) for s in execution.subtasks}
+    records = checkpoint_records(execution, [])
+    logs = [row for row in message_records(execution) if rng.random() < 0.8] if logged else []
+    if not records or (logged and not logs):
+        return
+    with tempfile.TemporaryDirectory() as name:
+        manifest(Path(name), execution)
+        write(Path(name), {"checkpoints": records, **({"channels": logs} if logged else {})}, rng)
+        found, code = audited(Path(name), line)
+    doubled = {(s.channel, n) for s in found.spans if s.fate == "doubled" for n in range(s.start, s.end)}
+    assert doubled == orphans(execution, line)
+    checks = {check.check: check.holds for check in found.checks}
+    assert checks["consistent"] == (not doubled)
+    best = latest_line(execution, execution.subtasks)
+    ages = {entry.subject: entry.age for entry in found.line}
+    for subtask, number in line.items():
+        expected = "right" if number == best[subtask] else "newer" if number > best[subtask] else "older"
+        assert ages[subtask] == expected
+    assert (code == 0) == (not doubled and "older" not in ages.values() and checks.get("replayable") is True)
+    if doubled:
+        return
+    missing = in_flight(execution, line)
+    if not logged:
+        assert sum(s.messages for s in found.spans) == len(missing)
+        assert {s.fate for s in found.spans} <= {"may-be-lost"}
+        return
+    gone = missing - {(row["channel"], row["seq"]) for row in logs}
+    lost = {s.channel: s.messages for s in found.spans if s.fate == "lost"}
+    assert lost == {channel: sum(c == channel for c, _ in gone) for channel in {c for c, _ in gone}}
