@@ -30,6 +30,7 @@ from cklog.simulate.cec.write import write
 from tests.oracles.operators import Choose, Record, StreamTuple
 from tests.oracles.queue_damage import to_jsonl
 from tests.oracles.recovery import SCENARIOS, Scenario, choices, plan_by_definition
+from tests.property.runs.test_cascade import RING, ROW, Execution
 
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 
@@ -222,3 +223,49 @@ def _as_of(source: Path, target: Path, tuples: int) -> None:
         path.write_bytes(lines_before(path, tuples))
         if not path.stat().st_size:
             path.unlink()
+
+
+# --- beside operators that checkpoint on their own
+
+
+def mixed_run(folder: Path, run: Execution, channels: Sequence[str], below: int) -> str:
+    """A run of `tests.property.runs.test_cascade`: u and d have checkpoints, e the queue, without records `below`."""
+    for place, rows in (("checkpoints", run.checkpoints), ("outputs/e", [r for r in run.queue if r["pos"] >= below])):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    names = [{"channel": name} for name in channels]
+    (folder / "job.json").write_text(json.dumps({"channels": names, "operators": [{"name": name} for name in "ude"]}))
+    return str(folder)
+
+
+def line_told(folder: str, *failed: str) -> Any:
+    with open_run(folder) as run:
+        line = run.recovery_line(Question(failed=failed, everything=not failed)).result
+    entries = [(e.operator, e.checkpoint, e.time, e.rolled_back, e.state) for e in line.line]
+    ranges = [(r.channel, r.replay_from, r.replay_to, r.messages, r.retained) for r in line.channels]
+    return entries, ranges, line.details["eventual"]
+
+
+@pytest.mark.parametrize("channels", [ROW, RING], ids=["row", "ring"])
+def test_beside_checkpoints_no_later_line_misses_what_may_go(channels: tuple[str, ...], tmp_path: Path) -> None:
+    """The same run, longer: of every subtask that may fail, and of all at once, the line is that of the whole queue."""
+    cut = beyond = 0
+    for seed in range(14):
+        steps = 25 + seed
+        run = Execution(random.Random(seed), steps, channels)
+        if not run.queue or {r["operator"] for r in run.checkpoints} != {"u", "d"}:
+            continue
+        below = allowed(mixed_run(tmp_path / f"{seed}-now", run, channels, 0))["e"] or 0
+        cut += below > 0
+        for more in (0, 7, 25):
+            later = Execution(random.Random(seed), steps + more, channels)
+            assert later.queue[: len(run.queue)] == run.queue
+            whole = mixed_run(tmp_path / f"{seed}-{more}-whole", later, channels, 0)
+            rest = mixed_run(tmp_path / f"{seed}-{more}-cut", later, channels, below)
+            for failed in ((), ("u",), ("d",), ("e",)):
+                assert line_told(rest, *failed) == line_told(whole, *failed)
+        if 0 < below < len(run.queue) - 2:
+            over = mixed_run(tmp_path / f"{seed}-over", run, channels, below + 2)
+            beyond += line_told(over) != line_told(str(tmp_path / f"{seed}-now"))
+    assert cut > 3
+    assert beyond > 0  # two records more, and the line of some failure is another one
