@@ -305,7 +305,7 @@ def test_messages_after_an_earlier_recovery_are_told(tmp_path: Path) -> None:
     answer = opened(tmp_path).recovery_line(QUESTION)
     told = next(f for f in answer.findings if f.id == "dead-timeline")
     assert told.severity == "warning"
-    assert "from message 20 on (recovery 1)" in told.message
+    assert f"{path.relative_to(tmp_path)} from message 20 on (recovery 1)" in told.message
     assert [path.read_bytes()[w.offset :][:4] for w in told.where] == [b"\x00\x02\x80\x04"] * 2
     assert answer.exit_code == 0
 

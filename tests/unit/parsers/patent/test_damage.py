@@ -55,6 +55,38 @@ def test_chunks_and_header_must_agree(tmp_path: Path, change: Pairs, flaw: str) 
     assert newest(folder) == 3
 
 
+def test_a_value_of_no_bytes_has_no_chunk(tmp_path: Path) -> None:
+    """Its header says that the last chunk is 0 and has 0 bytes; a chunk 0, be it empty, is of another value."""
+    pairs = {"1 NON": b"", "1 INCR H": header(8, 0, 0), "1 INDEX": base(0)}
+    assert flaws(export(tmp_path / "empty", "window", pairs)) == {}
+    for chunk in (b"", b"x", b"x" * 8):
+        folder = export(tmp_path / f"with-{len(chunk)}", "window", pairs | {"1 INCR 0": chunk})
+        assert flaws(folder) == {("variable-1", 1): "needs 1 INCR H, which ends at chunk 0, and there is 1 INCR 0"}
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_a_wrong_chunk_costs_the_variables_that_lie_in_it(tmp_path: Path, wrong: int) -> None:
+    """Five variables of eight bytes each, one a chunk."""
+    made = Operator()
+    made.checkpoint(1, {f"v{n}": ("base", b"%d" % n * 8) for n in range(5)})
+    pairs = made.in_chunks(8)
+    pairs[f"1 INCR {wrong}"] = b"short"
+    folder = export(tmp_path, "window", pairs)
+    assert {name for name, _ in flaws(folder)} == {f"variable-{wrong + 1}"}
+
+
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_of_many_damaged_values_the_first_are_told_and_how_many_more_there_are(tmp_path: Path, more: int) -> None:
+    made = Operator()
+    for k in range(1, 41 + more):
+        made.checkpoint(k, {"a": ("base", b"a" * 20)})
+    pairs = {key: value for key, value in made.in_chunks(8).items() if not key.endswith("INCR 1")}
+    told = [f.message for f in pieces(export(tmp_path, "window", pairs))[1] if f.id == "damaged-value"]
+    assert len(told) == 40 + (more > 0)
+    if more:
+        assert f"{more} more" in told[-1]
+
+
 def test_without_its_header_a_value_cannot_be_told(tmp_path: Path) -> None:
     pairs = usual().in_chunks(8)
     del pairs["4 INCR H"]

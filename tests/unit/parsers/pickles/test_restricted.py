@@ -284,3 +284,10 @@ def test_a_large_state_costs_nothing_when_it_is_skipped() -> None:
         assert tracemalloc.get_traced_memory()[1] < 8 * len(data)
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_refused_is_named_with_its_own_argument() -> None:
+    """And not with what lies on the stack, where STACK_GLOBAL alone has its argument."""
+    two = b"\x80\x04\x8c\x01a\x8c\x01b"
+    with pytest.raises(Refused, match=r"PERSID abc is refused"):
+        load(two + b"Pabc\n.")
