@@ -192,6 +192,11 @@ def _dataflow_rows(figures: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
         ("checkpoints", str(figures["checkpoints"]), "checkpoints"),
         ("of them forced", str(figures["forced"]), "checkpoints"),
         ("rolled past", _with_share(figures, "rolled_past"), "checkpoints"),
+        (
+            "rolled past, channels inside workers left out",
+            _with_share(figures, "rolled_past_between_workers"),
+            "checkpoints",
+        ),
         ("deepest rollback", str(figures["deepest"]), "checkpoints"),
         ("useless", _with_share(figures, "useless"), "checkpoints"),
     ]
@@ -200,6 +205,9 @@ def _dataflow_rows(figures: dict[str, Any]) -> tuple[tuple[str, str, str], ...]:
         rows.append(("incomplete rounds", str(figures["rounds_incomplete"]), "rounds"))
     if figures["checkpointing_ms"] is not None:
         rows.append(("average checkpointing time", f"{figures['checkpointing_ms']:.2f}", "ms"))
+    if figures["latency_p50_ms"] is not None:
+        rows.append(("latency, median", f"{figures['latency_p50_ms']:.2f}", "ms"))
+        rows.append(("latency, 99th percentile", f"{figures['latency_p99_ms']:.2f}", "ms"))
     rows += [
         ("messages", str(figures["messages"]), "messages"),
         ("bytes of records", str(figures["payload_bytes"]), "bytes"),

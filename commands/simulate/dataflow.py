@@ -53,6 +53,9 @@ class JobOptions:
     first_round: Annotated[
         float | None, typer.Option("--first-round", metavar="S", help="coor: the first round (10; q8: 5).")
     ] = None
+    orders_first: Annotated[
+        bool, typer.Option("--orders-first", help="coor: sources checkpoint before they read what came earlier.")
+    ] = False
     failure_at: Annotated[
         float | None, typer.Option("--failure-at", metavar="S", help="The end of the run (48; cyclic: 78).")
     ] = None
@@ -76,6 +79,7 @@ class JobOptions:
             interval_s=self.interval,
             spread_s=self.spread,
             hot_items=hot_items,
+            orders_first=self.orders_first,
             delay_ms=self.delay,
             jitter_ms=self.jitter,
             snapshot_ms=self.snapshot,

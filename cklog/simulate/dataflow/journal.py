@@ -50,10 +50,14 @@ class Figures:
 
     `rolled_past` : checkpoints newer than the latest consistent line of a failure of all instances at the end (what
         CheckMate's Table III counts as invalid), under coordination newer than the last complete round
+    `rolled_past_between_workers` : the same if channels inside a worker are left out of the graph, as CheckMate's
+        published coordinator does: its count, and too few
     `useless` : checkpoints on a Z-cycle, in no consistent line ever
     `deepest` : the most checkpoints that one instance falls back
     `domino` : a rollback forces another one
     `checkpointing_ms` : mean time of a checkpoint, or of a complete coordinated round; None without any
+    `latency_p50_ms`, `latency_p99_ms` : of the results after the warm-up (`cklog.simulate.dataflow.setting.WARM_UP_S`),
+        from when the record was there to be read; None without any
     `ratio` : all bytes sent, relative to those of the records alone; None if nothing was sent
     """
 
@@ -62,12 +66,15 @@ class Figures:
     forced: int
     coordinated: int
     rolled_past: int
+    rolled_past_between_workers: int
     useless: int
     deepest: int
     domino: bool
     rounds_complete: int
     rounds_incomplete: int
     checkpointing_ms: float | None
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
     messages: int
     payload_bytes: int
     carried_bytes: int
@@ -96,12 +103,16 @@ class Journal:
         self.kinds[taken.instance][taken.kind] += 1
         self.duration_us += taken.duration_us
 
-    def history(self) -> History:
-        """Return the checkpoints as the analyses take them; every instance failed."""
+    def history(self, between_workers: bool = False) -> History:
+        """Return the checkpoints as the analyses take them; every instance failed.
+
+        `between_workers`: without the channels inside a worker.
+        """
         layout = self._layout
         order = sorted(range(len(layout.subtasks)), key=layout.subtasks.__getitem__)
         place = {instance: i for i, instance in enumerate(order)}
-        channels = sorted(range(len(layout.channels)), key=layout.channels.__getitem__)
+        there = [c for c in range(len(layout.channels)) if not (between_workers and layout.inside(c))]
+        channels = sorted(there, key=layout.channels.__getitem__)
         rows = [len(self._times[i]) + 1 for i in order]
         sent_at, sent = self._channel_marks(channels, layout.sender, layout.out, self._sent)
         received_at, received = self._channel_marks(channels, layout.receiver, layout.into, self._received)
@@ -143,6 +154,8 @@ def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> 
     owner = np.repeat(np.arange(len(history.subtasks)), np.diff(history.first))
     start = _newest_usable(setting, history)
     past = history.newest - recovery_line(history, start)
+    between = journal.history(between_workers=True)
+    past_between = between.newest - recovery_line(between, _newest_usable(setting, between))
     lost = np.bincount(owner[useless(history)], minlength=len(history.subtasks))
     kinds: Counter[str] = sum(journal.kinds, Counter())
     taken, traffic = kinds.total(), run.traffic
@@ -157,12 +170,15 @@ def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> 
         forced=kinds["forced"],
         coordinated=kinds["coordinated"],
         rolled_past=int(past.sum()),
+        rolled_past_between_workers=int(past_between.sum()),
         useless=int(lost.sum()),
         deepest=int(past.max()),
         domino=is_domino(history, start),
         rounds_complete=len(run.round_us),
         rounds_incomplete=run.rounds_begun - len(run.round_us),
         checkpointing_ms=spent / 1000 / spans if spans else None,
+        latency_p50_ms=_percentile_ms(run, 50),
+        latency_p99_ms=_percentile_ms(run, 99),
         messages=traffic.messages,
         payload_bytes=traffic.payload,
         carried_bytes=traffic.carried,
@@ -171,6 +187,11 @@ def figures_of(setting: DataflowSetting, run: DataflowRun, journal: Journal) -> 
         operators=tuple(_operator_figures(history, run.layout, journal, past, lost)),
         edges=tuple(_edge_figures(setting, run)),
     )
+
+
+def _percentile_ms(run: DataflowRun, percent: int) -> float | None:
+    """A percentile of the latencies; None if there are none."""
+    return float(np.percentile(run.latency_us, percent)) / 1000 if run.latency_us else None
 
 
 def _newest_usable(setting: DataflowSetting, history: History) -> Ints:

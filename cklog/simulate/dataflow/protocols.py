@@ -8,27 +8,31 @@ and sends markers on. A round is complete when the coordinator knows that every 
 
 from __future__ import annotations
 
-from cklog.simulate.dataflow.setting import InstanceLayout, Item
+from collections.abc import Sequence
 
-HMNR_BYTES = 100.0
-"""Of an HMNR message beside the vectors: framing, names, the clock. Fitted to CheckMate, Table II."""
-
-HMNR_INSTANCE_BYTES = 0.7
-"""Of an HMNR message per instance: two bits, and a count coded as a difference. Fitted to CheckMate, Table II."""
+from cklog.simulate.dataflow.setting import DataflowSetting, InstanceLayout, Item
+from cklog.simulate.dataflow.wire import hmnr_bytes
 
 BCS_BYTES = 8
 """Of a BCS message: its index."""
 
 
-def carried_bytes(protocol: str, instances: int) -> int:
-    """Return how many bytes the protocol adds to every message between instances.
+def carried_bytes(protocol: str, operators: Sequence[str], workers: int) -> int:
+    """Return how many bytes the protocol adds to every message between instances of these operators.
 
-    >>> carried_bytes("cic-hmnr", 50), carried_bytes("cic-bcs", 50), carried_bytes("unc", 50)
-    (135, 8, 0)
+    >>> names = ("bidsSource", "count", "sink")
+    >>> [carried_bytes(protocol, names, 50) for protocol in ("cic-hmnr", "cic-bcs", "unc")]
+    [2517, 8, 0]
     """
     if protocol == "cic-hmnr":
-        return round(HMNR_BYTES + HMNR_INSTANCE_BYTES * instances)
+        return hmnr_bytes(operators, workers)
     return BCS_BYTES if protocol == "cic-bcs" else 0
+
+
+def bytes_carried(setting: DataflowSetting) -> int:
+    """Return what the protocol of a run adds to every one of its messages."""
+    names = [operator.called for operator in setting.query.operators]
+    return carried_bytes(setting.protocol, names, setting.workers)
 
 
 class RoundInProgress:

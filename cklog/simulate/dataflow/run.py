@@ -15,7 +15,7 @@ from cklog.errors import OutputError
 from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
 from cklog.model.verdict import Answer
 from cklog.simulate.dataflow.journal import Figures, Journal, figures_of
-from cklog.simulate.dataflow.protocols import carried_bytes
+from cklog.simulate.dataflow.protocols import bytes_carried
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
     MARKER_BYTES,
@@ -100,15 +100,15 @@ class _RunRecords:
         self.journal = Journal(layout)
         self.tables: dict[str, RunTable] = {}
         self._layout = layout
-        self._payload = setting.query.payload_bytes
-        self._carried = carried_bytes(setting.protocol, len(layout.subtasks))
+        self._carried = bytes_carried(setting)
         self._events = [0] * len(layout.subtasks)
 
     def message(self, channel: int, seq: int, time: int) -> None:
         """Write a row of `channels/`."""
         if "channels" in self.tables:
             row = {"channel": self._layout.channels[channel], "seq": seq, "time": time}
-            size = {"bytes": self._payload + self._carried, "protocol_bytes": self._carried}
+            payload = self._layout.operators[self._layout.sender[channel] // self._layout.workers].message_bytes
+            size = {"bytes": payload + self._carried, "protocol_bytes": self._carried}
             self.tables["channels"].add(row | size)
 
     def event(self, instance: int, word: str, channel: int, number: int, time: int) -> None:
@@ -165,12 +165,11 @@ def _write_job(place: Path, layout: InstanceLayout, setting: DataflowSetting) ->
 
 def described(setting: DataflowSetting) -> dict[str, Any]:
     """Describe all that a run depends on, as JSON."""
-    instances = setting.workers * len(setting.query.operators)
     return {
         **asdict(setting),
         "processing_us": setting.processing_us,
         "message_bytes": {
-            "carried": carried_bytes(setting.protocol, instances),
+            "carried": bytes_carried(setting),
             "marker": MARKER_BYTES,
             "control": CONTROL_BYTES,
             "metadata": METADATA_BYTES,

@@ -12,6 +12,9 @@ from cklog.simulate.dataflow.queries import DataflowQuery
 SECOND = 1_000_000
 """A second in microseconds, the simulator's unit of time."""
 
+WARM_UP_S = 30
+"""Seconds whose latencies do not count, as in the paper; of a run that is shorter than twice that, its first half."""
+
 MARKER_BYTES = 32
 """Of a marker of a coordinated round."""
 
@@ -38,7 +41,8 @@ class DataflowSetting:
     load : share of a worker's time that records take if keys are spread evenly (the paper: 80 % of what it sustains)
     interval_s, spread_s : a worker's timer fires every `interval_s` more or less `spread_s`, evenly drawn; its first
         time at any moment of the first interval. Rounds begin every `interval_s`
-    hot_items : share of the keyed records that have one and the same key
+    hot_items : share of the records of hot sources (`SimulatedOperator.hot`) that have one and the same key
+    orders_first : sources checkpoint for a coordinated round before what came before the order, not after it
     delay_ms, jitter_ms : of a message between two workers
     snapshot_ms : for which a checkpoint of one instance stops its worker
     start_ms : of the deployment, since the epoch
@@ -54,6 +58,7 @@ class DataflowSetting:
     interval_s: float = 5.0
     spread_s: float = 1.0
     hot_items: float = 0.0
+    orders_first: bool = False
     delay_ms: float = 1.0
     jitter_ms: float = 1.0
     snapshot_ms: float = 1.0
@@ -108,7 +113,7 @@ class InstanceLayout:
     Attributes
     ----------
     subtasks : by instance
-    ways : by instance, where its records go: the first of its channels and how many there are, (-1, 0) for none
+    ways : by instance, where its records go: of each operator the first of its channels and how many there are
     sender, receiver : instance, by channel
     channels : name, by channel
     out, into : by instance, its channels
@@ -119,19 +124,21 @@ class InstanceLayout:
         self.workers = workers
         self.operators = query.operators
         self.subtasks = [Subtask(name, w) for name in names for w in range(workers)]
-        self.ways: list[tuple[int, int]] = []
+        self.ways: list[list[tuple[int, int]]] = []
         self.sender: list[int] = []
         self.receiver: list[int] = []
         for instance in range(len(self.subtasks)):
             operator, worker = query.operators[instance // workers], instance % workers
-            if not operator.to:
-                self.ways.append((-1, 0))
-                continue
-            first = names.index(operator.to) * workers
-            receivers = range(first, first + workers) if operator.shuffled else [first + worker]
-            self.ways.append((len(self.sender), len(receivers)))
-            self.sender += [instance] * len(receivers)
-            self.receiver += receivers
+            ways = []
+            for to, shuffled in ((operator.to, operator.shuffled), (operator.also, False)):
+                if not to:
+                    continue
+                first = names.index(to) * workers
+                receivers = range(first, first + workers) if shuffled else [first + worker]
+                ways.append((len(self.sender), len(receivers)))
+                self.sender += [instance] * len(receivers)
+                self.receiver += receivers
+            self.ways.append(ways)
         ends = zip(self.sender, self.receiver, strict=True)
         self.channels = [str(Channel(self.subtasks[a], self.subtasks[b])) for a, b in ends]
         self.out: list[list[int]] = [[] for _ in self.subtasks]
@@ -144,6 +151,10 @@ class InstanceLayout:
         """Return the instances of a worker."""
         return range(worker, len(self.subtasks), self.workers)
 
+    def inside(self, channel: int) -> bool:
+        """Return whether sender and receiver of a channel are on one worker."""
+        return self.sender[channel] % self.workers == self.receiver[channel] % self.workers
+
     def sources(self, worker: int) -> list[int]:
         """Return the instances of a worker that are sources."""
         return [i for i in self.on(worker) if self.operators[i // self.workers].share]
@@ -152,8 +163,9 @@ class InstanceLayout:
 class Item(NamedTuple):
     """What comes to a worker: a message on a channel, or (channel -1) a record for a source to read.
 
-    `number` is the message's on its channel, `carried` what it carries for the protocol. A marker of a coordinated
-    round has the number `MARKER`.
+    `number` is the message's on its channel, `carried` what it carries for the protocol, `since` when a source could
+    have read the record that it came of, in simulated microseconds. A marker of a coordinated round has the number
+    `MARKER`.
     """
 
     instance: int
@@ -161,6 +173,7 @@ class Item(NamedTuple):
     number: int
     carried: Any = None
     record: Any = None
+    since: int = 0
 
 
 MARKER = -1

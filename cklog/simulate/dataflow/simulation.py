@@ -8,13 +8,15 @@ and a random part of the jitter; channels are FIFO, and those inside a worker ta
 Uncoordinated and communication-induced: each worker has a timer, and its instances checkpoint together when it fires
 and the record in process is done. A forced checkpoint is of one instance, and moves no timer. Coordinated: a round
 begins at the sources, and markers go through the channels; the next begins after the interval, or when the round is
-complete if that takes longer.
+complete if that takes longer. The order to begin waits its turn at a worker, like everything that comes there: the
+testbed takes orders, markers and records from one queue.
 
 Time is in whole simulated microseconds since the deployment.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -22,7 +24,7 @@ from random import Random
 from typing import Any
 
 from cklog.policies.induced import rules_of
-from cklog.simulate.dataflow.protocols import RoundInProgress, carried_bytes
+from cklog.simulate.dataflow.protocols import RoundInProgress, bytes_carried
 from cklog.simulate.dataflow.queries import InstanceTask
 from cklog.simulate.dataflow.setting import (
     CONTROL_BYTES,
@@ -31,6 +33,7 @@ from cklog.simulate.dataflow.setting import (
     METADATA_BYTES,
     METADATA_CHANNEL_BYTES,
     SECOND,
+    WARM_UP_S,
     DataflowSetting,
     InstanceLayout,
     Item,
@@ -74,6 +77,7 @@ class DataflowRun:
     rounds_begun : coordinated rounds, complete or not
     round_us : how long each complete one took, from its beginning until the coordinator knew of its end
     traffic : messages between instances, and their bytes
+    latency_us : of every result after the warm-up: from when its record was there until the last operator had it
     """
 
     def __init__(self, setting: DataflowSetting, layout: InstanceLayout, log: RunLog) -> None:
@@ -85,6 +89,7 @@ class DataflowRun:
         self.received = [0] * len(self.layout.channels)
         self.rounds_begun = 0
         self.round_us: list[int] = []
+        self.latency_us = array("q")
         instances = len(self.layout.subtasks)
         self._taken = [0] * instances
         self._read = [0] * instances
@@ -92,21 +97,24 @@ class DataflowRun:
         self._rounds = RoundInProgress(self.layout)
         self._heard: list[Any] = [None] * len(self.sent)  # what the last message of each channel carried
         self._arrival = [0] * len(self.sent)  # of the last message of each channel
+        self._events = setting.query.events(Random(f"{setting.seed}/events"))
         self._tasks = [self._task_of(i) for i in range(instances)]
         self._network = Random(f"{setting.seed}/network")
         self._workers = [_Worker(f"{setting.seed}/timer/{w}") for w in range(setting.workers)]
         self._agenda: list[tuple[int, int, Callable[[int, Any], None], Any]] = []
         self._planned = 0
-        self._carried_bytes = carried_bytes(setting.protocol, instances)
+        self._carried_bytes = bytes_carried(setting)
         self._processing_us = setting.processing_us
         self._snapshot_us = round(setting.snapshot_ms * 1000)
         self._delay_us, self._jitter_us = setting.delay_ms * 1000, setting.jitter_ms * 1000
         self._end = round(setting.failure_s * SECOND)
+        self._warm = min(WARM_UP_S * SECOND, self._end // 2)
 
     def _task_of(self, instance: int) -> InstanceTask:
         setting = self._setting
         draws = Random(f"{setting.seed}/task/{self.layout.subtasks[instance]}")
-        return setting.query.task(setting.query.operators[instance // setting.workers], draws, setting.hot_items)
+        operator = setting.query.operators[instance // setting.workers]
+        return setting.query.task(operator, draws, setting.hot_items, self._events)
 
     def run(self) -> None:
         """Simulate from the deployment to the failure."""
@@ -135,7 +143,7 @@ class DataflowRun:
     def _read_next(self, now: int, reader: _Reader) -> None:
         """A record is there for a source to read."""
         self._plan_event(now + reader.draw_gap(), self._read_next, reader)
-        self._item_arrives(now, Item(reader.source, -1, 0))
+        self._item_arrives(now, Item(reader.source, -1, 0, since=now))
 
     def _item_arrives(self, now: int, item: Item) -> None:
         """Something has come for an instance."""
@@ -163,7 +171,7 @@ class DataflowRun:
 
     def _take_item(self, now: int, worker: _Worker, item: Item) -> int:
         """Process what has come. How long it takes: 0 if nothing can be done yet."""
-        instance, channel, number, carried, record = item
+        instance, channel, number, carried, record, since = item
         if channel in self._rounds.blocked[instance]:
             self._rounds.put_aside(instance, item)
             return 0
@@ -179,7 +187,9 @@ class DataflowRun:
             self.received[channel] = number + 1
             self._log.event(instance, "receive", channel, number, self._epoch_ms(now))
         for key, made in self._tasks[instance].handle(record, now):
-            self._send_record(now + took, instance, key, made)
+            self._send_record(now + took, instance, key, made, since)
+        if not self.layout.ways[instance] and now >= self._warm:
+            self.latency_us.append(now + took - since)
         return max(took, 1)
 
     def _heed_message(self, now: int, instance: int, carried: Any) -> int:
@@ -191,16 +201,17 @@ class DataflowRun:
         rules.receive(carried)
         return took
 
-    def _send_record(self, time: int, instance: int, key: int, record: Any) -> None:
+    def _send_record(self, time: int, instance: int, key: int, record: Any, since: int) -> None:
         """Send a record on, unless it leaves the job or the failure comes first."""
-        first, ways = self.layout.ways[instance]
-        if not ways or time >= self._end:
-            return
-        channel = first + key % ways
+        if time < self._end:
+            for first, ways in self.layout.ways[instance]:
+                self._send_message(time, instance, first + key % ways, record, since)
+
+    def _send_message(self, time: int, instance: int, channel: int, record: Any, since: int) -> None:
         receiver, number = self.layout.receiver[channel], self.sent[channel]
         self.sent[channel] = number + 1
         self.traffic.messages += 1
-        self.traffic.payload += self._setting.query.payload_bytes
+        self.traffic.payload += self.layout.operators[instance // self.layout.workers].message_bytes
         self.traffic.carried += self._carried_bytes
         self._log.message(channel, number, self._epoch_ms(time))
         self._log.event(instance, "send", channel, number, self._epoch_ms(time))
@@ -212,13 +223,14 @@ class DataflowRun:
                 number=number,
                 carried=self._rules[instance].send(receiver),
                 record=record,
+                since=since,
             ),
         )
 
     def _transmit_item(self, time: int, item: Item) -> None:
         """Through the network; or at once inside the worker, which is busy until `time`."""
         channel, workers = item.channel, len(self._workers)
-        if self.layout.sender[channel] % workers == item.instance % workers:
+        if self.layout.inside(channel):
             self._workers[item.instance % workers].come.append(item)
             return
         self._arrival[channel] = max(self._arrival[channel], time + self._draw_network_us())  # FIFO
@@ -286,10 +298,13 @@ class DataflowRun:
             self._plan_event(now + self._draw_network_us(), self._order_arrives, number)
 
     def _order_arrives(self, now: int, number: int) -> None:
-        """A worker is told: its sources checkpoint before they read on."""
+        """A worker is told: its sources checkpoint when it comes to that, behind what came before or ahead of it."""
         worker = self._workers[number]
-        for source in self.layout.sources(number):
-            worker.come.appendleft(Item(source, -1, MARKER))
+        orders = [Item(source, -1, MARKER) for source in self.layout.sources(number)]
+        if self._setting.orders_first:
+            worker.come.extendleft(orders)
+        else:
+            worker.come.extend(orders)
         if not worker.busy:
             self._worker_proceeds(now, number)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cklog.policies.induced import Hmnr, Independent, Rules, rules_of
 from cklog.simulate.dataflow.protocols import carried_bytes
+from cklog.simulate.dataflow.wire import hmnr_bytes
 from cklog.zigzag.intervals import useless
 from tests.oracles.lines import Event, Execution, history, messages, useless_by_enumeration, useless_by_zigzag
 
@@ -292,4 +293,6 @@ def test_nothing_is_carried_without_a_protocol_in_the_messages() -> None:
     rule = Independent()
     rule.checkpoint()
     assert (rule.send(1), rule.forces(None), rule.index) == (None, False, None)
-    assert [carried_bytes(protocol, 30) for protocol in ("unc", "coor", "cic-bcs", "cic-hmnr")] == [0, 0, 8, 121]
+    names = ("bidsSource", "currencyMapper", "sink")
+    carried = [carried_bytes(protocol, names, 10) for protocol in ("unc", "coor", "cic-bcs", "cic-hmnr")]
+    assert carried == [0, 0, 8, hmnr_bytes(names, 10)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -86,7 +87,9 @@ def test_the_message_log_is_what_was_sent(written: tuple[Path, DataflowSetting, 
     assert sorted((r["channel"], r["seq"], r["time"]) for r in logged) == sends
     assert sum(r["bytes"] for r in logged) == figures.payload_bytes + figures.carried_bytes
     assert sum(r["protocol_bytes"] for r in logged) == figures.carried_bytes
-    assert figures.payload_bytes == asked.query.payload_bytes * figures.messages
+    sizes = {operator.name: operator.message_bytes for operator in asked.query.operators}
+    assert figures.payload_bytes == sum(sizes[edge.sender] * edge.messages for edge in figures.edges)
+    assert min(sizes[edge.sender] for edge in figures.edges) > 0
 
 
 def test_the_figures_are_those_of_the_folder(written: tuple[Path, DataflowSetting, Figures]) -> None:
@@ -180,15 +183,35 @@ def test_under_bcs_no_message_comes_from_a_later_index(written: tuple[Path, Data
                     assert sent[row["channel"], row["seq"]] <= index
 
 
-def test_sources_checkpoint_before_they_read_on(tmp_path: Path) -> None:
-    """However far behind they are when a coordinated round begins; operators after them are as far behind."""
+def test_the_order_to_checkpoint_waits_its_turn_or_goes_first(tmp_path: Path) -> None:
+    """A worker that is behind: its sources checkpoint after what came before the order, or at once if asked to."""
     asked = setting(NEXMARK["q1"], "coor", load=1.3, first_round_s=5.0)
-    write(tmp_path, asked)
-    rows = [row for row in rows_of(tmp_path, "checkpoints") if row["round"] == 1]
-    first = {(row["operator"], row["subtask"]): row["time"] - START for row in rows}
-    for worker in range(3):
-        assert 5001 <= first["bids", worker] <= 5002 + asked.processing_us / 1000 + asked.snapshot_ms + 1
-        assert first["sink", worker] > 6000
+    for name, chosen in (("turn", asked), ("first", replace(asked, orders_first=True))):
+        write(tmp_path / name, chosen)
+        rows = [row for row in rows_of(tmp_path / name, "checkpoints") if row["round"] == 1]
+        first = {(row["operator"], row["subtask"]): row["time"] - START for row in rows}
+        for worker in range(3):
+            if name == "first":
+                assert 5001 <= first["bids", worker] <= 5002 + asked.processing_us / 1000 + asked.snapshot_ms + 1
+            else:
+                assert first["bids", worker] > 5500
+            assert first["sink", worker] > 6000
+
+
+def test_latency_is_the_time_from_the_record_to_the_last_operator() -> None:
+    """Of an idle worker: the processing of three operators; of one with more records than it can take: a growing wait.
+
+    In one queue that all three operators' messages pass, what enters at time t leaves at g t: by t there have entered
+    as many as came by t, by t/g and by t/g², and at 1.5 times the load it can take half their number is g t.
+    """
+    idle = simulate(setting(NEXMARK["q1"], load=0.03, rate=10.0, protocol="coor", first_round_s=1e4))
+    assert idle.latency_p50_ms == pytest.approx(3.0, abs=0.1)
+    late = simulate(setting(NEXMARK["q1"], load=1.5, rate=100.0, protocol="coor", first_round_s=1e4, failure_s=24.0))
+    g = 1.0
+    for _ in range(100):
+        g = (1 + 1 / g + 1 / g**2) / 2
+    assert late.latency_p50_ms == pytest.approx(18_000 * (1 - g**-3), rel=0.03)  # the second half is 12 s to 24 s
+    assert late.latency_p99_ms == pytest.approx(24_000 * (1 - g**-3), rel=0.03)
 
 
 def test_sources_count_the_records_they_read(written: tuple[Path, DataflowSetting, Figures]) -> None:
@@ -209,17 +232,16 @@ def test_the_runs_above_have_something_to_show() -> None:
     assert not any(f.useless for name, f in found.items() if "unc" not in name)
     assert all(f.forced > 0 for name, f in found.items() if "cic" in name and "q1-" not in name)
     assert any(f.rounds_incomplete for f in found.values())
-    assert found["12-q12-cic-bcs"].edges[-1].per_interval < 0.5  # so rare that indices jump
+    assert found["12-q12-cic-bcs"].edges[0].per_interval < 0.5  # so rare that indices jump
     assert found["5-q1-cic-hmnr"].rolled_past == 0
 
 
 LOOP = DataflowQuery(
     "loop",
     (
-        SimulatedOperator("a", "source", to="b", share=1.0),
-        SimulatedOperator("b", "join", to="b", shuffled=True, passes=0.3),
+        SimulatedOperator("a", "source", "a", to="b", share=1.0, message_bytes=10),
+        SimulatedOperator("b", "join", "b", to="b", shuffled=True, passes=0.3, message_bytes=10),
     ),
-    payload_bytes=10,
     rate=2.0,
 )
 """Two operators, the second of which sends to itself: on two workers small enough to enumerate every line."""

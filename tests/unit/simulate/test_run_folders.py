@@ -17,6 +17,7 @@ from cklog.model.schemas import CHECKPOINTS, EVENTS, MESSAGES
 from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK
 from cklog.simulate.dataflow.run import described, simulate, write
 from cklog.simulate.dataflow.setting import DataflowSetting
+from cklog.simulate.dataflow.wire import hmnr_bytes
 from tests.builders.dataflow_runs import RUNS, START, rows_of, setting
 from tests.program import cklog
 
@@ -71,11 +72,12 @@ def test_the_manifest_says_what_was_simulated(tmp_path: Path) -> None:
     write(tmp_path, RUNS[1])
     job = json.loads((tmp_path / "job.json").read_text())
     assert job["operators"][3] == {"name": "join", "parallelism": 3, "kind": "join"}
-    assert {"channel": "select/0->join/2"} in job["channels"]
-    assert len(job["channels"]) == 3 + 9 + 9 + 3
+    assert {"channel": "persons/0->filter/2"} in job["channels"]
+    assert len(job["channels"]) == 9 + 9 + 3 + 3
     assert job["failure_time"] == START + 12_000
     assert job["simulation"] == json.loads(json.dumps(described(RUNS[1])))
-    assert job["simulation"]["message_bytes"]["carried"] == 110  # 100 + 0.7 * 15 instances
+    names = ("personsSource", "auctionsSource", "personsFilter", "join", "sink")
+    assert job["simulation"]["message_bytes"]["carried"] == hmnr_bytes(names, 3)
     assert job["simulation"]["protocol"] == "cic-hmnr"
 
 
