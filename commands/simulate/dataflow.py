@@ -53,6 +53,9 @@ class JobOptions:
     first_round: Annotated[
         float | None, typer.Option("--first-round", metavar="S", help="coor: the first round (10; q8: 5).")
     ] = None
+    own_timers: Annotated[
+        bool, typer.Option("--own-timers", help="Subtasks of a worker checkpoint each by its own timer.")
+    ] = False
     orders_first: Annotated[
         bool, typer.Option("--orders-first", help="coor: sources checkpoint before they read what came earlier.")
     ] = False
@@ -79,6 +82,7 @@ class JobOptions:
             interval_s=self.interval,
             spread_s=self.spread,
             hot_items=hot_items,
+            own_timers=self.own_timers,
             orders_first=self.orders_first,
             delay_ms=self.delay,
             jitter_ms=self.jitter,

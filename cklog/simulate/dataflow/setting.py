@@ -42,6 +42,7 @@ class DataflowSetting:
     interval_s, spread_s : a worker's timer fires every `interval_s` more or less `spread_s`, evenly drawn; its first
         time at any moment of the first interval. Rounds begin every `interval_s`
     hot_items : share of the records of hot sources (`SimulatedOperator.hot`) that have one and the same key
+    own_timers : every instance checkpoints by a timer of its own, not with the others of its worker
     orders_first : sources checkpoint for a coordinated round before what came before the order, not after it
     delay_ms, jitter_ms : of a message between two workers
     snapshot_ms : for which a checkpoint of one instance stops its worker
@@ -58,6 +59,7 @@ class DataflowSetting:
     interval_s: float = 5.0
     spread_s: float = 1.0
     hot_items: float = 0.0
+    own_timers: bool = False
     orders_first: bool = False
     delay_ms: float = 1.0
     jitter_ms: float = 1.0

@@ -6,10 +6,11 @@ arrival, one record at a time, each for the same processing time. Messages betwe
 and a random part of the jitter; channels are FIFO, and those inside a worker take no time.
 
 Uncoordinated and communication-induced: each worker has a timer, and its instances checkpoint together when it fires
-and the record in process is done. A forced checkpoint is of one instance, and moves no timer. Coordinated: a round
-begins at the sources, and markers go through the channels; the next begins after the interval, or when the round is
-complete if that takes longer. The order to begin waits its turn at a worker, like everything that comes there: the
-testbed takes orders, markers and records from one queue.
+and the record in process is done. A forced checkpoint is of one instance, and moves no timer; where every instance has
+a timer of its own, as in the testbed under HMNR, it puts that off to an interval after it. Coordinated: a round begins
+at the sources, and markers go through the channels; the next begins after the interval, or when the round is complete
+if that takes longer. The order to begin waits its turn at a worker, like everything that comes there: the testbed
+takes orders, markers and records from one queue.
 
 Time is in whole simulated microseconds since the deployment.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -44,13 +45,22 @@ from cklog.simulate.dataflow.setting import (
 
 
 class _Worker:
-    """A processor: what has come for it, in order, and when a checkpoint was asked for (`due`; None: it was not)."""
+    """A processor: what has come for it, in order, and which instances' checkpoints are due, since when."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self) -> None:
         self.come: deque[Item] = deque()
         self.busy = False
-        self.due: int | None = None
-        self.timer = Random(seed)
+        self.due: dict[int, int] = {}
+
+
+class _Timer:
+    """A timer of a worker, for the checkpoints of some of its instances; `gap_us` was drawn when it fired last."""
+
+    def __init__(self, number: int, instances: Sequence[int], seed: str) -> None:
+        self.worker = number
+        self.instances = instances
+        self.draws = Random(seed)
+        self.gap_us = 0
 
 
 class _Reader:
@@ -92,6 +102,7 @@ class DataflowRun:
         self.latency_us = array("q")
         instances = len(self.layout.subtasks)
         self._taken = [0] * instances
+        self._last = [0] * instances  # when each took its last checkpoint
         self._read = [0] * instances
         self._rules = rules_of(setting.protocol, instances)
         self._rounds = RoundInProgress(self.layout)
@@ -100,7 +111,7 @@ class DataflowRun:
         self._events = setting.query.events(Random(f"{setting.seed}/events"))
         self._tasks = [self._task_of(i) for i in range(instances)]
         self._network = Random(f"{setting.seed}/network")
-        self._workers = [_Worker(f"{setting.seed}/timer/{w}") for w in range(setting.workers)]
+        self._workers = [_Worker() for _ in range(setting.workers)]
         self._agenda: list[tuple[int, int, Callable[[int, Any], None], Any]] = []
         self._planned = 0
         self._carried_bytes = bytes_carried(setting)
@@ -119,19 +130,28 @@ class DataflowRun:
     def run(self) -> None:
         """Simulate from the deployment to the failure."""
         setting = self._setting
-        for number, worker in enumerate(self._workers):
+        for number in range(setting.workers):
             for source in self.layout.sources(number):
                 share = self.layout.operators[source // setting.workers].share
                 seed = f"{setting.seed}/source/{self.layout.subtasks[source]}"
                 reader = _Reader(source, SECOND / (setting.rate * share), seed)
                 self._plan_event(reader.draw_gap(), self._read_next, reader)
-            if setting.protocol != "coor":
-                self._plan_event(round(worker.timer.random() * setting.interval_s * SECOND), self._timer_fires, number)
+            for timer in self._timers_of(number):
+                self._plan_event(round(timer.draws.random() * setting.interval_s * SECOND), self._timer_fires, timer)
         if setting.protocol == "coor":
             self._plan_event(round(setting.first_round_s * SECOND), self._begin_round, None)
         while self._agenda and self._agenda[0][0] < self._end:
             now, _, happens, to = heappop(self._agenda)
             happens(now, to)
+
+    def _timers_of(self, number: int) -> list[_Timer]:
+        """One timer for all instances of a worker, or one for each; none under a coordinator."""
+        setting, seed = self._setting, f"{self._setting.seed}/timer/{number}"
+        if setting.protocol == "coor":
+            return []
+        if setting.own_timers:
+            return [_Timer(number, [i], f"{seed}/{self.layout.subtasks[i]}") for i in self.layout.on(number)]
+        return [_Timer(number, self.layout.on(number), seed)]
 
     def _plan_event(self, time: int, happens: Callable[[int, Any], None], to: Any) -> None:
         """Plan that something happens; of things at the same time, what was planned first comes first."""
@@ -158,9 +178,8 @@ class DataflowRun:
         worker = self._workers[number]
         took = 0
         while not took:
-            if worker.due is not None:
-                took = self._checkpoint_all(now, number, worker.due)
-                worker.due = None
+            if worker.due:
+                took = self._checkpoint_due(now, worker)
             elif worker.come:
                 took = self._take_item(now, worker, worker.come.popleft())
             else:
@@ -242,27 +261,32 @@ class DataflowRun:
 
     # --- checkpoints
 
-    def _timer_fires(self, now: int, number: int) -> None:
-        """A worker's timer: its instances checkpoint as soon as it is free."""
-        setting, worker = self._setting, self._workers[number]
-        gap_s = setting.interval_s + setting.spread_s * (2 * worker.timer.random() - 1)
-        self._plan_event(now + round(gap_s * SECOND), self._timer_fires, number)
-        if worker.due is None:
-            worker.due = now
+    def _timer_fires(self, now: int, timer: _Timer) -> None:
+        """A timer's instances checkpoint as soon as the worker is free; one with a timer of its own not too soon."""
+        setting, worker = self._setting, self._workers[timer.worker]
+        put_off = self._last[timer.instances[0]] + timer.gap_us
+        if setting.own_timers and put_off > now:
+            self._plan_event(put_off, self._timer_fires, timer)
+            return
+        timer.gap_us = round((setting.interval_s + setting.spread_s * (2 * timer.draws.random() - 1)) * SECOND)
+        self._plan_event(now + timer.gap_us, self._timer_fires, timer)
+        for instance in timer.instances:
+            worker.due.setdefault(instance, now)
         if not worker.busy:
-            self._worker_proceeds(now, number)
+            self._worker_proceeds(now, timer.worker)
 
-    def _checkpoint_all(self, now: int, number: int, due: int) -> int:
-        """All instances of a worker, at one moment. How long it takes."""
-        took = 0
-        for instance in self.layout.on(number):
+    def _checkpoint_due(self, now: int, worker: _Worker) -> int:
+        """All instances whose timers have fired, at one moment. How long it takes."""
+        due, worker.due, took = worker.due, {}, 0
+        for instance, since in due.items():
             self._rules[instance].checkpoint()
-            took += self._checkpoint_instance(now, due, instance, "local")
+            took += self._checkpoint_instance(now, since, instance, "local")
         return max(took, 1)
 
     def _checkpoint_instance(self, now: int, due: int, instance: int, kind: str) -> int:
         """One instance, asked to at `due`. How long it takes."""
         self._taken[instance] += 1
+        self._last[instance] = now
         layout = self.layout
         taken = Taken(
             instance=instance,

@@ -1,85 +1,47 @@
 """The tables of CheckMate's evaluation, from the simulator (Siachamis et al., ICDE 2024, section VII).
 
-Not in the paper, and so assumed or fitted, once for all cells (`cklog.simulate.dataflow.queries`,
-`cklog.simulate.dataflow.setting`): the rates, which are scaled down; the operator graphs of Q3, Q8 and Q12, of which it
-gives only the number of operators; the mean size of a query's messages and the encoding of what HMNR adds, fitted
-together to Table II; and the moment of the first coordinated round, without which Table III's numbers of rounds do not
-follow from an interval of 5 s and a failure after 48 s. Counts come from the simulated history, never from a formula.
-
-Tolerances: totals and ratios 10 %, shares 2 points beyond the paper's rounding.
+The simulator has the published testbed's graphs, generators, messages and timers; assumed are the rates, which are
+scaled down, how long a record, a message and a checkpoint take, and the moment of the first coordinated round
+(`docs/fidelity.md`). Counts come from the simulated history. Each test says what the paper has, how far off the
+simulation may be and why, and fails when the effect is absent: with no invalid checkpoint, no overhead, no delay.
 """
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
+from benchmarks.fidelity_checkmate import (
+    CYCLIC_INVALID,
+    INVALID,
+    PROTOCOLS,
+    RATIOS,
+    TOTALS,
+    feedback,
+    figure_12_row,
+    hot_load_row,
+    percent,
+    percent_between,
+    percent_useless,
+    run,
+    table_2_rest,
+    table_2_row,
+    table_3_row,
+    table_4_row,
+)
 from cklog.simulate.dataflow.journal import Figures
-from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK, DataflowQuery
-from cklog.simulate.dataflow.run import simulate
-from cklog.simulate.dataflow.setting import DataflowSetting
+from cklog.simulate.dataflow.queries import CYCLIC, NEXMARK
 from tests.conftest import REPOSITORY
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3)))
 
 WORKERS = (10, pytest.param(50, marks=pytest.mark.slow))
 
-TOTALS = {
-    "q1": {"unc": {10: 303, 50: 1437}, "cic-hmnr": {10: 285, 50: 1428}, "coor": {10: 240, 50: 1200}},
-    "q3": {"unc": {10: 455, 50: 2399}, "cic-hmnr": {10: 471, 50: 2517}, "coor": {10: 400, 50: 2000}},
-    "q8": {"unc": {10: 384, 50: 1924}, "cic-hmnr": {10: 386, 50: 1920}, "coor": {10: 360, 50: 1800}},
-    "q12": {"unc": {10: 282, 50: 1446}, "cic-hmnr": {10: 282, 50: 1451}, "coor": {10: 240, 50: 1200}},
-}
-"""Table III, total checkpoints."""
+SHUFFLED = ("q3", "q8", "q12")
 
-INVALID = {
-    "q1": {"unc": {10: 0, 50: 0}, "cic-hmnr": {10: 0, 50: 0}, "coor": {10: 0, 50: 0}},
-    "q3": {"unc": {10: 4, 50: 3}, "cic-hmnr": {10: 3, 50: 4}, "coor": {10: 0, 50: 0}},
-    "q8": {"unc": {10: 2, 50: 2}, "cic-hmnr": {10: 3, 50: 3}, "coor": {10: 0, 50: 0}},
-    "q12": {"unc": {10: 3, 50: 3}, "cic-hmnr": {10: 4, 50: 3}, "coor": {10: 0, 50: 0}},
-}
-"""Table III, invalid checkpoints in whole percent: what the failure's line rolls past."""
+BEHIND_THE_SHUFFLE = {"q1": 0, "q3": 3, "q8": 2, "q12": 2}
+"""Operators of the published graphs behind a channel that other workers send on."""
 
-RATIOS = {
-    "q1": {"unc": {10: 1.00, 50: 1.00}, "cic-hmnr": {10: 2.10, 50: 2.53}, "coor": {10: 1.00, 50: 1.00}},
-    "q3": {"unc": {10: 1.00, 50: 1.01}, "cic-hmnr": {10: 1.82, 50: 2.58}, "coor": {10: 1.00, 50: 1.00}},
-    "q8": {"unc": {10: 1.00, 50: 1.01}, "cic-hmnr": {10: 1.74, 50: 2.49}, "coor": {10: 1.00, 50: 1.00}},
-    "q12": {"unc": {10: 1.00, 50: 1.00}, "cic-hmnr": {10: 1.79, 50: 2.58}, "coor": {10: 1.00, 50: 1.00}},
-}
-"""Table II, bytes relative to a run without checkpoints."""
-
-
-CYCLIC_INVALID = {"unc": {5: 1.4, 10: 1.4}, "cic-hmnr": {5: 1.7, 10: 1.6}}
-"""Table IV, invalid checkpoints of the cyclic query in percent."""
-
-
-@cache
-def run(
-    query: DataflowQuery,
-    protocol: str,
-    workers: int,
-    seed: int = 1,
-    rate: float = 0.0,
-    load: float = 0.8,
-    hot: float = 0.0,
-) -> Figures:
-    asked = DataflowSetting(
-        query,
-        protocol,
-        workers,
-        rate=rate or query.rate,
-        failure_s=query.failure_s,
-        first_round_s=query.first_round_s,
-        load=load,
-        hot_items=hot,
-        seed=seed,
-    )
-    return simulate(asked)
-
-
-def percent(figures: Figures) -> float:
-    return 100 * figures.rolled_past / figures.checkpoints
+TAKE_FROM_OTHER_WORKERS = {"q1": 0, "q3": 2, "q8": 1, "q12": 1}
 
 
 def milliseconds(figures: Figures) -> float:
@@ -87,44 +49,37 @@ def milliseconds(figures: Figures) -> float:
     return figures.checkpointing_ms
 
 
-def table_2_row(protocol: str, workers: int) -> str:
-    """A row of docs/checkmate.md: the paper's ratio / the simulation's, by query."""
-    cells = [f"{RATIOS[q][protocol][workers]:.2f} / {run(NEXMARK[q], protocol, workers).ratio:.2f}" for q in NEXMARK]
-    return f"| {protocol} | {workers} | {' | '.join(cells)} |"
+def median(figures: Figures) -> float:
+    assert figures.latency_p50_ms is not None
+    return figures.latency_p50_ms
 
 
-def table_3_row(query: str, workers: int) -> str:
-    """A row of docs/checkmate.md: total (invalid), the paper's / the simulation's, by protocol."""
-    cells = []
-    for protocol in ("unc", "cic-hmnr", "coor"):
-        found = run(NEXMARK[query], protocol, workers)
-        paper = f"{TOTALS[query][protocol][workers]} ({INVALID[query][protocol][workers]}%)"
-        cells.append(f"{paper} / {found.checkpoints} ({percent(found):.1f}%)")
-    return f"| {query.upper()} | {workers} | {' | '.join(cells)} |"
-
-
-def table_4_row(workers: int) -> str:
-    """A row of docs/checkmate.md: invalid share, the paper's / the simulation's mean of ten seeds, by protocol."""
-    cells = []
-    for protocol in ("unc", "cic-hmnr"):
-        shares = [percent(run(CYCLIC, protocol, workers, seed)) for seed in range(1, 11)]
-        spread = f"{sum(shares) / 10:.1f}% ({min(shares):.1f} to {max(shares):.1f})"
-        cells.append(f"{CYCLIC_INVALID[protocol][workers]}% / {spread}")
-    return f"| {workers} | {' | '.join(cells)} |"
-
-
-@pytest.mark.parametrize("workers", WORKERS)
-def test_the_page_shows_the_tables_as_they_come_out(workers: int) -> None:
-    rows = [table_2_row(protocol, workers) for protocol in ("coor", "unc", "cic-hmnr")]
-    rows += [table_3_row(query, workers) for query in NEXMARK]
+def missing(rows: list[str]) -> list[str]:
+    """Those that docs/checkmate.md does not show."""
     page = (REPOSITORY / "docs" / "checkmate.md").read_text(encoding="utf-8").splitlines()
-    assert [row for row in rows if row not in page] == []
+    return [row for row in rows if row not in page]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [5, 10])
-def test_the_page_shows_table_4_as_it_comes_out(workers: int) -> None:
-    assert table_4_row(workers) in (REPOSITORY / "docs" / "checkmate.md").read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("workers", [10, 50])
+def test_the_page_shows_tables_2_and_3_as_they_come_out(workers: int) -> None:
+    rows = [table_2_row(query, workers) for query in NEXMARK] + [table_2_rest(workers)]
+    rows += [table_3_row(query, workers, protocol) for query in NEXMARK for protocol in PROTOCOLS]
+    assert missing(rows) == []
+
+
+@pytest.mark.slow
+def test_the_page_shows_table_4_as_it_comes_out() -> None:
+    rows = [
+        table_4_row(workers, p, 20.0, keeps) for keeps in (True, False) for workers in (5, 10) for p in CYCLIC_INVALID
+    ]
+    assert missing(rows) == []
+
+
+@pytest.mark.slow
+def test_the_page_shows_figure_12_as_it_comes_out() -> None:
+    rows = [figure_12_row(query, load, p) for load in (0.5, 0.8) for query in SHUFFLED for p in PROTOCOLS]
+    assert missing(rows + [hot_load_row(query, load) for load in (0.5, 0.8) for query in SHUFFLED]) == []
 
 
 @pytest.mark.parametrize("workers", WORKERS)
@@ -134,77 +89,154 @@ def test_table_3_coordinated_rounds(query: str, workers: int) -> None:
     found = run(NEXMARK[query], "coor", workers)
     assert found.checkpoints == found.coordinated == TOTALS[query]["coor"][workers]
     assert (found.rounds_complete, found.rounds_incomplete) == (9 if query == "q8" else 8, 0)
-    assert found.rolled_past == INVALID[query]["coor"][workers] == 0
+    assert found.rolled_past == found.rolled_past_between_workers == INVALID[query]["coor"][workers] == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("query", NEXMARK)
-def test_table_3_totals_and_invalid_checkpoints(query: str, protocol: str, workers: int, seed: int) -> None:
+def test_table_3_totals(query: str, protocol: str, workers: int, seed: int) -> None:
+    """Within 10 %: in 48 s a timer of 5 ± 1 s fires 9 or 10 times, and the moment of its first time is not known."""
     found = run(NEXMARK[query], protocol, workers, seed)
     assert found.checkpoints == pytest.approx(TOTALS[query][protocol][workers], rel=0.1)
-    assert percent(found) == pytest.approx(INVALID[query][protocol][workers], abs=2.5)
     assert found.useless == 0  # no cycle, no Z-cycle: what the table calls invalid is rolled past
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("workers", WORKERS)
-def test_without_a_shuffle_nothing_is_rolled_past(workers: int) -> None:
-    """Table III, Q1: instances of a worker checkpoint at one moment, and no channel leaves it."""
-    for protocol in ("unc", "cic-hmnr", "cic-bcs"):
-        assert run(NEXMARK["q1"], protocol, workers).rolled_past == 0
+@pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
+@pytest.mark.parametrize("query", SHUFFLED)
+def test_table_3_invalid_checkpoints_as_the_testbed_counts_them(
+    query: str, protocol: str, workers: int, seed: int
+) -> None:
+    """The paper: 2 to 4 %, in whole percent. Within 1.5 points of it: half a point of rounding, and one that few
+    checkpoints' timers more or less make on ten workers. Without invalid checkpoints it is off by 2 or more."""
+    paper = INVALID[query][protocol][workers]
+    assert percent_between(run(NEXMARK[query], protocol, workers, seed)) == pytest.approx(paper, abs=1.5)
+    assert paper >= 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("query", SHUFFLED)
+def test_table_3_invalid_checkpoints_are_more_than_the_testbed_counts(query: str, workers: int, seed: int) -> None:
+    """Timers of workers differ by seconds, and a message takes milliseconds: on every worker but the one whose newest
+    checkpoint is the oldest, all operators behind the shuffle go back by one. The testbed's rule sees those alone
+    that take from other workers themselves. So 5.7, 4.8 and 6.4 % where the paper has 4, 2 and 3 %. A worker whose
+    timer fired at nearly the same time as the oldest may have no message from it yet: at most a tenth fewer."""
+    found = run(NEXMARK[query], "unc", workers, seed)
+    for counted, operators in (
+        (found.rolled_past, BEHIND_THE_SHUFFLE[query]),
+        (found.rolled_past_between_workers, TAKE_FROM_OTHER_WORKERS[query]),
+    ):
+        assert 0.9 * (workers - 1) * operators <= counted <= (workers - 1) * operators
+    assert percent(found) > INVALID[query]["unc"][workers] + 1.5
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-@pytest.mark.parametrize("protocol", ["unc", "cic-hmnr", "coor"])
+def test_table_3_without_a_shuffle_the_testbed_sees_nothing(workers: int) -> None:
+    """Q1: 0 % in the paper. Under UNC that is so, as a worker's operators checkpoint at once; under CIC they do not,
+    and some are rolled past, but no channel leaves a worker, so that its rule cannot see them."""
+    assert run(NEXMARK["q1"], "unc", workers).rolled_past == 0
+    cic = run(NEXMARK["q1"], "cic-hmnr", workers)
+    assert percent_between(cic) == 0
+    assert percent(cic) > 1
+
+
 @pytest.mark.parametrize("query", NEXMARK)
-def test_table_2_message_overhead(query: str, protocol: str, workers: int) -> None:
-    assert run(NEXMARK[query], protocol, workers).ratio == pytest.approx(RATIOS[query][protocol][workers], rel=0.1)
+def test_table_2_message_overhead_on_ten_workers(query: str) -> None:
+    """1.74 to 2.10 in the paper; predicted from what is pickled, without a constant: within 10 %, and 30 % for Q12,
+    whose messages are the smallest, so that the records' strings, of which only the mean is known, weigh least."""
+    found = run(NEXMARK[query], "cic-hmnr", 10).ratio
+    assert found == pytest.approx(RATIOS[query]["cic-hmnr"][10], rel=0.3 if query == "q12" else 0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", NEXMARK)
+def test_table_2_message_overhead_on_fifty_workers_does_not_come_out(query: str) -> None:
+    """2.49 to 2.58 in the paper. The dicts of the published testbed have five times the entries, so that the overhead
+    grows five times: at least 1.5 times the paper's ratio. What it measured there is not known."""
+    few, many = (run(NEXMARK[query], "cic-hmnr", workers).ratio or 0.0 for workers in (10, 50))
+    assert (many - 1) / (few - 1) == pytest.approx(4.2, rel=0.05)
+    assert many > 1.5 * RATIOS[query]["cic-hmnr"][50]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("protocol", ["unc", "coor"])
+@pytest.mark.parametrize("query", NEXMARK)
+def test_table_2_other_protocols_send_little(query: str, protocol: str, workers: int) -> None:
+    """1.00 or 1.01 in the paper: at most 0.02 more here, as rates are scaled down and the protocols' own messages are
+    not. Some bytes they do send."""
+    found = run(NEXMARK[query], protocol, workers).ratio
+    assert found is not None
+    assert 1 < found < RATIOS[query][protocol][workers] + 0.02
 
 
 @pytest.mark.parametrize("workers", [5, 10])
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_table_4_invalid_checkpoints_of_the_cyclic_query(workers: int, protocol: str, seed: int) -> None:
+def test_table_4_is_what_the_testbed_counts(workers: int, protocol: str, seed: int) -> None:
+    """1.4 to 1.7 % in the paper; within a point by its rule, for of six operators only the join takes from other
+    workers, and goes back by one. Not one would be off by more."""
     found = run(CYCLIC, protocol, workers, seed)
-    assert percent(found) == pytest.approx(CYCLIC_INVALID[protocol][workers], abs=2.0)
-    assert found.deepest <= 2  # "the uncoordinated protocol does not introduce a domino effect"
+    assert percent_between(found) == pytest.approx(CYCLIC_INVALID[protocol][workers], abs=1.0)
 
 
-def test_the_domino_effect_comes_with_more_feedback() -> None:
-    """What Table IV does not show: five times the rate, 25 times the results that come back."""
-    found = {protocol: run(CYCLIC, protocol, 10, rate=100.0, load=0.2) for protocol in ("unc", "cic-hmnr", "cic-bcs")}
-    assert found["unc"].useless > 0.3 * found["unc"].checkpoints
-    assert percent(found["unc"]) > 30
-    assert found["cic-hmnr"].useless == found["cic-bcs"].useless == 0
-    assert max(percent(found["cic-hmnr"]), percent(found["cic-bcs"])) < 10
+@pytest.mark.parametrize("workers", [5, 10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_table_4_hides_the_domino_effect(workers: int, seed: int) -> None:
+    """ "The uncoordinated protocol does not introduce a domino effect": with its own generator it does. Over a third of
+    all checkpoints are useless, and rollbacks go far; under HMNR none is useless."""
+    uncoordinated = run(CYCLIC, "unc", workers, seed)
+    assert feedback(uncoordinated) > 100 * workers
+    assert percent_useless(uncoordinated) > 33
+    assert uncoordinated.deepest > 3
+    assert run(CYCLIC, "cic-hmnr", workers, seed).useless == 0
 
 
 def test_communication_induced_checkpoints_are_forced_where_there_is_a_successor() -> None:
-    """HMNR forces in Q3 alone: only its join both receives from other workers and sends on."""
-    assert {query: run(NEXMARK[query], "cic-hmnr", 10).forced > 0 for query in NEXMARK} == {
-        "q1": False,
-        "q3": True,
-        "q8": False,
-        "q12": False,
-    }
+    """In all queries: every operator but the sources and the sink both receives and sends on."""
+    assert all(run(NEXMARK[query], "cic-hmnr", 10).forced > 0 for query in NEXMARK)
 
 
-@pytest.mark.parametrize("query", ["q3", "q8", "q12"])
+@pytest.mark.parametrize("query", SHUFFLED)
 def test_figure_8_coordinated_rounds_take_much_longer_than_a_checkpoint(query: str) -> None:
-    """ "Up to two magnitudes higher for Q3, Q8, and Q12, which involve shuffling"."""
+    """ "Up to two magnitudes higher for Q3, Q8, and Q12, which involve shuffling": at least one."""
     once = milliseconds(run(NEXMARK[query], "unc", 10))
     assert 10 * once < milliseconds(run(NEXMARK[query], "coor", 10)) < 100 * once
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", ["q3", "q8", "q12"])
+@pytest.mark.parametrize("query", SHUFFLED)
 def test_figure_12_skew_delays_coordinated_checkpoints_alone(query: str) -> None:
-    """Section VII, skewed NexMark: at 80 % load 10 % of hot items raise the time of a coordinated round by more than
-    a magnitude; the others keep it, and the share of invalid checkpoints stays."""
-    even, skewed = (run(NEXMARK[query], "coor", 10, hot=hot) for hot in (0.0, 0.1))
-    assert milliseconds(skewed) > 10 * milliseconds(even)
-    for protocol in ("unc", "cic-hmnr"):
-        even, skewed = (run(NEXMARK[query], protocol, 10, hot=hot) for hot in (0.0, 0.3))
-        assert milliseconds(skewed) < 2 * milliseconds(even)
-        assert percent(skewed) == pytest.approx(percent(even), abs=1.0)
+    """At 80 % load 10 % of hot items raise the time of a round and the median latency by more than a magnitude; at 50 %
+    those of 30 % do. The other protocols keep both, and the paper's shares of invalid checkpoints stay."""
+    for load, hot in ((0.8, 0.1), (0.5, 0.3)):
+        even, skewed = (run(NEXMARK[query], "coor", 10, load=load, hot=h, failure_s=90.0) for h in (0.0, hot))
+        assert milliseconds(skewed) > 10 * milliseconds(even)
+        assert median(skewed) > 10 * median(even)
+        for protocol in ("unc", "cic-hmnr"):
+            even, skewed = (run(NEXMARK[query], protocol, 10, load=load, hot=h, failure_s=90.0) for h in (0.0, hot))
+            assert milliseconds(skewed) < 2 * milliseconds(even)
+            assert median(skewed) < 2 * median(even)
+            assert percent(skewed) == pytest.approx(percent(even), abs=1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", SHUFFLED)
+def test_figure_12_latency_rises_because_orders_wait(query: str) -> None:
+    """The hot worker takes the order to begin a round after all that waits there, and all others wait for its markers.
+    Were the order taken first, only what comes to the hot worker would be late, and the median would stay."""
+    taken = {"load": 0.8, "hot": 0.1, "failure_s": 90.0}
+    turn, first = (run(NEXMARK[query], "coor", 10, orders_first=first, **taken) for first in (False, True))
+    assert median(turn) > 50 * median(first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", SHUFFLED)
+def test_figure_12_does_not_come_out_step_by_step_at_half_load(query: str) -> None:
+    """ "With every increase in the hot items ratio, latency and checkpointing time increase by at least an order of
+    magnitude for the lower throughput": not from 0 to 10 %, where the hot worker has time left."""
+    even, skewed = (run(NEXMARK[query], "coor", 10, load=0.5, hot=hot, failure_s=90.0) for hot in (0.0, 0.1))
+    assert milliseconds(even) < milliseconds(skewed) < 2 * milliseconds(even)
