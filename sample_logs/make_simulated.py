@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 HERE = Path("sample_logs")
-CYCLIC = "simulate cyclic {} --workers 4 --rate 200 --load 0.2 --no-channels --encoding jsonl.gz"
+CYCLIC = "simulate cyclic {} --workers 4 --rate 20 --load 0.2 --no-channels --encoding jsonl.gz"
 SAMPLES = {
     "reachability-uncoordinated": f"{CYCLIC} --protocol unc",
     "reachability-cic": f"{CYCLIC} --protocol cic-hmnr",
     "q3-coordinated": (
         "simulate nexmark {} --query q3 --protocol coor --workers 2 --rate 5 --hot-items 30 --load 0.9"
-        " --failure-at 45.2 --encoding jsonl"
+        " --failure-at 45.2 --orders-first --encoding jsonl"
     ),
 }
 
