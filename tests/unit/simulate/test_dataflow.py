@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -255,21 +256,28 @@ def test_rolled_past_and_useless_are_those_of_the_definitions(protocol: str, see
     line = latest_line(execution := _execution(tmp_path), execution.subtasks)
     assert figures.rolled_past == sum(execution.checkpoints(s) - line[s] for s in execution.subtasks)
     assert figures.useless == len(useless_by_zigzag(execution))
+    inside = {c for c in execution.channels if len({end.partition("/")[2] for end in c.split("->")}) == 1}
+    between = latest_line(_execution(tmp_path, without=inside), execution.subtasks)
+    assert figures.rolled_past_between_workers == sum(execution.checkpoints(s) - between[s] for s in execution.subtasks)
+    assert inside
     assert figures.deepest == max(execution.checkpoints(s) - line[s] for s in execution.subtasks)
 
 
-def _execution(folder: Path) -> Execution:
-    """A written run, message by message."""
+def _execution(folder: Path, without: Collection[str] = ()) -> Execution:
+    """A written run, message by message, and `without` some of its channels."""
     job = json.loads((folder / "job.json").read_text())
     subtasks = tuple(f"{o['name']}/{i}" for o in job["operators"] for i in range(o["parallelism"]))
     ends = [c["channel"].split("->") for c in job["channels"]]
     events = []
     for row in rows_of(folder, "events"):
         subtask = f"{row['operator']}/{row['subtask']}"
+        if row.get("channel") in without:
+            continue
         if row["event"] == "checkpoint":
             events.append(Event("ckpt", subtask, "", row["checkpoint"]))
         elif row["event"] == "send":
             events.append(Event("send", subtask, row["channel"], row["seq"]))
         else:
             events.append(Event("recv", subtask, row["channel"], row["seq"]))
-    return Execution(subtasks, {f"{a}->{b}": (a, b) for a, b in ends}, tuple(events))
+    kept = [(a, b) for a, b in ends if f"{a}->{b}" not in without]
+    return Execution(subtasks, {f"{a}->{b}": (a, b) for a, b in kept}, tuple(events))
