@@ -36,6 +36,12 @@ SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3)))
 
 WORKERS = (10, pytest.param(50, marks=pytest.mark.slow))
 
+CASES = (
+    (10, 1),
+    *(pytest.param(workers, seed, marks=pytest.mark.slow) for workers, seed in ((10, 2), (10, 3), (50, 1))),
+)
+"""Workers and seed."""
+
 SHUFFLED = ("q3", "q8", "q12")
 
 BEHIND_THE_SHUFFLE = {"q1": 0, "q3": 3, "q8": 2, "q12": 2}
@@ -92,8 +98,7 @@ def test_table_3_coordinated_rounds(query: str, workers: int) -> None:
     assert found.rolled_past == found.rolled_past_between_workers == INVALID[query]["coor"][workers] == 0
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("workers", "seed"), CASES)
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("query", NEXMARK)
 def test_table_3_totals(query: str, protocol: str, workers: int, seed: int) -> None:
@@ -103,8 +108,7 @@ def test_table_3_totals(query: str, protocol: str, workers: int, seed: int) -> N
     assert found.useless == 0  # no cycle, no Z-cycle: what the table calls invalid is rolled past
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("workers", "seed"), CASES)
 @pytest.mark.parametrize("protocol", ["unc", "cic-hmnr"])
 @pytest.mark.parametrize("query", SHUFFLED)
 def test_table_3_invalid_checkpoints_as_the_testbed_counts_them(
@@ -117,8 +121,7 @@ def test_table_3_invalid_checkpoints_as_the_testbed_counts_them(
     assert paper >= 2
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(("workers", "seed"), CASES)
 @pytest.mark.parametrize("query", SHUFFLED)
 def test_table_3_invalid_checkpoints_are_more_than_the_testbed_counts(query: str, workers: int, seed: int) -> None:
     """Timers of workers differ by seconds, and a message takes milliseconds: on every worker but the one whose newest
