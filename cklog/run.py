@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+    from cklog.rounds.sweep import SweepAnswer, SweepQuestion
 
 R = TypeVar("R")
 
@@ -200,6 +201,10 @@ class Run(AbstractContextManager["Run"]):
     def rounds(self, asked: RoundsQuestion) -> Answer[RoundsAnswer]:
         """List coordinated rounds, and what a restart takes."""
         return self._concluded(self.kind.rounds(asked))
+
+    def sweep_rounds(self, asked: SweepQuestion) -> Answer[SweepAnswer]:
+        """Say what is left when every node, rack or pair of nodes fails."""
+        return self._concluded(self.kind.sweep_rounds(asked))
 
     def chain(self, asked: ChainQuestion) -> Answer[ChainAnswer]:
         """Say what of base and delta checkpoints can be restored, and what must be read for it."""

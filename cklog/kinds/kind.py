@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+    from cklog.rounds.sweep import SweepAnswer, SweepQuestion
     from cklog.runs.records.reading import RecordReader
 
 
@@ -145,6 +146,10 @@ class Kind:
 
     def rounds(self, asked: RoundsQuestion) -> Draft[RoundsAnswer]:
         """Return coordinated rounds, and what a restart takes."""
+        self.refuse("holds no rounds of checkpoints")
+
+    def sweep_rounds(self, asked: SweepQuestion) -> Draft[SweepAnswer]:
+        """Say what is left when every domain fails."""
         self.refuse("holds no rounds of checkpoints")
 
     def extent(self, operator: str, forward: bool, as_of: int | None) -> Draft[Extent]:

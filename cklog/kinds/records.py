@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
+    from cklog.rounds.sweep import SweepAnswer, SweepQuestion
     from cklog.runs.records.inspection import RecordsInspection
 
 
@@ -160,6 +161,11 @@ class RecordsKind(Kind):
         from cklog.rounds.answer import rounds_answer
 
         return rounds_answer(self._tables, self._opened.reading, asked)
+
+    def sweep_rounds(self, asked: SweepQuestion) -> Draft[SweepAnswer]:
+        from cklog.rounds.sweep import sweep_answer
+
+        return sweep_answer(self._tables, self._opened.reading, asked)
 
     def advise_delta(self, asked: DeltaQuestion) -> Draft[DeltaAdvice]:
         from cklog.advise.delta.answer import delta_of_records

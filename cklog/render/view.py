@@ -99,6 +99,7 @@ VIEWS = {
     "advise-timing": "cklog.advise.timing.view:timing_view",
     "advise-protocol": "cklog.protocols.choice.view:advise_protocol_view",
     "rounds": "cklog.rounds.view:rounds_view",
+    "rounds-sweep": "cklog.rounds.view:sweep_view",
     "impact": "cklog.impact.view:impact_view",
     "simulate": "cklog.simulate.view:simulate_view",
     "simulate-sweep": "cklog.simulate.view:sweep_view",

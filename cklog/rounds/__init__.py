@@ -5,5 +5,6 @@
 * `hangs`: what a round that is not complete waits for
 * `tuples`: the messages that go with a round
 * `burst`: what a failure of whole nodes takes with it, and what restarts where
+* `sweep`: what is left when every node, rack or pair of nodes fails
 * `view`: the answer for people
 """

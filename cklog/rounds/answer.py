@@ -84,8 +84,8 @@ class RoundsAnswer:
     notes: tuple[str, ...] = ()
 
 
-class _WithTokens(RecordReader):
-    """A reader that knows of the subtasks and channels that only token events name, too."""
+class ReaderWithTokens(RecordReader):
+    """Reads records and knows of the subtasks and channels that only token events name, too."""
 
     def __init__(self, tables: OffersRecords, reading: Reading, tokens: TokensRead) -> None:
         super().__init__(tables, reading)
@@ -105,8 +105,8 @@ def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion
     NotFound : no round at all, not the one asked for, or no such node
     """
     read = read_tokens(tables, reading, asked.as_of)
-    evidence = _WithTokens(tables, reading, read).evidence_of(Question(as_of=asked.as_of, everything=True))
-    found = _RestartFromRound(evidence, read, tables, asked)
+    evidence = ReaderWithTokens(tables, reading, read).evidence_of(Question(as_of=asked.as_of, everything=True))
+    found = RestartFromRound(evidence, read, tables, asked)
     tuples = found.tuples(reading)
     result = found.result(tuples)
     findings = [*evidence.findings, *read.findings, *found.findings, *tuples.findings]
@@ -121,8 +121,8 @@ def rounds_answer(tables: OffersRecords, reading: Reading, asked: RoundsQuestion
     )
 
 
-class _RestartFromRound:
-    """The rounds of a run and the restart from one of them.
+class RestartFromRound:
+    """The rounds of a run and the restart from one of them, after a burst failure or without one.
 
     `place` is that round among all, -1 for none; `findings` are those met so far; `in_doubt` says that the records lack
     what the answer rests on.
@@ -154,6 +154,38 @@ class _RestartFromRound:
         doubts = self._doubts_of_failure()
         self.findings += doubts
         self.in_doubt = bool(doubts)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes, sorted."""
+        return self._placement.nodes
+
+    @property
+    def number(self) -> int | None:
+        """The round to restart from; None: there is none."""
+        return int(self._of.rounds.number[self.place]) if self.place >= 0 else None
+
+    @property
+    def completed(self) -> int | None:
+        """When that round was complete, in ms; None: not known, or there is none."""
+        return self._of.rows()[self.place].last_time if self.place >= 0 else None
+
+    @property
+    def complete_rounds(self) -> int:
+        """How many complete rounds there are up to the one to restart from."""
+        return sum(row.state != "incomplete" for row in self._of.rows()[: self.place + 1])
+
+    def loads(self) -> list[NodeLoad]:
+        """Return what each node has to do."""
+        return loads(self._restart, self._placement)
+
+    def unreachable_of(self, place: int) -> tuple[str, ...]:
+        """Return the subtasks of which the checkpoint of a round went with failed nodes."""
+        if place < 0:
+            return ()
+        history, built = self._evidence.history, self._evidence.built
+        rows = built.row[history.first[:-1] + self._of.rounds.line[place]].tolist()
+        return tuple(str(history.subtasks[i]) for i, row in enumerate(rows) if self._copies.lost(row))
 
     def _newest_readable(self, rounds: HistoryRounds) -> int:
         """Return the place of the last complete round of which every checkpoint can be read, -1 for none.
@@ -254,8 +286,8 @@ class _RestartFromRound:
         incomplete = [p for p in shown if rows[p].state == "incomplete"]
         sizes = [row.bytes for row in self._restart]
         return RoundsAnswer(
-            round=int(self._of.rounds.number[self.place]) if self.place >= 0 else None,
-            completed=rows[self.place].last_time if self.place >= 0 else None,
+            round=self.number,
+            completed=self.completed,
             variant=self._of.variant_of(self.place),
             bytes=None if None in sizes else sum(size or 0 for size in sizes),
             tokens=self._log.logged,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cklog.model.verdict import Answer
-from cklog.model.wording import many, utc
+from cklog.model.wording import first_few, many, utc
 from cklog.render.view import Section, View, cut_section, section
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.hangs import Hang, HangReason
+from cklog.rounds.sweep import DomainFailure, SweepAnswer
 from cklog.rounds.token_rounds import Individual, TokenRound
 
 _SHOWN = 20
@@ -209,3 +210,54 @@ def _seconds_cell(milliseconds: int | None) -> str:
 
 def _yes_or_no(there: bool | None) -> str:
     return {True: "yes", False: "NO", None: "unknown"}[there]
+
+
+def sweep_view(answer: Answer[SweepAnswer]) -> View:
+    """Show what is left after every failure, the worst first, and how often they come."""
+    found = answer.result
+    columns = (found.by, "restart from", "lost", "back s", "moved", "disk MB", "shared MB", "again", "a year")
+    shown = [_failure_row(found, row) for row in found.domains]
+    notes = [_lost_with(row) for row in found.domains if row.unreachable][:_SHOWN]
+    if found.per_year is not None:
+        notes.append(
+            f"by Meteor Shower's Table I and section II-B1, {found.per_year:,.2g} such failures in a year; about 10% "
+            "of node failures come in bursts, mostly of a rack"
+        )
+    note = (
+        "lost: complete rounds that went with it; moved: subtasks that restart elsewhere; "
+        "again: tuples that sources send again"
+    )
+    names = tuple(name for name in DomainFailure.__slots__ if name not in ("nodes", "unreachable"))
+    data = Section("Failures", names, tuple(tuple(getattr(row, name) for name in names) for row in found.domains))
+    return View(_swept(found), (cut_section("Failures", columns, shown, note),), tuple(notes), data=data)
+
+
+def _swept(found: SweepAnswer) -> str:
+    if found.newest is None:
+        return "No round is complete: everything goes back to its initial state, whatever fails."
+    worst = found.domains[0]
+    count = f"Any one of {many(len(found.domains), found.by)} may fail"
+    if worst.round == found.newest:
+        return f"{count}: the job restarts from round {found.newest}, the newest complete one."
+    back = "its initial state" if worst.round is None else f"round {worst.round}"
+    return f"{count}, and the worst is {worst.domain}: the job goes back to {back}, not to round {found.newest}."
+
+
+def _failure_row(found: SweepAnswer, row: DomainFailure) -> tuple[Any, ...]:
+    unknown = f"+{row.unknown}?" if row.unknown else ""
+    return (
+        row.domain,
+        "initial state" if row.round is None else f"round {row.round}",
+        row.rounds_lost,
+        "-" if row.lost_ms is None else f"{row.lost_ms / 1000:,.3f}",
+        f"{row.restarts}/{found.subtasks}",
+        f"{row.local_bytes / 1e6:,.3f}",
+        f"{row.shared_bytes / 1e6:,.3f}{unknown}",
+        _cell(row.replayed),
+        "-" if row.per_year is None else f"{row.per_year:.2g}",
+    )
+
+
+def _lost_with(row: DomainFailure) -> str:
+    names = first_few(row.unreachable, 5)
+    return f"{row.domain}: the only copies of {names} in the newest complete round lie there"

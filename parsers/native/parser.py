@@ -312,7 +312,10 @@ def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-_MANIFEST = ("job", "operators", "channels", "sources", "failed", "failure_time", "nodes", "checkpoint_interval_ms")
+_MANIFEST = (
+    *("job", "operators", "channels", "sources", "failed", "failure_time", "nodes", "racks"),
+    "checkpoint_interval_ms",
+)
 _OPERATOR = (
     *("name", "parallelism", "kind", "placement", "delivery", "query"),
     *("window", "windows", "recovery", "period_ms", "start_ms"),

@@ -35,6 +35,7 @@ from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.formats import LEFT_OUT_IF_EMPTY
 from cklog.retention.plan import RetentionPlan
 from cklog.rounds.answer import RoundsAnswer
+from cklog.rounds.sweep import SweepAnswer
 from cklog.runs.batches.line import BatchesInspection
 from cklog.runs.partitions.inspection import PartitionsInspection
 from cklog.runs.pieces.analyses import PiecesInspection
@@ -76,6 +77,7 @@ RESULTS: Mapping[str, Any] = {
     "advise-timing": TimingAdvice,
     "advise-protocol": ProtocolAdvice,
     "rounds": RoundsAnswer,
+    "rounds-sweep": SweepAnswer,
     "simulate": {"folder": str},
     "simulate-sweep": {},
     "simulate-cec-paper": PaperFigures,

@@ -168,6 +168,8 @@ CASES = {
     "verify-restored.json": (
         "verify sample_logs/checkmate-uncoordinated --restored sample_logs/checkmate-newest.json --json"
     ),
+    "rounds-sweep.txt": "rounds sample_logs/token-rounds --sweep node",
+    "rounds-sweep.json": "rounds sample_logs/token-rounds --sweep pair --json",
     "advise-protocol.txt": "advise protocol sample_logs/uncoordinated-join",
     "advise-protocol.json": "advise protocol sample_logs/domino-cycle --interval 2,4 --json",
     "advise-protocol.csv": "advise protocol sample_logs/raw-events --format csv",

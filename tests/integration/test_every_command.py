@@ -30,6 +30,7 @@ QUESTIONS = (
     "chain PATH",
     "chain PATH --json",
     "rounds PATH",
+    "rounds PATH --sweep pair",
     "graph PATH",
     "graph PATH --format svg",
     "graph PATH --kind rollback",
