@@ -45,6 +45,9 @@ _BLOCK_BYTES = 8 << 20
 _BISECT_BYTES = 16 << 10
 """A block that does not decode as a whole is halved down to this size, then read line by line."""
 
+_MOST_LINES = 1 << 18
+"""Lines decoded at once, of 32 bytes in a full block: no record is so short, and each line takes tens of bytes more."""
+
 _FEW_BYTES = 2 << 10
 """A block up to this size is read line by line at once: decoding it as a whole costs as much as twenty lines."""
 
@@ -132,6 +135,11 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
     """
     if not block.strip():
         return  # blank lines, of which a few bytes of a compressed stream hold millions
+    middle = _middle(block)
+    if middle and block.count(b"\n") > _MOST_LINES:
+        yield from rows_of(shape, start, block[:middle])
+        yield from rows_of(shape, start + middle, block[middle:])
+        return
     if shape.flat is not None and len(block) > _FEW_BYTES:
         found = decode(block, shape.flat, shape.known)
         found = decode_mixed(block, shape.flat, shape.known) if found is None else found
@@ -142,12 +150,17 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
     if not shape.trusted and b'"crc32c"' not in block:
         yield from _unsealed(shape.path, start, block)
         return
-    middle = block.find(b"\n", len(block) // 2) + 1
-    if shape.flat is None or len(block) <= _BISECT_BYTES or middle in (0, len(block)):
+    if shape.flat is None or len(block) <= _BISECT_BYTES or not middle:
         yield from _line_by_line(shape, start, block)
     else:
         yield from rows_of(shape, start, block[:middle])
         yield from rows_of(shape, start + middle, block[middle:])
+
+
+def _middle(block: bytes) -> int:
+    """Return where the line begins that is next to the middle of a block of whole lines; 0: there is one line."""
+    behind = block.find(b"\n", len(block) // 2) + 1
+    return behind if 0 < behind < len(block) else block.rfind(b"\n", 0, len(block) // 2) + 1
 
 
 def _unsealed(path: str, start: int, block: bytes) -> Iterator[Damage]:

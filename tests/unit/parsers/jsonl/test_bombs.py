@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.bombs import MIB, RECORD, gzipped, run_with, zstd
+from tests.conftest import SAMPLES
 from tests.measured import measured
 
 STREAMS: dict[str, Callable[[], bytes]] = {
@@ -88,3 +90,24 @@ def test_a_line_to_verify_that_holds_anything(tmp_path: Path, value: bytes) -> N
     assert ended.code in (2, 65)
     assert len(ended.err) < 1000
     assert ended.peak < 300
+
+
+PACKED: dict[str, Callable[[bytes, int], bytes]] = {"gz": gzipped, "zst": zstd}
+FILLS = {"lines": b"\n" * MIB, "spaces": b" " * MIB, "both": b" \n" * (MIB // 2)}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("table", ["channels", "checkpoints"])
+def test_nothing_behind_records_costs_little(tmp_path: Path, table: str, suffix: str, fill: str) -> None:
+    """Millions of empty lines in a block of records, or a line of nothing, within the budget."""
+    run = tmp_path / "run"
+    shutil.copytree(SAMPLES / "uncoordinated-join", run)
+    pack = PACKED[suffix]
+    for path in (run / table).glob("*.jsonl"):
+        path.with_name(f"{path.name}.{suffix}").write_bytes(pack(path.read_bytes(), 1) + pack(FILLS[fill], 24))
+        path.unlink()
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    before, ended = (measured("recovery-line", folder) for folder in (SAMPLES / "uncoordinated-join", run))
+    assert ended.peak - before.peak < 130
+    assert ended.out.partition("\n\n")[0] == before.out.partition("\n\n")[0]
