@@ -185,9 +185,11 @@ class _SnapshotReading:
         """Read the records of a unit in order.
 
         What a snapshot says to have received of a channel is the highest number since the snapshot before, and nothing
-        if nothing came. Messages may overtake each other: so what counts is the maximum over all snapshots so far.
+        if nothing came. Messages may overtake each other: so what counts is the maximum over all snapshots so far, and
+        behind one that is lost nothing is known of it: the lost one may have had the highest.
         """
         highest: dict[str, int] = {}
+        read = 0
         for number, snapshot in unit.snapshots:
             if snapshot.unread:
                 yield unread_damage(snapshot)
@@ -200,6 +202,9 @@ class _SnapshotReading:
             except (_Unusable, OSError, pa.ArrowException) as error:
                 yield damage_of(snapshot.path, error, "")
                 continue
+            read += 1
+            if number > read and "received" in row:
+                row["received"] = {}
             for channel, n in row.get("received", {}).items():
                 highest[channel] = row["received"][channel] = max(n, highest.get(channel, 0))
             yield row

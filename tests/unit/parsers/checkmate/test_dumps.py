@@ -132,8 +132,12 @@ def test_received_is_the_highest_so_far_where_messages_overtake_each_other(tmp_p
     assert "watermark-decreases" not in ids(answer)
 
 
-def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
-    """What the lost one had received is in no other: the next one is only used if its own numbers bound it."""
+@pytest.mark.parametrize("own", [{}, {"a_b_0": 4}, {"a_b_0": 5}, {"a_b_0": 9}])
+def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path, own: dict[str, int]) -> None:
+    """What the lost one had received is in no other, not where the next one has numbers of its own either.
+
+    Messages overtake each other, so that the next one may have less. The line is here the one that it was.
+    """
     for lost in ("unlink", "cut", "class"):
         folder = tmp_path / lost
         put_snapshot(folder, 1, "a", START, {"a_b_0": 2}, {})
@@ -141,7 +145,7 @@ def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
         put_snapshot(folder, 1, "a", START + 1000, {"a_b_0": 3}, {})
         path = put_snapshot(folder, 1, "b", START + 1000, {}, {"a_b_0": 7})
         put_snapshot(folder, 1, "a", START + 2000, {"a_b_0": 5}, {})
-        put_snapshot(folder, 1, "b", START + 2000, {}, {})
+        put_snapshot(folder, 1, "b", START + 2000, {}, own)
         assert line_of(opened(folder).recovery_line(QUESTION)) == {"a/1": 3, "b/1": 1}
         if lost == "unlink":
             path.unlink()
@@ -151,8 +155,10 @@ def test_a_lost_snapshot_never_makes_the_line_newer(tmp_path: Path) -> None:
         assert line_of(answer) == {"a/1": 3, "b/1": 1}
         assert {f.id for f in answer.findings if f.severity == "error"} == {
             "missing-file" if lost == "unlink" else "corrupt-file",
-            "unknown-receipts",  # b goes back to 1 because nobody knows what 2 and 3 had received
+            "unknown-receipts",
         }
+        (unknown,) = [f for f in answer.findings if f.id == "unknown-receipts"]
+        assert (unknown.subject, path.name in unknown.message) == ("a/1->b/1", True)
         with pytest.raises(CorruptInput):
             opened(folder, strict=True).recovery_line(QUESTION)
 

@@ -379,11 +379,18 @@ def test_only_the_columns_that_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_folders_of_absurd_names_tell_nothing(tmp_path: Path) -> None:
-    for folder in ("/chk-" + "9" * 20, "/chk-8x", "/" + "ab" * 16 + "/shared" * 2000):
+    job = "/" + "ab" * 16
+    for folder, told in (
+        ("/chk-" + "9" * 20, None),
+        ("/chk-8x", None),
+        ("/chk-8\n", None),
+        (job + "/shared" * 2000, f"{job}/chk-8"),
+    ):
         rows = said(written(tmp_path, of_subtask(keyed=fb.key_groups(3, fb.inline(b"", f"{folder}/1")))))
-        assert rows[-1].get("file", "/").startswith("/")
-    rows = said(written(tmp_path, of_subtask(keyed=fb.key_groups(3, fb.inline(b"", "s3://b/chk-8/1")))))
-    assert rows[-1]["file"] == "s3://b/chk-8"
+        assert rows[-1].get("file") == told
+    for folder in ("s3://b/chk-8", "\n/chk-8", "/a\nb/chk-8"):  # a line feed is a character of a name as any other
+        rows = said(written(tmp_path, of_subtask(keyed=fb.key_groups(3, fb.inline(b"", f"{folder}/1")))))
+        assert rows[-1]["file"] == folder
 
 
 def test_the_folder_is_the_one_with_the_checkpoint_s_number_before_any_job_s(tmp_path: Path) -> None:
