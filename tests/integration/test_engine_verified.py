@@ -118,3 +118,61 @@ def test_state_that_flink_restored_is_not_called_damaged(verified: Path, name: s
     found = answer("recovery-line", verified / name, *more)
     assert not [f for f in found["findings"] if f["id"] in ("corrupt-file", "unreadable-file")]
     assert "restorable" in {row["verdict"] for row in found["result"]["details"]["snapshots"]}
+
+
+def test_every_folder_is_held_against_what_its_engine_did(verified: Path) -> None:
+    """By a test that names it, here or beside the parser."""
+    tests = Path(__file__).resolve().parents[1]
+    named = {path: path.read_text() for path in tests.rglob("test_*.py")}
+    folders = sorted(path.name for path in verified.iterdir() if path.is_dir())
+    assert len(folders) >= 13
+    assert [name for name in folders if not any(f'"{name}' in text for text in named.values())] == []
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flip(path: Path) -> None:
+    """A bit of what the serializer of the sources' state says of itself."""
+    data = bytearray(path.read_bytes())
+    data[88] ^= 4
+    path.write_bytes(data)
+
+
+REFUSED: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "metadata-gone": ("metadata", Path.unlink),
+    "metadata-cut": ("metadata", cut),
+    "metadata-zeroed": ("metadata", zero),
+    "state-gone": ("state", Path.unlink),
+    "state-cut": ("state", cut),
+    "state-zeroed": ("state", zero),
+    "sources-zeroed": ("sources", zero),
+    "sources-flipped": ("sources", flip),
+}
+"""Eight damages, of three backends: all 24 restores ended by themselves (`tests/integration/flink/live`)."""
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("name", ["flink-checkpoints/hashmap-files", "engine-verified/flink-generations"])
+def test_what_flink_refused_is_not_restorable(name: str, case: str, shared_data: Path, tmp_path: Path) -> None:
+    what, damage = REFUSED[case]
+    home = tmp_path / "home"
+    shutil.copytree(shared_data / name, home)
+    before = restorable(home)
+    assert before
+    newest = home / max(before, key=lambda path: int(path.rpartition("-")[2]))
+    files = {path: path.read_bytes() for path in newest.iterdir() if path.name != "_metadata"}
+    kept = [path for path, data in files.items() if what == "state" or b"SourceReaderState" in data[:64]]
+    damaged = newest / "_metadata" if what == "metadata" else max(kept, key=lambda path: len(files[path]))
+    damage(damaged)
+    assert restorable(home) == before - {newest.relative_to(home).as_posix()}
+
+
+def restorable(home: Path) -> set[str]:
+    rows = answer("recovery-line", home)["result"]["details"]["snapshots"]
+    return {row["snapshot"] for row in rows if row["verdict"] == "restorable"}
