@@ -9,4 +9,5 @@
 * `cascade`: operators with output queues beside those with checkpoints
 * `impact`: what a restart does to the results of sinks
 * `retention`: which checkpoints may go
+* `queue_retention`: how far output queues may be cut
 """

@@ -27,10 +27,10 @@ from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
+from tests.oracles.mixed_runs import RING, ROW, Execution
 from tests.oracles.operators import Choose, Record, StreamTuple
 from tests.oracles.queue_damage import to_jsonl
 from tests.oracles.recovery import SCENARIOS, Scenario, choices, plan_by_definition
-from tests.property.runs.test_cascade import RING, ROW, Execution
 
 scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 
@@ -229,7 +229,7 @@ def _as_of(source: Path, target: Path, tuples: int) -> None:
 
 
 def mixed_run(folder: Path, run: Execution, channels: Sequence[str], below: int) -> str:
-    """A run of `tests.property.runs.test_cascade`: u and d have checkpoints, e the queue, without records `below`."""
+    """A run of `tests.oracles.mixed_runs`: u and d have checkpoints, e the queue, without records `below`."""
     for place, rows in (("checkpoints", run.checkpoints), ("outputs/e", [r for r in run.queue if r["pos"] >= below])):
         (folder / place).mkdir(parents=True)
         (folder / place / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +11,7 @@ from cklog.model.verdict import Answer
 from cklog.run import Options, open_run
 from tests.builders.kafka import Log, Row, batch
 from tests.builders.native import checkpoint, write
-
-
-def emits(folder: Path, operator: str, count: int, first: int = 0) -> None:
-    rows = [{"type": "emit", "ts": n, "open_windows": 0, "input": n, "pos": n, "bytes": 5} for n in range(first, count)]
-    write(folder, f"outputs/{operator}", rows)
-
-
-def chain(folder: Path, *names: str, **more: object) -> None:
-    """A manifest in which each operator feeds the next."""
-    channels = [{"channel": f"{a}/0->{b}/0"} for a, b in itertools.pairwise(names)]
-    (folder / "job.json").write_text(json.dumps({"channels": channels, **more}))
+from tests.builders.queues import chain, emits
 
 
 def ask(folder: Path, question: Question = Question()) -> tuple[RecoveryLine, Answer[Any]]:

@@ -13,9 +13,9 @@ from cklog.retention.plan import LogTrim, RetentionPlan
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from tests.builders.native import checkpoint, write
+from tests.builders.queues import chain, emits
 from tests.conftest import SAMPLES
 from tests.program import cklog
-from tests.unit.runs.records.test_cascade import chain, emits
 
 WINDOWS = [
     ("open", "w1", 3, 1),
