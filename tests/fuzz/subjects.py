@@ -77,6 +77,7 @@ QUEUES = (
     "eventual-checkpoint PATH --operator OPERATOR --json",
     "eventual-checkpoint PATH --operator OPERATOR --forward --json",
     "advise extent PATH --operator OPERATOR --json",
+    "retention PATH --json",
     "recovery-line PATH",
 )
 SNAPSHOTS = (

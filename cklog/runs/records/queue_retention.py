@@ -52,11 +52,11 @@ RULES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class QueuePosition:
     """A record of a queue: its file, as a number in log order, its number (`UNKNOWN` without) and its offset there.
 
-    Positions of one queue compare by these: later records are greater.
+    Of a Kafka queue, in which only the numbers order records, all files count as number 0.
     """
 
     file: int
@@ -82,7 +82,7 @@ def queue_retention(
     ----------
     entries : the files of the queues, with their sizes
     hidden : there are files that were not looked at
-    doubtful : the manifest, which names the readers of a queue, is damaged
+    doubtful : the manifest, which names the readers of a queue, is known to be damaged
 
     Raises
     ------
@@ -94,7 +94,7 @@ def queue_retention(
             "a queue holds one checkpoint, the newest; older ones cannot be kept by name",
         )
     restarts, draft = cascade.after_total_failure()
-    in_doubt = hidden or doubtful or bool(cascade.storing and _is_suspect(draft))
+    in_doubt = hidden or doubtful or not cascade.names_every_reader() or bool(cascade.storing and _is_suspect(draft))
     needs = _Needs(cascade, restarts, draft.result, in_doubt)
     sizes = {entry.path: entry.size for entry in entries}
     rows, trims = [], list(needs.of_channels())
@@ -167,7 +167,7 @@ class _Needs:
         if not needs:
             return QueueNeed(None, "", "reader")  # a source's queue, or what an operator with checkpoints has put out
         unknown = [need for need in needs if need.position is None]
-        return unknown[0] if unknown else min(needs, key=_place)
+        return unknown[0] if unknown else min(needs, key=lambda need: _order(queue, need))
 
     def _own_need(self, subtask: Subtask, queue: Queue) -> list[QueueNeed]:
         """What the operator itself needs of its queue; nothing if it comes back by something else."""
@@ -219,9 +219,10 @@ _HARMLESS = frozenset({"torn-tail", "upstream-behind", "ambiguous-tie"})
 """Of ties all records count as T's; tuples that the upstream has torn off come again with the same numbers."""
 
 
-def _place(need: QueueNeed) -> QueuePosition:
+def _order(queue: Queue, need: QueueNeed) -> tuple[int, int]:
+    """Return what orders the records of a queue: their numbers, or their places."""
     assert need.position is not None
-    return need.position
+    return (0, need.position.pos) if queue.by_pos else (need.position.file, need.position.offset)
 
 
 def _position(queue: Queue, log: QueueLog, row: int) -> QueuePosition:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from cklog.errors import CklogError
 from cklog.model.question import Question
 from cklog.policies.check_records import Targets
 from cklog.retention.plan import RetentionPlan
@@ -27,6 +28,7 @@ from cklog.retention.policy import RetentionPolicy
 from cklog.run import open_run
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
+from tests.conftest import SAMPLES
 from tests.oracles.mixed_runs import RING, ROW, Execution
 from tests.oracles.operators import Choose, Record, StreamTuple
 from tests.oracles.queue_damage import to_jsonl
@@ -269,3 +271,46 @@ def test_beside_checkpoints_no_later_line_misses_what_may_go(channels: tuple[str
             beyond += line_told(over) != line_told(str(tmp_path / f"{seed}-now"))
     assert cut > 3
     assert beyond > 0  # two records more, and the line of some failure is another one
+
+
+@pytest.mark.parametrize("sample", ["cec-aggregate", "cec-aggregate-kafka", "cec-aggregate-parquet"])
+def test_no_damage_to_any_file_makes_more_deletable(sample: str, tmp_path: Path) -> None:
+    """Cut, flipped, blanked, shortened, emptied or gone, the manifest too: never more than of the whole run."""
+    whole = plans(SAMPLES / sample)
+    most = {trim.channel: trim.below for trim in whole.trimming}
+    free = {row.path for row in whole.rows if row.fate == "OBSOLETE"}
+    answered = 0
+    for seed in range(24):
+        rng = random.Random(seed)
+        folder = tmp_path / str(seed)
+        shutil.copytree(SAMPLES / sample, folder)
+        path = rng.choice(sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "expected.json"))
+        _damage_file(path, rng)
+        try:
+            plan = plans(folder)
+        except CklogError:
+            continue
+        answered += 1
+        for trim in plan.trimming:
+            assert trim.below is None or trim.below <= (most[trim.channel] or 0)
+        assert {row.path for row in plan.rows if row.fate == "OBSOLETE"} <= free
+    assert answered > 8
+
+
+def _damage_file(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    at, what = rng.randrange(max(len(data), 1)), rng.randrange(6)
+    if what == 5 or not data:
+        path.unlink()
+        return
+    if what == 0:
+        del data[at:]
+    elif what == 1:
+        data[at] ^= 1 << rng.randrange(8)
+    elif what == 2:
+        data[at : at + 200] = bytes(200)
+    elif what == 3:
+        del data[at : at + rng.randrange(1, 3000)]
+    else:
+        data.clear()
+    path.write_bytes(bytes(data))

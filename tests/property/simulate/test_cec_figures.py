@@ -29,6 +29,8 @@ from cklog.simulate.cec.figures import EXPERIMENTS, open_costs, paper_figures, r
 from cklog.simulate.cec.operator import Statistics, simulate
 from cklog.simulate.cec.tuples import Workload
 from cklog.simulate.cec.write import write
+from tests.conftest import REPOSITORY
+from tests.program import cklog
 
 pytestmark = pytest.mark.slow
 
@@ -180,3 +182,8 @@ def test_the_whole_evaluation_is_told_row_by_row() -> None:
     off = [abs(row.deviation or 0) for row in found.rows]
     assert off == sorted(off, reverse=True)
     assert (found.rows[0].figure, found.rows[0].setting, found.rows[0].quantity) == ("9", "CP=250", "load")
+
+
+def test_the_page_shows_the_evaluation_as_it_comes_out() -> None:
+    page = (REPOSITORY / "docs" / "fidelity-cec.md").read_text(encoding="utf-8")
+    assert cklog("simulate", "cec", "--paper").out in page

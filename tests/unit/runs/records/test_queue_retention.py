@@ -84,6 +84,26 @@ def test_without_the_channels_of_the_manifest_no_queue_says_who_reads_it(tmp_pat
     assert {row.fate for row in plan.rows} == {"KEEP"}
 
 
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        None,
+        {"job": "j"},
+        {"operators": [{"name": n} for n in ("src", "filter", "agg")], "channels": [{"channel": "filtes/0->agg/0"}]},
+    ],
+    ids=["gone", "no channels", "a channel from nowhere"],
+)
+def test_a_manifest_that_may_hide_a_reader_lets_nothing_go(manifest: dict[str, Any] | None, tmp_path: Path) -> None:
+    """Nobody could tell that the aggregate reads the filter's queue, of which then all but the end would go."""
+    place = queue(tmp_path) / "job.json"
+    place.unlink()
+    if manifest is not None:
+        place.write_text(json.dumps(manifest))
+    plan = plan_of(tmp_path)
+    assert plan.doubt == "unproven"
+    assert {trim.below for trim in plan.trimming} == {None}
+
+
 def test_an_operator_in_doubt_holds_its_queue_and_what_feeds_it_and_no_other(tmp_path: Path) -> None:
     queue(tmp_path)
     path = tmp_path / "outputs" / "agg" / "part.jsonl"
