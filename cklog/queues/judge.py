@@ -22,7 +22,7 @@ import numpy as np
 
 from cklog.arrays.types import Ints
 from cklog.queues.holes import QueueHole, holes_of, most_lost, opened_before, reopened, sorted_holes
-from cklog.queues.log import DELTA, RESULT, UNKNOWN, QueueLog
+from cklog.queues.log import DELTA, OPEN, RESULT, UNKNOWN, QueueLog
 
 Proof = Literal["proven", "after-replay", "lost"]
 
@@ -148,7 +148,7 @@ def _judgement_of_tail(
             break
         view = replace(view, holes=found, results=most_lost(log, found, low)[0])
     start = view.start()
-    return None if start is None else _judgement_of_view(view, start, last)
+    return None if start is None else _judgement_of_view(view, start, last, holes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +200,17 @@ def _input_order(log: QueueLog) -> Ints:
     return log.input if log.channels else log.ts[:, None]
 
 
-def _judgement_of_view(view: _TailView, start: int, last: Ints) -> QueueJudgement:
-    """Say what a view proves. Its footprints are N windows, or more of which some have closed, or all there are."""
+def _judgement_of_view(view: _TailView, start: int, last: Ints, holes: list[QueueHole]) -> QueueJudgement:
+    """Say what a view proves. Its footprints are N windows, or more of which some have closed, or all there are.
+
+    `holes` are all of the log's, those too that the view has nothing to do with.
+    """
     log, found, since = view.log, view.open(), view.since()
     results, opens = most_lost(log, view.holes, start)
     missing = max(view.expected - len(found), 0)
-    before_head = _open_before_head(log, view.holes) if log.from_head else 0
+    before_head = max(_open_before_head(log, view.holes), _begun_before_head(log, holes)) if log.from_head else 0
     proof: Proof = "after-replay"
-    if start == 0 and _is_trimmed(log, view.holes):
+    if start == 0 and (before_head or _has_later_number(log, view.holes)):
         proof = "lost"  # a record of T's own tuple may lie before the head, the result of a window among them
     elif results == 0 and not missing:
         proof = "proven"
@@ -262,19 +265,28 @@ def _newest_of_windows(log: QueueLog) -> Ints:
 
 
 def _open_before_head(log: QueueLog, holes: tuple[QueueHole, ...]) -> int:
-    """Count the windows that were open before the first record, unless a hole at the head explains them."""
+    """Count by N the windows that were open before the first record, unless a hole explains them."""
     known = np.flatnonzero(log.open_windows != UNKNOWN)
-    if not len(known) or any(hole.after < 0 for hole in holes):
+    if not len(known) or any(hole.before <= known[0] for hole in holes):
         return 0
-    before = [hole for hole in holes if hole.before <= known[0]]
-    return 0 if before else max(int(opened_before(log)[known[0]]), 0)
+    return max(int(opened_before(log)[known[0]]), 0)
 
 
-def _is_trimmed(log: QueueLog, holes: tuple[QueueHole, ...]) -> bool:
-    """Tell whether older records were there: windows are open before the first, or its number is neither 0 nor 1."""
-    if not log.from_head or any(hole.after < 0 for hole in holes):
-        return False
-    return bool(log.pos[0] > 1) or _open_before_head(log, holes) > 0
+def _begun_before_head(log: QueueLog, holes: list[QueueHole]) -> int:
+    """Count the windows whose open record was before the first record: the first one here is another, and no hole is
+    before it. N need not tell of them: results may come without it.
+
+    E.g. result a, open b, check c, open d, with a hole before open d: 2.
+    """
+    behind = min((hole.before for hole in holes), default=len(log))
+    rows = np.flatnonzero(log.type[:behind] <= RESULT)
+    _, first = np.unique(log.window[rows], return_index=True)
+    return int((log.type[rows[first]] != OPEN).sum())
+
+
+def _has_later_number(log: QueueLog, holes: tuple[QueueHole, ...]) -> bool:
+    """Tell whether the number of the first record shows that there were older ones: it is neither 0 nor 1."""
+    return log.from_head and not any(hole.after < 0 for hole in holes) and bool(log.pos[0] > 1)
 
 
 def _without_repeats(log: QueueLog) -> QueueLog:

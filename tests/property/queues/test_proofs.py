@@ -26,6 +26,20 @@ from tests.oracles.queue_damage import to_jsonl
 from tests.oracles.recovery import Scenario
 
 
+class Says(NamedTuple):
+    """What records say beside what they must: "pos" their number, "N" how many windows are open after a result."""
+
+    members: frozenset[str]
+
+    def of(self, record: Record) -> Record:
+        left_out = {"pos", "open_windows"} if record["type"] == "result" else {"pos"}
+        left_out -= {{"pos": "pos", "N": "open_windows"}[one] for one in self.members}
+        return {name: value for name, value in record.items() if name not in left_out}
+
+
+SAYS = {" ".join(some) or "neither": Says(frozenset(some)) for some in (("pos", "N"), ("N",), ("pos",), ())}
+
+
 class Damaged(NamedTuple):
     """A run, and what is left of its queue: rows from `head` on, of which `broken` cannot be read."""
 
@@ -39,14 +53,16 @@ class Damaged(NamedTuple):
         """The records that can be read."""
         return [r for at, r in enumerate(self.log) if at >= self.head and at not in self.broken]
 
-    def key(self, with_pos: bool) -> str:
+    def key(self, says: Says) -> str:
         """What a reader can see."""
-        rows = [None if at in self.broken else r for at, r in enumerate(self.log) if at >= self.head]
-        return json.dumps([row and {k: v for k, v in row.items() if with_pos or k != "pos"} for row in rows])
+        return json.dumps(
+            [None if at in self.broken else says.of(self.log[at]) for at in range(self.head, len(self.log))]
+        )
 
-    def data(self, with_pos: bool) -> bytes:
+    def data(self, says: Says) -> bytes:
         """The queue as bytes."""
-        return to_jsonl(self.log[self.head :], with_pos, broken=[at - self.head for at in self.broken])
+        records = [says.of(r) for r in self.log[self.head :]]
+        return to_jsonl(records, "pos" in says.members, broken=[at - self.head for at in self.broken])
 
 
 def every_run(make: Callable[[], Operator], keys: str, steps: Sequence[int], most: int) -> Iterator[list[StreamTuple]]:
@@ -91,7 +107,7 @@ def by_hole(one: Damaged) -> int | None:
     return before[-1] if before else None
 
 
-def must_be_lost(one: Damaged, plan: dict[str, Any], confirmed: bool, with_pos: bool) -> bool | None:
+def must_be_lost(one: Damaged, plan: dict[str, Any], confirmed: bool, says: Says) -> bool | None:
     """Whether an answer has to be "lost"; None: it may be.
 
     If some run refutes it. Or if the queue tells that there were records before its first, and the replay begins with
@@ -100,7 +116,7 @@ def must_be_lost(one: Damaged, plan: dict[str, Any], confirmed: bool, with_pos: 
     """
     first = one.left[0]
     opened = first["open_windows"] - {"open": 1, "result": -1}[first["type"]]
-    trimmed = one.head not in one.broken and (opened > 0 or (with_pos and first["pos"] > 1))
+    trimmed = one.head not in one.broken and (opened > 0 or ("pos" in says.members and first["pos"] > 1))
     if not confirmed or (trimmed and (plan["T_input"] is None or plan["T_input"] <= first["input"])):
         return True
     return None if opened > 0 and one.broken else False
@@ -113,12 +129,12 @@ SCENARIOS = {
 }
 
 
-def proof_of(scenario: Scenario, members: Sequence[Damaged], with_pos: bool, folder: Path) -> str:
+def proof_of(scenario: Scenario, members: Sequence[Damaged], says: Says, folder: Path) -> str:
     """The proof for runs that left the same queue, held against all of them."""
     one = members[0]
-    plan = eventual_checkpoint(one.data(with_pos), folder)
+    plan = eventual_checkpoint(one.data(says), folder)
     confirmed = all(exact(scenario, plan, each) for each in members)
-    must = must_be_lost(one, plan, confirmed, with_pos)
+    must = must_be_lost(one, plan, confirmed, says)
     assert must is None or (plan["proof"] == "lost") == must, (plan, one)
     starts = [w["input"] for w in plan["windows"]] or [one.log[-1]["input"]]
     if plan["proof"] == "after-replay":  # no later than what came before the hole, and no earlier than needed
@@ -130,9 +146,9 @@ def proof_of(scenario: Scenario, members: Sequence[Damaged], with_pos: bool, fol
     return str(plan["proof"])
 
 
-@pytest.mark.parametrize("with_pos", [True, False], ids=["pos", "no-pos"])
+@pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_proof_is_what_every_run_that_left_the_same_queue_confirms(name: str, with_pos: bool, tmp_path: Path) -> None:
+def test_a_proof_is_what_every_run_that_left_the_same_queue_confirms(name: str, says: Says, tmp_path: Path) -> None:
     scenario, keys, steps, most = SCENARIOS[name]
     groups: dict[str, list[Damaged]] = defaultdict(list)
     for tuples in every_run(scenario.make, keys, steps, most):
@@ -140,16 +156,14 @@ def test_a_proof_is_what_every_run_that_left_the_same_queue_confirms(name: str, 
         for head, broken in every_damage(log, 2):
             one = Damaged(tuples, log, head, broken)
             if one.left:
-                groups[one.key(with_pos)].append(one)
-    proofs = {proof_of(scenario, members, with_pos, tmp_path) for members in groups.values()}
+                groups[one.key(says)].append(one)
+    proofs = {proof_of(scenario, members, says, tmp_path) for members in groups.values()}
     assert proofs == {"proven", "after-replay", "lost"}
 
 
-@pytest.mark.parametrize("with_pos", [True, False], ids=["pos", "no-pos"])
+@pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
 @pytest.mark.parametrize("name", ["count", "reusing"])
-def test_a_window_that_opened_before_the_head_may_have_closed_in_a_hole(
-    name: str, with_pos: bool, tmp_path: Path
-) -> None:
+def test_a_window_that_opened_before_the_head_may_have_closed_in_a_hole(name: str, says: Says, tmp_path: Path) -> None:
     """E.g. a opens, its record is gone; b opens and closes; the result of a cannot be read; b opens again.
 
     What can be read begins and ends as if a replay from behind b's result were enough. It would not close a again.
@@ -160,5 +174,5 @@ def test_a_window_that_opened_before_the_head_may_have_closed_in_a_hole(
         log = run(scenario.make, tuples).log
         for head, broken in itertools.product((1, 2), range(3, len(log) - 1)):
             one = Damaged(tuples, log, head, frozenset({broken}))
-            groups[one.key(with_pos)].append(one)
-    assert "lost" in {proof_of(scenario, members, with_pos, tmp_path) for members in groups.values()}
+            groups[one.key(says)].append(one)
+    assert "lost" in {proof_of(scenario, members, says, tmp_path) for members in groups.values()}
