@@ -10,7 +10,6 @@ import pytest
 
 from tests.builders.kafka_broker import TopicLog, broker_files, commit_batch
 from tests.program import cklog
-from tests.unit.runs.partitions.test_missing_segments import linked
 
 START, CUT, END = 5, 20, 100
 """Of t-0: the log begins at 5, batch 20 to 29 is damaged, so that a starting broker cuts there, and 99 was the last."""
@@ -107,23 +106,6 @@ def test_open_transactions_of_topics_are_told_and_not_those_of_the_broker_s_own(
         (row["log"], row["from"], row["to"], row["records"], row["fate"]) for row in impact(tmp_path)["transactions"]
     ]
     assert told == [("t-0", 3, 5, 2, "aborted")]
-
-
-@pytest.mark.parametrize("base", [0, 10])
-def test_nothing_is_called_maximal_while_a_segment_is_unread(tmp_path: Path, base: int) -> None:
-    """The end of the log that can be read is its last segment's: 35; what is unread may change what is restored."""
-    linked(tmp_path, base, "outside")
-    other = TopicLog()
-    other.data(2, producer=7)
-    other.write(tmp_path / "kafka" / "u-0")
-    line = tmp_path / "line.json"
-    line.write_text('{"t/0": 35}')
-    ended = cklog("verify", tmp_path / "kafka", "--line", line, "--maximal", "--json")
-    answer = json.loads(ended.out)
-    assert {check["check"]: check["holds"] for check in answer["result"]["checks"]}["maximal"] is None
-    assert {"unreadable-file", "open-transaction"} <= {f["id"] for f in answer["findings"]}
-    assert "line" not in {f["subject"] for f in answer["findings"]}
-    assert (answer["verdict"], ended.code) == ("indeterminate", 5)
 
 
 @pytest.mark.parametrize(("partitions", "said"), [(1, "1 partition"), (2, "2 partitions")])

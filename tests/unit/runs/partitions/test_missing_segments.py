@@ -137,6 +137,23 @@ def test_a_segment_that_is_a_link_is_there_and_unknown(tmp_path: Path, base: int
     assert "is not known" in answer["result"]["details"]["headline"]
 
 
+@pytest.mark.parametrize("base", [0, 10])
+def test_nothing_is_called_maximal_while_a_segment_is_unread(tmp_path: Path, base: int) -> None:
+    """The end of the log that can be read is its last segment's: 35; what is unread may change what is restored."""
+    linked(tmp_path, base, "outside")
+    other = TopicLog()
+    other.data(2, producer=7)
+    other.write(tmp_path / "kafka" / "u-0")
+    line = tmp_path / "line.json"
+    line.write_text('{"t/0": 35}')
+    ended = cklog("verify", tmp_path / "kafka", "--line", line, "--maximal", "--json")
+    answer = json.loads(ended.out)
+    assert {check["check"]: check["holds"] for check in answer["result"]["checks"]}["maximal"] is None
+    assert {"unreadable-file", "open-transaction"} <= {f["id"] for f in answer["findings"]}
+    assert "line" not in {f["subject"] for f in answer["findings"]}
+    assert (answer["verdict"], ended.code) == ("indeterminate", 5)
+
+
 def test_with_links_followed_the_log_is_whole(tmp_path: Path) -> None:
     linked(tmp_path, 10, "outside")
     answer = json.loads(cklog("recovery-line", tmp_path / "kafka", "--follow-links", "--json").out)

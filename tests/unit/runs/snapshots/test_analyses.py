@@ -59,6 +59,8 @@ def test_every_verdict(tmp_path: Path) -> None:
         f"{OLD}/chk-7": "missing-state-file",
     }
     assert answer["exit"] == 5  # chk-3 may be whole
+    state = {row["snapshot"]: row["state_bytes"] for row in answer["result"]["details"]["snapshots"]}
+    assert {state[f"{OLD}/chk-{number}"] for number in (2, 4, 5)} == {0}, "of what cannot be read nothing is counted"
     assert restored(answer) == {OLD: uri(OLD, "chk-1")}
     expected = {"missing-state-file", "size-mismatch", "corrupt-metadata", "unknown-version", "files-outside"}
     assert ids(answer) == {*expected, "no-metadata", "contents-not-checked"}
