@@ -29,7 +29,7 @@ def main() -> None:
     if asked.list:
         print(*(one.name for _, one in chosen), sep="\n")
         return
-    explained = EXPLAINED.read_text() if EXPLAINED.is_file() else ""
+    explained = EXPLAINED.read_text().replace("\\|", "|") if EXPLAINED.is_file() else ""  # as a table writes it
     survivors = []
     with Copy(asked.quick) as copy:
         for number, (room, one) in enumerate(chosen, 1):

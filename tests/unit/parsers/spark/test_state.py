@@ -114,8 +114,7 @@ def test_a_restart_after_a_batch_loads_the_version_behind_it() -> None:
 
 
 def test_without_metadata_there_are_as_many_partitions_as_the_settings_say() -> None:
-    root = hdfs()
-    root.remove("state/0/_metadata/metadata")
+    (root := hdfs()).remove("state/0/_metadata/metadata")
     assert (root.plan().committed, [id for severity, id, _ in said(root.plan()) if severity == "error"]) == (6, [])
     three = memory({path: data.replace(b'partitions": "2"', b'partitions": "3"') for path, data in root.files.items()})
     assert ("error", "missing-state-file", "state/0/2/7.delta") in said(three.plan())
