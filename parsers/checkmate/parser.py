@@ -186,24 +186,27 @@ class _SnapshotReading:
 
         What a snapshot says to have received of a channel is the highest number since the snapshot before, and nothing
         if nothing came. Messages may overtake each other: so what counts is the maximum over all snapshots so far, and
-        behind one that is lost nothing is known of it: the lost one may have had the highest.
+        behind one that cannot be read nothing is known of it: that one may have had the highest. One that is not here
+        may as well have been deleted as no longer needed.
         """
         highest: dict[str, int] = {}
-        read = 0
+        lost = False
         for number, snapshot in unit.snapshots:
             if snapshot.unread:
+                lost = True
                 yield unread_damage(snapshot)
                 continue
             try:
                 row = self._read_checkpoint(number, snapshot)
             except Refused as refused:
+                lost = True
                 yield Damage(snapshot.path, "corrupt-file", refused.offset, refused.why)
                 continue
             except (_Unusable, OSError, pa.ArrowException) as error:
+                lost = True
                 yield damage_of(snapshot.path, error, "")
                 continue
-            read += 1
-            if number > read and "received" in row:
+            if lost and "received" in row:
                 row["received"] = {}
             for channel, n in row.get("received", {}).items():
                 highest[channel] = row["received"][channel] = max(n, highest.get(channel, 0))
