@@ -22,6 +22,7 @@ Public modules:
 * `question`: what is asked about a line, and which Kafka logs it is held against
 * `verdict`: drafts, answers, and how one becomes the other
 * `checks`: what was proved or refuted of a given line
+* `audits`: what an engine restored, held against what it should have
 * `lines`, `zigzag`, `eventual`: results that several rooms share
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
