@@ -306,14 +306,28 @@ def test_records_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert opened(tmp_path).recovery_line(QUESTION) == before
 
 
+def test_a_unit_that_left_no_snapshot_of_a_round_is_told(tmp_path: Path) -> None:
+    """Nothing but its snapshots names it, and without them the rounds of the others look complete."""
+    deploy(tmp_path, coordinated=True)
+    for path in (path for path in tmp_path.rglob("*") if path.is_file() and "snapshot_" not in path.name):
+        path.unlink()
+    told = [f.subject for f in opened(tmp_path).recovery_line(QUESTION).findings if f.id == "unit-without-snapshots"]
+    assert told == []
+    for path in tmp_path.glob(f"{BUCKET}/snapshot_2_map_*"):
+        path.unlink()
+    told = [f.subject for f in opened(tmp_path).recovery_line(QUESTION).findings if f.id == "unit-without-snapshots"]
+    assert told == ["map/2"]
+
+
 def test_messages_after_an_earlier_recovery_are_told(tmp_path: Path) -> None:
     deploy(tmp_path)
     path = put_log(tmp_path, 1, "src_map_0", [0] * 20 + [1] * 10 + [2] * 5)
+    put_log(tmp_path, 2, "src_map_3", [0] * 30 + [1] * 5)
     answer = opened(tmp_path).recovery_line(QUESTION)
     told = next(f for f in answer.findings if f.id == "dead-timeline")
     assert told.severity == "warning"
     assert f"{path.relative_to(tmp_path)} from message 20 on (recovery 1)" in told.message
-    assert [path.read_bytes()[w.offset :][:4] for w in told.where] == [b"\x00\x02\x80\x04"] * 2
+    assert [(tmp_path / w.path).read_bytes()[w.offset :][:4] for w in told.where] == [b"\x00\x02\x80\x04"] * 3
     assert answer.exit_code == 0
 
 
