@@ -32,7 +32,11 @@ _BESIDE = {
     "runs/stores": tuple(f"tests/unit/parsers/kafka/test_{name}.py" for name in ("streams", "inside", "quix")),
     "kafka": ("tests/unit/parsers/native/test_kafka_tables.py",),
     "native": ("tests/unit/queues", "tests/unit/runs/records", "tests/unit/history"),
-    "spark": ("tests/unit/runs/batches", "tests/integration/spark/test_state.py"),
+    "spark": (
+        "tests/unit/runs/batches",
+        "tests/integration/spark/test_state.py",
+        "tests/integration/spark/test_checkpoint.py",
+    ),
     "tables": ("tests/unit/parsers/native", "tests/unit/parsers/checkmate"),
     "jsonl": ("tests/unit/parsers/native",),
     "pickles": ("tests/unit/parsers/checkmate",),
