@@ -24,6 +24,7 @@ CHAIN = {  # channel of Figure 6: tuples on it in each round
 }
 HAUS = {"HAU1": 3_000, "HAU2": 48_000, "HAU3": 20_000, "HAU4": 25_000, "HAU5": 90_000}
 NODES = {"HAU1": "n1", "HAU2": "n2", "HAU3": "n3", "HAU4": "n3", "HAU5": "n4"}
+RACKS = {"r1": ["n1", "n2", "n5"], "r2": ["n3", "n4"]}
 STORED_MS = {"HAU1": 40, "HAU2": 210, "HAU3": 430, "HAU4": 520, "HAU5": 900}
 """After a round began each checkpoint was stored; in round 2 HAU4 and HAU5 came later."""
 
@@ -90,7 +91,7 @@ def figure_6(folder: Path) -> None:
     ]
     channels: list[Record] = [{"channel": c} for c in CHAIN]
     channels[0] |= {"log": "hdfs://storage/token-rounds/preserved", "first_retained": kept}
-    write_manifest(folder, "token-rounds", operators, channels, nodes=["n5"])
+    write_manifest(folder, "token-rounds", operators, channels, nodes=["n5"], racks=RACKS)
 
 
 def tuples(channel: str, first: int, end: int, time: int) -> list[Record]:

@@ -39,12 +39,11 @@ def test_each_failure_is_what_failed_nodes_says(by: SweepBy, count: int) -> None
 
 @pytest.fixture
 def local_only(tmp_path: Path) -> Path:
-    """The sample with the only copy of HAU4's checkpoint of round 3 on the disk of n3, and two racks."""
+    """The sample with the only copy of HAU4's checkpoint of round 3 on the disk of n3."""
     folder = tmp_path / "run"
     shutil.copytree(TOKENS, folder)
     job = json.loads((folder / "job.json").read_text())
     del job["crc32c"]
-    job["racks"] = {"r1": ["n1", "n2"], "r2": ["n3", "n4"]}
     (folder / "job.json").write_text(json.dumps(job))
     for path in [*folder.glob("checkpoints/*.jsonl"), *folder.glob("system/*.jsonl")]:
         kept = []
@@ -73,13 +72,20 @@ def test_the_worst_failure_comes_first_and_says_what_went_with_it(local_only: Pa
 
 
 def test_racks_fail_as_one(local_only: Path) -> None:
+    """The sample's racks: n1, n2 and n5, which runs nothing; n3 and n4."""
     found = swept(local_only, "rack")
     assert [(row.domain, row.nodes, row.round, row.restarts) for row in found.domains] == [
         ("r2", ("n3", "n4"), 2, 3),
-        ("r1", ("n1", "n2"), 3, 2),
+        ("r1", ("n1", "n2", "n5"), 3, 2),
     ]
+
+
+def test_without_racks_none_can_fail(local_only: Path) -> None:
+    job = json.loads((local_only / "job.json").read_text())
+    del job["racks"]
+    (local_only / "job.json").write_text(json.dumps(job))
     with pytest.raises(NotFound, match="racks"):
-        swept(TOKENS, "rack")
+        swept(local_only, "rack")
 
 
 def test_the_papers_model_of_node_failures() -> None:
