@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cklog.arrays.types import Floats
 from cklog.policies.delta_number import DeltaLimits, Prices, pays, scheduled
 from cklog.retention.links import deletable
 
@@ -59,7 +58,7 @@ def grown(ratio: float) -> float:
     prices = Prices(np.array([60]), np.zeros((60, 1), np.bool_), base, delta, base, delta)
     chosen = scheduled(prices, DeltaLimits(ratio=ratio), "size")
     runs = np.cumsum(~chosen.delta[:, 0])
-    totals: Floats = np.bincount(runs, np.where(chosen.delta[:, 0], delta[:, 0], 0.0))
+    totals = np.bincount(runs, np.where(chosen.delta[:, 0], delta[:, 0], 0.0)).astype(np.float64)
     return float(totals.max() / 400)
 
 
@@ -86,15 +85,19 @@ def literally_deleted(nodes: Iterable[int], parents: Mapping[int, Iterable[int]]
     return sorted(stored)
 
 
+def _deletable(parents: Mapping[int, Iterable[int]], marked: set[int]) -> set[int]:
+    return deletable({1, 2, 3}, parents, marked)
+
+
 def deletions() -> Iterator[str]:
     """Yield where the patent's deletion leaves too much, and where it takes what another checkpoint needs."""
-    chain = {2: [1], 3: [2]}
+    chain: Mapping[int, Iterable[int]] = {2: [1], 3: [2]}
     left = literally_deleted((1, 2, 3), chain, (2, 3, 1))
-    mine = sorted({1, 2, 3} - deletable((1, 2, 3), chain, (1, 2, 3)))
+    mine = sorted({1, 2, 3} - _deletable(chain, {1, 2, 3}))
     yield f"| delete 2, 3, 1 of the chain 1-2-3: left | nothing | literally {left}, cklog {mine} |"
-    fork = {2: [1], 3: [1]}
+    fork: Mapping[int, Iterable[int]] = {2: [1], 3: [1]}
     left = literally_deleted((1, 2, 3), fork, (1, 2))
-    mine = sorted({1, 2, 3} - deletable((1, 2, 3), fork, (1, 2)))
+    mine = sorted({1, 2, 3} - _deletable(fork, {1, 2}))
     yield f"| delete 1, 2 where 2 and 3 are deltas on 1: left | 1 and 3 | literally {left}, cklog {mine} |"
 
 

@@ -148,7 +148,7 @@ class EventualLog:
             if len(log) or (reader.exhausted and {item.id for item in log.damage} <= {"torn-tail"}):
                 judged = judge(log, reader.open_tail)
                 if judged is not None:
-                    found = (*queue.findings(), *queue_findings(queue.subtask, judged))
+                    found = (*queue.findings(), *reader.findings(), *queue_findings(queue.subtask, judged))
                     return Reconstruction(
                         queue=queue, judged=judged, findings=found, bytes_read=reader.bytes_read, proof=judged.proof
                     )

@@ -18,6 +18,7 @@ from cklog.arrays.columns import codes, entries, integers, plain_strings
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.queues import Queue
+from cklog.model.findings import Finding, Where
 from cklog.model.schemas import OUTPUTS
 
 OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
@@ -174,6 +175,16 @@ class TailReader:
         self._disordered = any(number is not None and number >= self.tail[1] for number in numbers)
         while self._disordered and self.more():
             pass
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is wrong with the order of the files, once `read_all_if_disordered` has looked."""
+        if not self._disordered or self.tail is None:
+            return ()
+        message = (
+            f"{self.tail[0]} is the last file by name, and the one before it ends with a record as late: one of them "
+            "is a copy. Records were taken by their numbers, each once; move the copy away"
+        )
+        return (Finding("repeated-records", "warning", self.tail[0], message, (Where(self.tail[0]),)),)
 
     def _before_cut(self, piece: list[pa.RecordBatch | Damage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield what lies before the cut; behind it there is neither record nor damage."""

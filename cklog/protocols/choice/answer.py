@@ -92,7 +92,12 @@ def _read(
     if not reader.tables.has("events"):
         if not evidence.history.channels or not (evidence.history.time >= 0).any():
             raise _nothing()
-        return of_watermarks(evidence.history), duration, list(evidence.findings), list(evidence.inputs)
+        return (
+            of_watermarks(evidence.history, _refuse_too_many),
+            duration,
+            list(evidence.findings),
+            list(evidence.inputs),
+        )
     scan = partial(reader.scan_all, "events")
     steps, found, used = read_steps(scan, asked.as_of, _refuse_too_many)
     kinds = zip(*(table[name].to_pylist() for name in ("operator", "subtask", "checkpoint", "kind")), strict=True)

@@ -7,7 +7,7 @@ on their order is an estimate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Literal
@@ -110,12 +110,16 @@ def of_steps(steps: Steps, known: Iterable[Subtask], forced: frozenset[tuple[Sub
     )
 
 
-def of_watermarks(history: History) -> Execution:
-    """Estimate the execution that the watermarks of checkpoints tell of, up to the last checkpoint of each subtask."""
+def of_watermarks(history: History, refuse: Callable[[int], None]) -> Execution:
+    """Estimate the execution that the watermarks of checkpoints tell of, up to the last checkpoint of each subtask.
+
+    `refuse` is told how many events there are before they are made up: a number in a record may be anything.
+    """
     known = history.time[history.time >= 0]
     taken = [history.time[a:b] for a, b in zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)]
     gaps = np.concatenate([np.diff(t[t >= 0]) for t in taken])
     begin = int(known.min() - (np.median(gaps) if len(gaps) else 0))
+    refuse(_promised(history))
     parts: list[tuple[Ints, Ints, Ints, Mask]] = []  # channel, seq, time, receives
     sides = (
         (history.src, history.sent_at, history.sent, False),
@@ -160,6 +164,15 @@ def of_watermarks(history: History) -> Execution:
         np.full(len(history.channels), np.nan),
         "estimated",
     )
+
+
+def _promised(history: History) -> int:
+    """Return how many sends and receipts the watermarks tell of; Python's integers hold any sum."""
+    found = 0
+    for at, marks in ((history.sent_at, history.sent), (history.received_at, history.received)):
+        ends = zip(at[:-1].tolist(), at[1:].tolist(), strict=True)
+        found += sum(int(marks[low:high].max()) - int(marks[low]) for low, high in ends if high > low)
+    return found
 
 
 def _known_moments(times: Ints, begin: int) -> Ints:

@@ -82,12 +82,13 @@ class Cascade:
     def names_every_reader(self) -> bool:
         """Whether the manifest can be taken at its word about who reads a queue.
 
-        Not if it names no channel beside several queues, nor if a channel leads to or from an operator that it does not
-        list: a name that was damaged, or half of a manifest.
+        Not if it is gone, or names no operator, channel or source; if it names no channel beside several queues; nor if
+        a channel leads to or from an operator that it does not list: a name that was damaged, or half of a manifest.
         """
         listed = {row["name"] for row in self._manifest.get("operators", [])}
         ends = {end.operator for channel in self.channels() for end in (channel.sender, channel.receiver)}
-        return (len(self.queues) < 2 or bool(ends)) and (not listed or ends <= listed)
+        told = any(self._manifest.get(member) for member in ("operators", "channels", "sources"))
+        return told and (not listed or ends <= listed) and (len(self.queues) < 2 or bool(ends))
 
     @property
     def queues(self) -> Mapping[Subtask, Queue]:

@@ -28,7 +28,7 @@ from cklog.lines.entries import protocol_of
 from cklog.lines.search import search_line
 from cklog.model.findings import Finding, Where
 from cklog.model.question import Question
-from cklog.model.verdict import LOSSES, Draft
+from cklog.model.verdict import LOSSES, UNREAD, Draft
 from cklog.retention.files import CheckpointFate, StoredFiles, rows_of
 from cklog.retention.links import CheckpointLinks, floors, links_of
 from cklog.retention.plan import (
@@ -121,6 +121,7 @@ def checkpoint_retention(
     evidence = evidence.joined(searched.findings)
     stored = _stored(evidence, searched.line, links, reader.tables)
     evidence = evidence.joined(_without_checkpoints(evidence, stored))
+    hidden = hidden or any(f.id == UNREAD for f in evidence.findings)
     doubt = "unproven" if hidden else _doubt(evidence, stored)
     marked = _named(evidence.records, stored, "--marked", policy.marked)
     masks = _masks(evidence, stored, policy, doubt, marked)

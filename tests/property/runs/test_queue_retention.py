@@ -57,7 +57,7 @@ def run_of(
     with tempfile.TemporaryDirectory() as folder:
         own = operator_of(scenario)
         channels = [{"channel": f"{name}/0->{own}/0"} for name in sorted(set(feeds.values()))]
-        operators = [{"name": name, "kind": "source"} for name in sorted(set(feeds.values()))]
+        operators = [{"name": name, "kind": "source"} for name in sorted(set(feeds.values()))] + [{"name": own}]
         (Path(folder) / "job.json").write_text(json.dumps({"operators": operators, "channels": channels}))
         queues: dict[str, list[Record]] = {own: list(log)}
         for t in tuples:  # a number that the operator never sees is a record all the same, as of a filter that drops it
