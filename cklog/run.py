@@ -17,7 +17,7 @@ from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
-from cklog.kinds.opening import PARSERS, ChosenRun, choose, kind_of, parser_class, runs_of
+from cklog.kinds.opening import PARSERS, ChosenRun, choose, holds_run, kind_of, parser_class, runs_of
 from cklog.local_files import text_name
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.sinks.guarantees import Guarantees
     from cklog.impact.sinks.model import SinkImpact
     from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.latency.model import Latency, LatencyQuestion
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
@@ -229,6 +230,19 @@ class Run(AbstractContextManager["Run"]):
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Answer[Impact | None]:
         """Find the impact by a system log, and write the results with their trust to a new folder."""
         return self._concluded(self.kind.annotate(asked, to_write))
+
+    def latency(self, asked: LatencyQuestion) -> Answer[Latency]:
+        """Say how long records took to the sink, and when that was back to normal after a failure.
+
+        Results that the question names are answered for without a run at PATH, too.
+        """
+        if not asked.results or holds_run(self._root, self._options.source, self._options.run):
+            return self._concluded(self.kind.latency(asked))
+        from cklog.latency.model import Marks
+        from cklog.latency.results import results_latency
+
+        self.spoken.append(f"{self._root.path}: no run is here; the results are answered for alone")
+        return self._concluded(results_latency(self._results_in(asked.results), self._reading, asked, Marks()))
 
     def compare(self, name: str, others: Mapping[str, Run]) -> Answer[RunComparison]:
         """Put the metrics of this run, called `name`, and of others side by side."""

@@ -41,6 +41,7 @@ class Commands(LazyCommands):
         "extent": "cklog.commands.extent:extent",
         "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
         "impact": "cklog.commands.impact:impact",
+        "latency": "cklog.commands.latency:latency",
         "advise": "cklog.commands.advise:advise",
         "simulate": "cklog.commands.simulate.group:simulate",
     }

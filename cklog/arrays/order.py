@@ -62,3 +62,17 @@ def taken(table: pa.Table, rows: Ints) -> pa.Table:
     with ThreadPoolExecutor(pa.cpu_count()) as pool:  # random access waits for memory, and lets go of the lock
         columns = list(pool.map(column, table.schema))
     return pa.table(columns, names=table.column_names)
+
+
+def worst_of_stretches(badness: Ints, most: int) -> Ints:
+    """Return the places of all values, or of the highest one in each of `most` stretches of equal length.
+
+    >>> worst_of_stretches(np.array([0, 3, 3, 1, 2, 5]), most=2).tolist()
+    [1, 5]
+    """
+    if len(badness) <= most:
+        return np.arange(len(badness))
+    stretch = np.arange(len(badness)) * most // len(badness)
+    order = np.lexsort((np.arange(len(badness)), -badness, stretch))  # by stretch, worst first, then earliest first
+    _, first = np.unique(stretch[order], return_index=True)
+    return order[first]

@@ -24,7 +24,7 @@ from cklog.arrays.types import Ints
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Engine, Scan, Split
 from cklog.inputs.damage import damage_findings
-from cklog.model.findings import Finding
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.trust import TRUSTS, Trust
 from cklog.model.verdict import refuse_damage
 from cklog.model.wording import many
@@ -138,6 +138,8 @@ class OffersResults(Protocol):
     bytes: int
 
     def splits(self, step: int) -> list[Split]: ...
+
+    def inputs(self, records: Mapping[str, int]) -> tuple[InputUsed, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

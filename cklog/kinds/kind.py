@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.kafka_logs.logs import PartitionLogs
+    from cklog.latency.model import Latency, LatencyQuestion
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
@@ -176,6 +177,16 @@ class Kind:
     def advise_timing(self, asked: TimingQuestion) -> Draft[TimingAdvice]:
         """Say when to checkpoint, by the sizes of state."""
         self.refuse("holds no state-size samples", "a run folder has them in state/: operator, subtask, time, bytes")
+
+    def latency(self, asked: LatencyQuestion) -> Draft[Latency]:
+        """Say how long records took to the sink, and when that was back to normal after a failure."""
+        if not asked.results:
+            hint = "name a sink's results with --results PATH --event-time FIELD"
+            self.refuse("tells no times of messages into sinks", hint)
+        from cklog.latency.model import Marks
+        from cklog.latency.results import results_latency
+
+        return results_latency(self._opened.results_in(asked.results), self._opened.reading, asked, Marks())
 
     def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
         """Say whether what an engine restored was right."""

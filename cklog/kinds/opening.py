@@ -6,6 +6,7 @@ From the kind that a parser declares to the class that answers for it: the whole
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
@@ -95,6 +96,16 @@ def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
     return _by_recognition(root, source)
 
 
+def holds_run(root: Root, source: str = "", run: str = "") -> bool:
+    """Return whether there is anything below PATH that could be asked; where a format or a run is named, it must be.
+
+    Raises
+    ------
+    NotFound : there is no such folder
+    """
+    return bool(source or run or runs_of(root)) or _recognised(root) is not None
+
+
 def parser_class(value: str) -> ParserClass:
     """Load a parser by module:class."""
     module, _, name = value.partition(":")
@@ -116,19 +127,24 @@ def _by_recognition(root: Root, source: str) -> ChosenRun:
     """The format that `--from` names, else the first that recognises the folder, if only by the names in it."""
     if source:
         return ChosenRun(parser_class(PARSERS[source])(root), root)
-    for value in PARSERS.values():
-        parser = parser_class(value)
-        if parser.recognises(root):
-            return ChosenRun(parser(root), root)
-    for name, value in sorted(_entry_points().items()):
-        parser = parser_class(value)
-        if name not in PARSERS and parser.recognises(root):
-            return ChosenRun(parser(root), root)
+    found = _recognised(root)
+    if found is not None:
+        return ChosenRun(found(root), root)
     raise NotFound(
         f"{root.path}: nothing here that cklog knows",
         "a run folder holds checkpoints/, a Spark checkpoint offsets/ and commits/, a Flink one chk-<n>/_metadata, "
         "a Kafka log segments of 20 digits",
     )
+
+
+def _recognised(root: Root) -> ParserClass | None:
+    """The first parser that recognises the folder, one of this distribution before any other; None: there is none."""
+    others = (value for name, value in sorted(_entry_points().items()) if name not in PARSERS)
+    for value in itertools.chain(PARSERS.values(), others):
+        parser = parser_class(value)
+        if parser.recognises(root):
+            return parser
+    return None
 
 
 def _registered(source: str) -> ParserClass:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.model import SinkImpact
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.impact.system import SystemLog
+    from cklog.latency.model import Latency, LatencyQuestion
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
@@ -184,3 +185,15 @@ class RecordsKind(Kind):
         from cklog.protocols.choice.answer import protocol_answer
 
         return protocol_answer(self._records, asked)
+
+    def latency(self, asked: LatencyQuestion) -> Draft[Latency]:
+        if not (asked.results or self._tables.has("events")):
+            return super().latency(asked)
+        from cklog.latency.answer import latency_answer
+        from cklog.latency.results import results_latency
+        from cklog.runs.records.latency import message_latencies, run_marks
+
+        if asked.results:
+            results = self._opened.results_in(asked.results)
+            return results_latency(results, self._opened.reading, asked, run_marks(self._records))
+        return latency_answer(message_latencies(self._records, asked), run_marks(self._records), asked)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cklog.arrays.order import worst_of_stretches
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
 from cklog.history.history import History
@@ -121,7 +122,7 @@ def failures_over_time(
     count = np.searchsorted(np.sort(taken[stored]), times, "right")
     used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
     rolled = count - used
-    chosen = _worst_of_stretches(rolled, most)
+    chosen = worst_of_stretches(rolled, most)
     moments = tuple(_failure_at(history, taken, kept, int(t)) for t in times[chosen].tolist())
     worst = max(moments, key=lambda moment: (moment.rolled_past, -moment.time))
     dominoes = int(np.count_nonzero((used == 0) & (count > 0)))
@@ -170,20 +171,6 @@ def _kept_since_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) 
     for i, (low, high) in enumerate(zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)):
         kept[low:high] = when[np.searchsorted(complete[:, i], np.arange(high - low), "right")]
     return kept
-
-
-def _worst_of_stretches(rolled: Ints, most: int) -> Ints:
-    """Return the places of all moments, or of the worst one in each of `most` stretches of equal length.
-
-    >>> _worst_of_stretches(np.array([0, 3, 3, 1, 2, 5]), most=2).tolist()
-    [1, 5]
-    """
-    if len(rolled) <= most:
-        return np.arange(len(rolled))
-    stretch = np.arange(len(rolled)) * most // len(rolled)
-    order = np.lexsort((np.arange(len(rolled)), -rolled, stretch))  # by stretch, worst first, then earliest first
-    _, first = np.unique(stretch[order], return_index=True)
-    return order[first]
 
 
 def _failure_at(history: History, taken: Ints, kept: Ints, time: int) -> FailureAt:

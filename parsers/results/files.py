@@ -10,7 +10,8 @@ A line may end with a crc32c of its own, which is verified and made anew. What i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from cklog.engine.scan import Damage, Split
 from cklog.errors import NotFound, UsageError, first_line
 from cklog.inputs.annotate import NOTHING, Job, annotate, milliseconds
 from cklog.inputs.annotate_files import part
+from cklog.model.findings import InputUsed
 from cklog.parsers.native.output_queues import natural, suffix_of
 from cklog.parsers.results.lines import (
     TrustTally,
     UnreadableResults,
     as_lines,
     blocks,
+    columns_of,
     from_lines,
     lines,
     times_of,
@@ -38,6 +41,9 @@ from cklog.storage import FileEntry, Root, open_file
 
 _BATCH_ROWS = 1 << 18
 """Read at a time, and a row group of what is written."""
+
+READER = "cklog.parsers.results.files:read_times"
+"""What reads times of a split (`cklog.engine.scan.Reader`)."""
 
 _HEAD_BYTES = 1 << 20
 """Of lines, to learn their members' names."""
@@ -75,8 +81,12 @@ class ResultFiles:
             length = step if entry.path.endswith(".jsonl") else max(entry.size, 1)
             for start in range(0, entry.size, length):
                 end = min(start + length, entry.size)
-                found.append(Split(uri=uri, path=entry.path, reader="", start=start, end=end, size=entry.size))
+                found.append(Split(uri=uri, path=entry.path, reader=READER, start=start, end=end, size=entry.size))
         return found
+
+    def inputs(self, records: Mapping[str, int]) -> tuple[InputUsed, ...]:
+        """Return the files as inputs of an answer; `records` are the intact records, by file."""
+        return tuple(InputUsed(e.path, self.form, e.size, records.get(e.path)) for e in self._files)
 
     def time_column(self) -> str:
         """Return `time` or `ts`, whichever the results have.
@@ -121,9 +131,9 @@ def _list_files(root: Root) -> tuple[Root, list[FileEntry]]:
 def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     """Cut a Parquet file into splits of row groups; one that cannot be read gets a split without any."""
     try:
-        return list(row_groups(uri, entry.path, step, None))
+        return [replace(split, reader=READER) for split in row_groups(uri, entry.path, step, None)]
     except UNREADABLE:
-        empty = Split(uri=uri, path=entry.path, reader="", start=0, end=0, size=entry.size)
+        empty = Split(uri=uri, path=entry.path, reader=READER, start=0, end=0, size=entry.size)
         return [empty]  # its task reports why it cannot be read
 
 
@@ -142,6 +152,30 @@ def times(job: Job, place: dict[str, Any]) -> Iterator[pa.Array]:
                     yield times_of(block, job.column)[0]
     except (UnreadableResults, pa.ArrowException):
         return  # reported when the part is written
+
+
+def read_times(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Read columns of times in ms, null where a result has none; a `cklog.engine.scan.Reader`."""
+    if not split.path.endswith(".parquet"):
+        for block, start in blocks(whole(split)):
+            if isinstance(block, Damage):
+                yield block
+            else:
+                yield from columns_of(block, start, split.path, columns)
+        return
+    try:
+        for batch in _read_batches(split, list(columns)):
+            yield pa.RecordBatch.from_arrays([_times_in(batch, name) for name in columns], list(columns))
+    except UnreadableResults as error:
+        yield Damage(split.path, "corrupt-file", None, str(error))
+
+
+def _times_in(batch: pa.RecordBatch, column: str) -> pa.Array:
+    """Return a column of times in ms; nulls if there is none of that name, or it holds something else."""
+    try:
+        return milliseconds(batch.column(column))
+    except (KeyError, pa.ArrowInvalid):
+        return pa.nulls(batch.num_rows, pa.int64())
 
 
 def write_part(job: Job, place: dict[str, Any]) -> list[dict[str, Any]]:

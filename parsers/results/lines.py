@@ -131,6 +131,30 @@ def times_of(block: bytes, column: str) -> tuple[pa.Array, Ints | None]:
     return pa.array(values, pa.int64()), None
 
 
+def columns_of(block: bytes, start: int, path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Read integers from a block's records, null where there is none; what is no record is damage.
+
+    `start` is the block's offset in its file.
+    """
+    fast = "_offset" not in columns  # which `decode` takes for the place of the line
+    found = decode(block, tuple((column, "int64") for column in columns)) if fast else None
+    if found is not None:
+        yield pa.RecordBatch.from_arrays([milliseconds(column) for column in found.columns], list(columns))
+        return
+    rows: list[list[int | None]] = [[] for _ in columns]
+    for line in block.split(b"\n")[:-1]:
+        if line.strip():
+            try:
+                record = strict_json(line)
+                for values, column in zip(rows, columns, strict=True):
+                    value = record.get(column)
+                    values.append(value if is_integer(value) and abs(value) < 1 << 63 else None)
+            except NotARecord as reason:
+                yield Damage(path, "bad-record", start, str(reason))
+        start += len(line) + 1
+    yield pa.RecordBatch.from_arrays([pa.array(values, pa.int64()) for values in rows], list(columns))
+
+
 def from_lines(job: Job, split: Split, before: int, file: Any, tally: TrustTally) -> None:
     """Write the records of a split with their trust; the first `before` came before the restart."""
     at, schema, writer = 0, None, None
