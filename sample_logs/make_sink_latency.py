@@ -39,8 +39,12 @@ def checkpoints() -> list[Record]:
     """Rounds of all three subtasks, but for those that the job was down for."""
     return [
         {
-            **{"operator": name, "checkpoint": number, "round": number, "kind": "coordinated"},
-            **{"time": START + number * EVERY_MS + 100 * place, "duration_ms": 90},
+            "operator": name,
+            "checkpoint": number,
+            "round": number,
+            "time": START + number * EVERY_MS + 100 * place,
+            "kind": "coordinated",
+            "duration_ms": 90,
         }
         for number in range(1, SECONDS * 1000 // EVERY_MS)
         for place, name in enumerate(SUBTASKS)

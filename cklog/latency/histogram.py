@@ -87,7 +87,8 @@ class Latencies:
 
     def highest(self) -> Ints:
         """Return the highest latency of each step, shape (s,)."""
-        return self.latency[np.append(self._first_rows()[1:], len(self.latency)) - 1]
+        found: Ints = self.latency[np.append(self._first_rows()[1:], len(self.latency)) - 1]
+        return found
 
     def _first_rows(self) -> Ints:
         return np.searchsorted(self.step_of, np.arange(len(self.start)))

@@ -20,6 +20,7 @@ from cklog.graphs.graph import CheckpointGraph
 from cklog.impact.model import Impact
 from cklog.impact.sinks.guarantees import Guarantees
 from cklog.impact.sinks.model import SinkImpact
+from cklog.latency.model import Latency
 from cklog.model.audits import RestoredAudit
 from cklog.model.checks import Verification
 from cklog.model.eventual import EventualCheckpoint, Extent
@@ -64,6 +65,7 @@ RESULTS: Mapping[str, Any] = {
     "impact": Impact | None,
     "impact-sinks": SinkImpact,
     "impact-guarantee": Guarantees,
+    "latency": Latency,
     "graph": CheckpointGraph,
     "audit-cic": AuditResult,
     "compare": RunComparison,

@@ -7,6 +7,7 @@ FLINK = "sample_logs/flink-orders --map file:///srv/cklog-sample/flink-orders=sa
 STREAMS = "sample_logs/kafka-streams-state/state --kafka sample_logs/kafka-streams-state/kafka"
 HDFS = "sample_logs/spark-state-hdfs --map file:///srv/cklog-words/hdfs=sample_logs/spark-state-hdfs"
 ROCKSDB = "sample_logs/spark-state-rocksdb --map file:///srv/cklog-words/rocksdb=sample_logs/spark-state-rocksdb"
+LATENCY = "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created"
 CASES = {
     "sample_logs/kafka-broker/expected.json": "recovery-line sample_logs/kafka-broker --json",
     "sample_logs/checkmate-uncoordinated/expected.json": (
@@ -50,6 +51,13 @@ CASES = {
     "rounds-metrics.txt": "inspect sample_logs/q3-coordinated --metrics",
     "reachability-failed-at.txt": "recovery-line sample_logs/reachability-uncoordinated --failed-at all",
     "reachability-z-cycles.json": "z-cycles sample_logs/reachability-uncoordinated --limit 5 --json",
+    "sample_logs/sink-latency/expected.json": f"latency {LATENCY} --json",
+    "latency.txt": f"latency {LATENCY}",
+    "latency.csv": f"latency {LATENCY} --format csv",
+    "latency-by-silence.txt": "latency sample_logs/sink-latency/results --results sample_logs/sink-latency/results "
+    "--event-time created --factor 2 --steps 5",
+    "latency-messages.txt": "latency sample_logs/raw-events --step 5 --at 2026-01-01T00:00:12",
+    "latency-messages.json": "latency sample_logs/raw-events --operator route --step 5 --json",
     "cec-recovery-line.txt": "recovery-line sample_logs/cec-aggregate",
     "cec-recovery-line.json": "recovery-line sample_logs/cec-crashed --json",
     "cec-inspect.txt": "inspect sample_logs/cec-crashed",

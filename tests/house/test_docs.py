@@ -70,6 +70,7 @@ COMMANDS = [
         "chain",
         "rounds",
         "impact",
+        "latency",
     ),
     *("extent", "eventual-checkpoint", "advise", "simulate"),
 ]
