@@ -102,9 +102,7 @@ def _rows(title: str, found: Latency, steps: list[LatencyStep], since: str) -> S
         )
         for step in steps
     ]
-    note = (
-        f"from s: since {since}, each step {found.step_ms / 1000:g} s; latencies in ms; steps without a record left out"
-    )
+    note = f"seconds since {since}; a step is {found.step_ms / 1000:g} s; latencies in ms; empty steps are left out"
     columns = ("from s", "records", "p50", "p99", "max", "checkpoints", "normal")
     return cut_section(title, columns, list(rows), note)
 

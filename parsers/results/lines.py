@@ -123,12 +123,17 @@ def times_of(block: bytes, column: str) -> tuple[pa.Array, Ints | None]:
     values = []
     for line in block.split(b"\n")[:-1]:
         try:
-            value = strict_json(line).get(column) if line.strip() else None
+            value = _integer(strict_json(line).get(column)) if line.strip() else None
         except NotARecord:
             continue
         if line.strip():
-            values.append(value if is_integer(value) else None)
+            values.append(value)
     return pa.array(values, pa.int64()), None
+
+
+def _integer(value: object) -> int | None:
+    """Return an integer that a column can hold, None for any other value."""
+    return value if is_integer(value) and -(1 << 63) <= value < 1 << 63 else None
 
 
 def columns_of(block: bytes, start: int, path: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
@@ -147,8 +152,7 @@ def columns_of(block: bytes, start: int, path: str, columns: tuple[str, ...]) ->
             try:
                 record = strict_json(line)
                 for values, column in zip(rows, columns, strict=True):
-                    value = record.get(column)
-                    values.append(value if is_integer(value) and abs(value) < 1 << 63 else None)
+                    values.append(_integer(record.get(column)))
             except NotARecord as reason:
                 yield Damage(path, "bad-record", start, str(reason))
         start += len(line) + 1

@@ -8,6 +8,7 @@
 * `channel_logs`: messages in the channels' logs
 * `cascade`: operators with output queues beside those with checkpoints
 * `impact`: what a restart does to the results of sinks
+* `latency`: how long messages took into sinks
 * `retention`: which checkpoints may go
 * `queue_retention`: how far output queues may be cut
 """

@@ -1,0 +1,1 @@
+"""How long records took to the sink: the parts that the property leaves out."""
