@@ -116,6 +116,8 @@ def test_an_operator_in_doubt_holds_its_queue_and_what_feeds_it_and_no_other(tmp
 def test_a_source_of_another_system_is_told_by_its_offset(tmp_path: Path) -> None:
     rows = [{"type": "emit", "ts": n, "open_windows": 0, "input": {"orders/0": n + 40}, "pos": n} for n in range(6)]
     write(tmp_path, "outputs/filter", rows)
+    assert set(below(tmp_path).values()) == {None}  # without a manifest nobody knows who reads the queue
+    (tmp_path / "job.json").write_text('{"operators": [{"name": "filter"}]}')
     assert below(tmp_path) == {"orders/0": 45, "filter/0": 4}
 
 
