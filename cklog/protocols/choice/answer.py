@@ -48,7 +48,10 @@ from cklog.protocols.choice.placed import placed, timed
 from cklog.runs.records.reading import RecordReader
 
 MOST_EVENTS = 5_000_000
-"""Events that are replayed: some ten seconds for each protocol that asks every message."""
+"""Events that are replayed: some 20 seconds in all."""
+
+MOST_ESTIMATED = 1_000_000
+"""Events that are made up of watermarks: a number in a damaged record promises any number of them."""
 
 _MOST_CHECKPOINTS = 2_000_000
 
@@ -93,13 +96,13 @@ def _read(
         if not evidence.history.channels or not (evidence.history.time >= 0).any():
             raise _nothing()
         return (
-            of_watermarks(evidence.history, _refuse_too_many),
+            of_watermarks(evidence.history, partial(_refuse_above, MOST_ESTIMATED)),
             duration,
             list(evidence.findings),
             list(evidence.inputs),
         )
     scan = partial(reader.scan_all, "events")
-    steps, found, used = read_steps(scan, asked.as_of, _refuse_too_many)
+    steps, found, used = read_steps(scan, asked.as_of, partial(_refuse_above, MOST_EVENTS))
     kinds = zip(*(table[name].to_pylist() for name in ("operator", "subtask", "checkpoint", "kind")), strict=True)
     forced = frozenset((Subtask(name, i), label) for name, i, label, kind in kinds if kind == "forced")
     findings = list(dict.fromkeys((*evidence.findings, *found)))
@@ -127,9 +130,9 @@ def _with_logged_sizes(reader: RecordReader, execution: Execution) -> tuple[Exec
     return replace(execution, bytes=sizes), findings, inputs
 
 
-def _refuse_too_many(events: int) -> None:
-    if events > MOST_EVENTS:
-        message = f"{events:,} events: more than {MOST_EVENTS:,} are not replayed one by one"
+def _refuse_above(most: int, events: int) -> None:
+    if events > most:
+        message = f"{events:,} events: more than {most:,} are not replayed one by one"
         raise UsageError(message, "ask about a part of the run with --as-of, or about a folder with fewer of its logs")
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.errors import NotFound
+from cklog.errors import NotFound, UsageError
 from cklog.protocols.choice.model import ProtocolAdvice, ProtocolCost, ProtocolQuestion
 from cklog.run import Options, open_run
 from cklog.simulate.dataflow.queries import NEXMARK
@@ -191,6 +191,15 @@ def test_what_is_recommended_is_what_simulations_of_each_protocol_confirm(
         forced = sum(record["kind"] == "forced" for record in truth[protocol])
         assert by_name[protocol].forced == pytest.approx(forced, rel=0.25, abs=3), protocol
         assert by_name[protocol].useless == 0
+
+
+def test_a_watermark_that_promises_endless_messages_is_refused_and_not_replayed(tmp_path: Path) -> None:
+    record = {"operator": "b", "subtask": 0, "time": START, "received": {"a/0->b/0": (1 << 63) - 2}}
+    place = tmp_path / "checkpoints"
+    place.mkdir()
+    (place / "part.jsonl").write_text(json.dumps(record | {"checkpoint": 1}) + "\n")
+    with pytest.raises(UsageError, match="more than"):
+        advised(tmp_path)
 
 
 def test_on_a_cycle_markers_deadlock(tmp_path: Path) -> None:
