@@ -39,7 +39,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class EventSteps:
     """Sends and receives, one row each.
 
     Attributes
@@ -64,7 +64,7 @@ class Steps:
 
 def read_steps(
     scan: ScanEvents, as_of: int | None, refuse: Callable[[int], None]
-) -> tuple[Steps, list[Finding], list[InputUsed]]:
+) -> tuple[EventSteps, list[Finding], list[InputUsed]]:
     """Read every event; return them with what is wrong with them, and the files that were read.
 
     Parameters
@@ -103,9 +103,9 @@ def _step_rows(places: Places, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=STEPS)
 
 
-def _steps_of(table: pa.Table, order: Order) -> Steps:
+def _steps_of(table: pa.Table, order: Order) -> EventSteps:
     code, names = codes(table["channel"])
-    return Steps(
+    return EventSteps(
         channels=tuple(names),
         channel=code,
         seq=integers(table["seq"]),

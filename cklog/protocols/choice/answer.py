@@ -33,7 +33,7 @@ from cklog.policies.induced import least_bytes
 from cklog.policies.intervals import daly, young
 from cklog.protocols.choice.coordinated import cycle_of, rounds_along
 from cklog.protocols.choice.costs import rollback_of, useless_of
-from cklog.protocols.choice.execution import Execution, of_steps, of_watermarks
+from cklog.protocols.choice.execution import ReplayedRun, of_steps, of_watermarks
 from cklog.protocols.choice.model import (
     PROTOCOLS,
     BestInterval,
@@ -42,7 +42,7 @@ from cklog.protocols.choice.model import (
     ProtocolAdvice,
     ProtocolCost,
     ProtocolQuestion,
-    Turn,
+    TurningPoint,
 )
 from cklog.protocols.choice.placed import placed, timed
 from cklog.runs.records.reading import RecordReader
@@ -87,7 +87,7 @@ def _nothing() -> NotFound:
 
 def _read(
     reader: RecordReader, asked: ProtocolQuestion
-) -> tuple[Execution, float | None, list[Finding], list[InputUsed]]:
+) -> tuple[ReplayedRun, float | None, list[Finding], list[InputUsed]]:
     """What the run did, and how long a checkpoint took in ms, None if no record tells."""
     evidence = reader.evidence_of(Question(as_of=asked.as_of, everything=True))
     table = evidence.records.table
@@ -114,7 +114,9 @@ def _read(
     )
 
 
-def _with_logged_sizes(reader: RecordReader, execution: Execution) -> tuple[Execution, list[Finding], list[InputUsed]]:
+def _with_logged_sizes(
+    reader: RecordReader, execution: ReplayedRun
+) -> tuple[ReplayedRun, list[Finding], list[InputUsed]]:
     """Take the sizes of messages that events do not tell from the logs of channels."""
     if not np.isnan(execution.bytes).any() or not reader.tables.has("channels"):
         return execution, [], []
@@ -137,7 +139,7 @@ def _refuse_above(most: int, events: int) -> None:
 
 
 def _cost(
-    execution: Execution,
+    execution: ReplayedRun,
     protocol: Protocol,
     interval_ms: float | None,
     checkpoint_ms: float | None,
@@ -192,14 +194,14 @@ def _cost(
     return replace(cost, lost=_lost(cost, execution, checkpoint_ms, asked))
 
 
-def _usual_interval(execution: Execution) -> float:
+def _usual_interval(execution: ReplayedRun) -> float:
     """Return the median time between the timers' checkpoints of a subtask, in ms."""
     gaps = np.concatenate([np.diff(times[times >= 0]) for _, times in execution.basic])
     begin, end = execution.span
     return float(max(np.median(gaps), 1)) if len(gaps) else float(max(end - begin, 1))
 
 
-def _lost(cost: ProtocolCost, execution: Execution, checkpoint_ms: float | None, asked: ProtocolQuestion) -> LostTime:
+def _lost(cost: ProtocolCost, execution: ReplayedRun, checkpoint_ms: float | None, asked: ProtocolQuestion) -> LostTime:
     """Return the seconds that a protocol loses in an hour."""
     begin, end = execution.span
     n, hours = len(execution.subtasks), max(end - begin, 1) / 3_600_000
@@ -214,7 +216,7 @@ def _lost(cost: ProtocolCost, execution: Execution, checkpoint_ms: float | None,
 
 
 def _advice(
-    execution: Execution, costs: Sequence[ProtocolCost], checkpoint_ms: float | None, asked: ProtocolQuestion
+    execution: ReplayedRun, costs: Sequence[ProtocolCost], checkpoint_ms: float | None, asked: ProtocolQuestion
 ) -> ProtocolAdvice:
     usable = [cost for cost in costs if cost.lost is not None]
     best = min(
@@ -241,7 +243,7 @@ def _advice(
     )
 
 
-def _turns(best: ProtocolCost, rival: ProtocolCost, asked: ProtocolQuestion) -> list[Turn]:
+def _turns(best: ProtocolCost, rival: ProtocolCost, asked: ProtocolQuestion) -> list[TurningPoint]:
     """Return where the costs of two protocols meet, if one number changes and the others stay."""
     if best.lost is None or rival.lost is None:
         return []
@@ -249,12 +251,12 @@ def _turns(best: ProtocolCost, rival: ProtocolCost, asked: ProtocolQuestion) -> 
     rest = rival.lost.total - rival.lost.failures - best.lost.total + best.lost.failures
     failures = (best.lost.failures - rival.lost.failures) * asked.between_failures_h
     if (rest > 0 and failures > 0) or (rest < 0 and failures < 0):
-        found.append(Turn("between-failures-h", failures / rest, asked.between_failures_h, rival.protocol))
+        found.append(TurningPoint("between-failures-h", failures / rest, asked.between_failures_h, rival.protocol))
     if best.lost.messages is not None and rival.lost.messages is not None:
         written = (rival.lost.messages - best.lost.messages) * asked.log_mb_s
         others = best.lost.total - best.lost.messages - rival.lost.total + rival.lost.messages
         if others != 0 and written / others > 0:
-            found.append(Turn("log-mb-s", written / others, asked.log_mb_s, rival.protocol))
+            found.append(TurningPoint("log-mb-s", written / others, asked.log_mb_s, rival.protocol))
     return found
 
 
@@ -271,7 +273,7 @@ def _best_intervals(
     return list(found.values())
 
 
-def _doubts(execution: Execution, checkpoint_ms: float | None) -> list[Finding]:
+def _doubts(execution: ReplayedRun, checkpoint_ms: float | None) -> list[Finding]:
     """What the costs leave out, or only estimate."""
     found = []
     if execution.certainty == "estimated":

@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from cklog.arrays.types import Ints
-from cklog.protocols.choice.execution import Execution
+from cklog.protocols.choice.execution import ReplayedRun
 from cklog.protocols.choice.placed import Placed, steps_before
 
 
@@ -36,7 +36,7 @@ class Rounds:
     postponed: int
 
 
-def cycle_of(execution: Execution) -> tuple[str, ...]:
+def cycle_of(execution: ReplayedRun) -> tuple[str, ...]:
     """Return the subtasks of a cycle of channels, () if there is none."""
     graph: dict[int, set[int]] = {i: set() for i in range(len(execution.subtasks))}
     for a, b in zip(execution.src.tolist(), execution.dst.tolist(), strict=True):
@@ -48,7 +48,7 @@ def cycle_of(execution: Execution) -> tuple[str, ...]:
     return ()
 
 
-def rounds_along(execution: Execution, interval_ms: float) -> Rounds:
+def rounds_along(execution: ReplayedRun, interval_ms: float) -> Rounds:
     """Return the rounds that begin every `interval_ms`, or when the one before is complete if that takes longer."""
     view = _Channels.of(execution)
     begin, end = execution.span
@@ -83,7 +83,7 @@ class _Channels:
     `heard` : by subtask the (sent, received) times of all that it took, by sending, `received` never falling
     """
 
-    execution: Execution
+    execution: ReplayedRun
     order: list[int]
     into: list[list[int]]
     sent: list[Ints]
@@ -92,7 +92,7 @@ class _Channels:
     fastest: Ints
 
     @classmethod
-    def of(cls, execution: Execution) -> _Channels:
+    def of(cls, execution: ReplayedRun) -> _Channels:
         graph: dict[int, set[int]] = {i: set() for i in range(len(execution.subtasks))}
         into: list[list[int]] = [[] for _ in execution.subtasks]
         for k, (a, b) in enumerate(zip(execution.src.tolist(), execution.dst.tolist(), strict=True)):

@@ -14,7 +14,7 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.history.history import History
 from cklog.protocols.choice.coordinated import Rounds
-from cklog.protocols.choice.execution import Execution
+from cklog.protocols.choice.execution import ReplayedRun
 from cklog.protocols.choice.placed import Placed, history_of_placed
 from cklog.protocols.failures_over_time import NEVER, kept_since, taken_at
 from cklog.zigzag.intervals import useless
@@ -27,7 +27,7 @@ _CELLS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rollback:
+class FailureCost:
     """What a failure of all subtasks costs, by when it comes: the mean over all moments of the run, and the worst.
 
     `lost_ms` : how far the subtask that falls farthest goes back in time
@@ -48,14 +48,14 @@ class Rollback:
     log_bytes: float | None
 
 
-def useless_of(execution: Execution, checkpoints: Placed) -> int:
+def useless_of(execution: ReplayedRun, checkpoints: Placed) -> int:
     """Count the checkpoints that are on no consistent line ever (Netzer and Xu)."""
     history = history_of_placed(execution, checkpoints, whole=True)
     stored = history.label > 0
     return int(np.count_nonzero(useless(history) & stored))
 
 
-def rollback_of(execution: Execution, checkpoints: Placed, rounds: Rounds | None) -> Rollback:
+def rollback_of(execution: ReplayedRun, checkpoints: Placed, rounds: Rounds | None) -> FailureCost:
     """Return what failures cost; of `rounds` the last complete one is the line: no message is in flight across it."""
     history = history_of_placed(execution, checkpoints, whole=False)
     begin, end = execution.span
@@ -78,7 +78,7 @@ def rollback_of(execution: Execution, checkpoints: Placed, rounds: Rounds | None
     past = (newest - lines).sum(axis=1)
     needed, size = (0, 0.0) if rounds else _logged(execution, history, lines, edges)
     total = max(width.sum(), 1.0)
-    return Rollback(
+    return FailureCost(
         lost_ms=float(((middle - at.min(axis=1)) * width).sum() / total),
         worst_lost_ms=float((edges[1:] - at.min(axis=1)).max()),
         mean_lost_ms=float(((middle - at.mean(axis=1)) * width).sum() / total),
@@ -98,7 +98,7 @@ def _stretches(taken: Ints, begin: int, end: int, most: int) -> Ints:
     return np.unique(np.concatenate([[begin], inside, [end]])).astype(np.int64)
 
 
-def _logged(execution: Execution, history: History, lines: Ints, edges: Ints) -> tuple[int, float]:
+def _logged(execution: ReplayedRun, history: History, lines: Ints, edges: Ints) -> tuple[int, float]:
     """Return the most messages, and bytes, that logs must hold at any moment: sent by then, and not in the line."""
     sends = np.flatnonzero(~execution.receives)
     order = np.lexsort((execution.number[sends], execution.channel[sends]))

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from cklog.arrays.types import Floats, Ints, Mask
-from cklog.history.events.steps import Steps
+from cklog.history.events.steps import EventSteps
 from cklog.history.history import History
 from cklog.model.names import Subtask, parse_channel
 
@@ -26,7 +26,7 @@ UNSENT = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Execution:
+class ReplayedRun:
     """The e steps of n subtasks, every receipt behind its sending as far as clocks and logs allow.
 
     Attributes
@@ -73,7 +73,7 @@ class Execution:
         return np.setdiff1d(np.arange(len(self.subtasks)), self.dst[others])
 
 
-def of_steps(steps: Steps, known: Iterable[Subtask], forced: frozenset[tuple[Subtask, int]]) -> Execution:
+def of_steps(steps: EventSteps, known: Iterable[Subtask], forced: frozenset[tuple[Subtask, int]]) -> ReplayedRun:
     """Return the execution that raw events tell of.
 
     Parameters
@@ -110,7 +110,7 @@ def of_steps(steps: Steps, known: Iterable[Subtask], forced: frozenset[tuple[Sub
     )
 
 
-def of_watermarks(history: History, refuse: Callable[[int], None]) -> Execution:
+def of_watermarks(history: History, refuse: Callable[[int], None]) -> ReplayedRun:
     """Estimate the execution that the watermarks of checkpoints tell of, up to the last checkpoint of each subtask.
 
     `refuse` is told how many events there are before they are made up: a number in a record may be anything.
@@ -185,7 +185,7 @@ def _known_moments(times: Ints, begin: int) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Steps in any order: as in `Execution`, by `seq` and by `position` in their subtask's order."""
+    """Steps in any order: as in `ReplayedRun`, by `seq` and by `position` in their subtask's order."""
 
     subtasks: tuple[Subtask, ...]
     channels: tuple[str, ...]
@@ -216,7 +216,7 @@ def _never_falling(owner: Ints, position: Ints, time: Ints) -> Ints:
     return found
 
 
-def _mean_bytes(steps: Steps, channels: int) -> Floats:
+def _mean_bytes(steps: EventSteps, channels: int) -> Floats:
     sized = steps.bytes >= 0
     total = np.bincount(steps.channel[sized], steps.bytes[sized], channels)
     count = np.bincount(steps.channel[sized], minlength=channels)
@@ -229,7 +229,7 @@ def _in_causal_order(
     basic: tuple[tuple[Ints, Ints], ...],
     sizes: Floats,
     certainty: Certainty,
-) -> Execution:
+) -> ReplayedRun:
     """Number the messages of each channel as they were sent, and put every receipt behind its sending."""
     number = _numbered(parts)
     send_row = np.full(len(number), UNSENT)
@@ -245,7 +245,7 @@ def _in_causal_order(
     place[order] = np.arange(len(order))
     sent_by = send_row[order]
     sent_by[sent_by >= 0] = place[sent_by[sent_by >= 0]]
-    return Execution(
+    return ReplayedRun(
         subtasks=parts.subtasks,
         channels=parts.channels,
         src=parts.src,

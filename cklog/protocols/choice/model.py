@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cklog.errors import UsageError
-from cklog.protocols.choice.costs import Rollback
+from cklog.protocols.choice.costs import FailureCost
 from cklog.protocols.choice.execution import Certainty
 
 Protocol = Literal["coor", "unc", "cic-bcs", "cic-hmnr"]
@@ -83,12 +83,12 @@ class ProtocolCost:
     postponed: float | None = None
     carried_bytes: float = 0.0
     logged_bytes: float | None = None
-    rollback: Rollback | None = None
+    rollback: FailureCost | None = None
     lost: LostTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurningPoint:
     """What would make `instead` as good as the recommended protocol: `what` at `value`, now `now`."""
 
     what: Literal["between-failures-h", "log-mb-s"]
@@ -134,5 +134,5 @@ class ProtocolAdvice:
     recommended: Protocol
     interval_ms: float | None
     costs: tuple[ProtocolCost, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[TurningPoint, ...]
     best_intervals: tuple[BestInterval, ...]

@@ -17,7 +17,7 @@ import numpy as np
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.policies.induced import rules_of
-from cklog.protocols.choice.execution import Execution
+from cklog.protocols.choice.execution import ReplayedRun
 
 _GOLDEN = (5**0.5 - 1) / 2
 """Multiples of it, modulo 1, spread evenly whatever their number: when the timers of subtasks first fire."""
@@ -38,7 +38,7 @@ class Placed:
         return sum(map(len, self.before)) - forced, forced
 
 
-def timed(execution: Execution, interval_ms: float | None) -> tuple[tuple[Ints, Ints], ...]:
+def timed(execution: ReplayedRun, interval_ms: float | None) -> tuple[tuple[Ints, Ints], ...]:
     """Return the timers' checkpoints of each subtask: those of the run, or every `interval_ms`, not all at once."""
     if interval_ms is None:
         return execution.basic
@@ -51,13 +51,13 @@ def timed(execution: Execution, interval_ms: float | None) -> tuple[tuple[Ints, 
     return tuple(found)
 
 
-def steps_before(execution: Execution, subtask: int, times: Ints) -> Ints:
+def steps_before(execution: ReplayedRun, subtask: int, times: Ints) -> Ints:
     """Return how many steps of a subtask came up to each time, shape (times,)."""
     own = execution.time[execution.owner == subtask]
     return np.searchsorted(own, times, "right").astype(np.int64)
 
 
-def placed(execution: Execution, protocol: str, basic: tuple[tuple[Ints, Ints], ...]) -> Placed:
+def placed(execution: ReplayedRun, protocol: str, basic: tuple[tuple[Ints, Ints], ...]) -> Placed:
     """Return the checkpoints under `unc`, `cic-bcs` or `cic-hmnr`, whose timers take `basic` ones."""
     if protocol == "unc":
         return Placed(
@@ -126,7 +126,7 @@ class _Walk:
         return Placed(tuple(before), tuple(time), tuple(mask.astype(np.bool_) for mask in forced))
 
 
-def history_of_placed(execution: Execution, checkpoints: Placed, whole: bool) -> History:
+def history_of_placed(execution: ReplayedRun, checkpoints: Placed, whole: bool) -> History:
     """Return checkpoints along an execution as the analyses take them, all subtasks failed.
 
     With `whole` what a subtask did after its last checkpoint counts, too, as its current state: uselessness belongs to
@@ -161,7 +161,7 @@ def history_of_placed(execution: Execution, checkpoints: Placed, whole: bool) ->
     )
 
 
-def _marks(execution: Execution, own: Ints, cuts: list[Ints], ends: Ints, receives: bool) -> list[Ints]:
+def _marks(execution: ReplayedRun, own: Ints, cuts: list[Ints], ends: Ints, receives: bool) -> list[Ints]:
     """Return the watermark of each channel at each checkpoint of its sender, or receiver.
 
     What is received out of order counts with the greatest number so far.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cklog.model.verdict import Answer
 from cklog.model.wording import unit_for
-from cklog.protocols.choice.model import ProtocolAdvice, ProtocolCost, Turn
+from cklog.protocols.choice.model import ProtocolAdvice, ProtocolCost, TurningPoint
 from cklog.render.view import Section, View, section
 
 NAMES = {
@@ -117,7 +117,7 @@ def _turns(found: ProtocolAdvice) -> Section | None:
     return section("What would change the answer", ("instead", "if"), rows, "") if rows else None
 
 
-def _said(turn: Turn) -> str:
+def _said(turn: TurningPoint) -> str:
     more = turn.value > turn.now
     if turn.what == "between-failures-h":
         return f"failures came {'less' if more else 'more'} often than every {_number(turn.value)} h (now {turn.now:g})"

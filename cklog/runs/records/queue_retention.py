@@ -95,7 +95,7 @@ def queue_retention(
         )
     restarts, draft = cascade.after_total_failure()
     in_doubt = hidden or doubtful or not cascade.names_every_reader() or bool(cascade.storing and _is_suspect(draft))
-    needs = _Needs(cascade, restarts, draft.result, in_doubt)
+    needs = _QueueNeeds(cascade, restarts, draft.result, in_doubt)
     sizes = {entry.path: entry.size for entry in entries}
     rows, trims = [], list(needs.of_channels())
     for subtask, queue in sorted(cascade.queues.items()):
@@ -122,7 +122,7 @@ def _is_suspect(draft: Draft[RecoveryLine]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Needs:
+class _QueueNeeds:
     """Who needs which part of a queue or a channel, after a failure of everything."""
 
     cascade: Cascade
