@@ -42,6 +42,7 @@ from cklog.protocols.choice.model import (
     ProtocolAdvice,
     ProtocolCost,
     ProtocolQuestion,
+    ReplayedSize,
     TurningPoint,
 )
 from cklog.protocols.choice.placed import placed, timed
@@ -227,11 +228,13 @@ def _advice(
     begin, end = execution.span
     return ProtocolAdvice(
         certainty=execution.certainty,
-        subtasks=len(execution.subtasks),
-        channels=len(execution.channels),
-        messages=int(np.count_nonzero(~execution.receives)),
-        from_ms=begin,
-        to_ms=end,
+        replayed=ReplayedSize(
+            subtasks=len(execution.subtasks),
+            channels=len(execution.channels),
+            messages=int(np.count_nonzero(~execution.receives)),
+            from_ms=begin,
+            to_ms=end,
+        ),
         between_failures_h=asked.between_failures_h,
         log_mb_s=asked.log_mb_s,
         checkpoint_ms=checkpoint_ms,

@@ -108,13 +108,24 @@ class BestInterval:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayedSize:
+    """How many subtasks, channels and messages were replayed, and from when to when (ms)."""
+
+    subtasks: int
+    channels: int
+    messages: int
+    from_ms: int
+    to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProtocolAdvice:
     """The answer of `advise protocol`.
 
     Attributes
     ----------
     certainty : "estimated" if the order of messages within a subtask is not known
-    subtasks, channels, messages : of the run, and from when to when it goes (ms)
+    replayed : how large the run is
     checkpoint_ms : what a checkpoint takes; None if nobody tells: then that costs nothing here
     recommended, interval_ms : the cheapest
     costs : of every protocol with every interval, in the order tried
@@ -123,11 +134,7 @@ class ProtocolAdvice:
     """
 
     certainty: Certainty
-    subtasks: int
-    channels: int
-    messages: int
-    from_ms: int
-    to_ms: int
+    replayed: ReplayedSize
     between_failures_h: float
     log_mb_s: float
     checkpoint_ms: float | None

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cklog.parsers.checkmate.names import Deployment
+from cklog.parsers.checkmate.parser import CheckMate
+from cklog.storage import Root
 from tests.builders.checkmate import START, put_log, put_snapshot
 from tests.reading.checkmate import QUESTION, line_of, opened, replayed
 
@@ -142,3 +144,10 @@ def test_a_long_domino_ring_takes_no_time(tmp_path: Path, monkeypatch: pytest.Mo
     build(tmp_path, units, dict.fromkeys(RING, n))
     monkeypatch.setattr("cklog.parsers.checkmate.dump.deployment_of", lambda *_: two_workers(units, line))
     assert line_of(opened(tmp_path).recovery_line(QUESTION)) == line
+
+
+def test_other_folders_are_not_taken_for_dumps(tmp_path: Path) -> None:
+    for name in ("checkpoints/snapshot_1.bin", "worker-logs/a_b_0.bin", "snapshot_x_map_1.bin", "snapshot_1_map.bin"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert not CheckMate.recognises(Root(str(tmp_path)))
