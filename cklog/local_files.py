@@ -82,8 +82,17 @@ def reason(error: OSError) -> str:
         return "it is gone since the folder was listed"
     if isinstance(error, UnfollowedLink):
         return str(error.strerror)
+    return f"{plain_reason(error)}, for {_who()}"
+
+
+def plain_reason(error: OSError) -> str:
+    """Return why a file that was named on the command line cannot be opened, whichever library tried.
+
+    >>> plain_reason(FileNotFoundError(errno.ENOENT, "Failed to open local file 'x'. Detail: ..."))
+    'no such file or directory'
+    """
     why = os.strerror(error.errno) if error.errno is not None else str(error)
-    return f"{why[:1].lower()}{why[1:]}, for {_who()}"
+    return f"{why[:1].lower()}{why[1:]}"
 
 
 def why_unreadable(path: str) -> str:

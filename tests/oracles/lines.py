@@ -167,6 +167,18 @@ def messages(execution: Execution) -> list[Message]:
 
 def orphans(execution: Execution, line: Line) -> set[tuple[str, int]]:
     """Messages (channel, number) that a checkpoint of `line` has received and none has sent."""
+    sent, received = _exchanged(execution, line)
+    return received - sent
+
+
+def in_flight(execution: Execution, line: Line) -> set[tuple[str, int]]:
+    """Messages (channel, number) that a checkpoint of `line` has sent and none has received."""
+    sent, received = _exchanged(execution, line)
+    return sent - received
+
+
+def _exchanged(execution: Execution, line: Line) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:
+    """What was sent, and what received, before the checkpoints of `line`."""
     sent: set[tuple[str, int]] = set()
     received: set[tuple[str, int]] = set()
     interval = dict.fromkeys(execution.subtasks, 0)
@@ -175,7 +187,7 @@ def orphans(execution: Execution, line: Line) -> set[tuple[str, int]]:
             interval[subtask] += 1
         elif interval[subtask] < line[subtask]:
             (sent if kind == "send" else received).add((channel, seq))
-    return received - sent
+    return sent, received
 
 
 def lines(execution: Execution, failed: Collection[str]) -> Iterator[Line]:

@@ -12,6 +12,7 @@ from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import LoggedCheckpoint
+from cklog.local_files import plain_reason
 from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.question import InspectQuestion, Question
@@ -182,7 +183,7 @@ def _history(parser: OffersSnapshots, survey: Survey, path: str) -> tuple[list[H
     try:
         told = parser.job_log(path)
     except OSError as error:
-        raise NotFound(f"--job-log {path}: {error.strerror or error}") from None
+        raise NotFound(f"--job-log {path}: {plain_reason(error)}") from None
     jobs = {j.folder.job for j in survey.judged if j.folder.number is not None}
     by_key: dict[tuple[str | None, int | None], JudgedSnapshot] = {
         (parser.job_id(j.folder.job), j.folder.number): j for j in survey.judged

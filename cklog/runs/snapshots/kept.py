@@ -119,7 +119,7 @@ def times_told(
     try:
         rows = parser.job_log(policy.job_log)
     except OSError as error:
-        raise NotFound(f"--job-log {policy.job_log}: {error.strerror or error}") from None
+        raise NotFound(f"--job-log {policy.job_log}: {plain_reason(error)}") from None
     jobs = sorted({j.folder.job for j in judged if j.folder.number is not None})
     told = {(row["job"], row["checkpoint"]): row["trigger_time"] for row in rows if row["trigger_time"] is not None}
     alone = {number: time for (job, number), time in told.items() if job is None} if len(jobs) == 1 else {}

@@ -14,6 +14,7 @@ from typing import Any
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
+from cklog.local_files import plain_reason
 from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding
@@ -294,7 +295,7 @@ def restored_in(parser: OffersSnapshots, log: str) -> Restored:
     try:
         found = parser.last_restore(log)
     except OSError as error:
-        raise NotFound(f"--from-log {log}: {error.strerror or error}") from None
+        raise NotFound(f"--from-log {log}: {plain_reason(error)}") from None
     if found is None:
         raise NotFound(f"--from-log {log}: it tells of no restore", "give the log of the job manager that restored")
     job, checkpoint, newest = found

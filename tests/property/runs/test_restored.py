@@ -19,26 +19,21 @@ from cklog.simulate.dataflow.queries import NEXMARK
 from cklog.simulate.dataflow.run import write as simulate
 from tests.builders.dataflow_runs import setting
 from tests.builders.executions import manifest, write
-from tests.oracles.lines import Execution, checkpoint_records, executions, latest_line, message_records, orphans
+from tests.oracles.lines import (
+    Execution,
+    checkpoint_records,
+    executions,
+    in_flight,
+    latest_line,
+    message_records,
+    orphans,
+)
 
 
 def audited(folder: Path, line: dict[str, int]) -> tuple[RestoredAudit, int]:
     with open_run(str(folder), Options()) as run:
         answer = run.audit(Restored(line), Question())
     return answer.result, answer.exit_code
-
-
-def in_flight(execution: Execution, line: dict[str, int]) -> set[tuple[str, int]]:
-    """Messages (channel, number) that a checkpoint of the line has sent and none has received."""
-    sent: set[tuple[str, int]] = set()
-    received: set[tuple[str, int]] = set()
-    interval = dict.fromkeys(execution.subtasks, 0)
-    for kind, subtask, channel, seq in execution.events:
-        if kind == "ckpt":
-            interval[subtask] += 1
-        elif interval[subtask] < line[subtask]:
-            (sent if kind == "send" else received).add((channel, seq))
-    return sent - received
 
 
 def in_order(execution: Execution) -> bool:
