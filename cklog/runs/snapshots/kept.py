@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import OffersSnapshots
+from cklog.local_files import plain_reason
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import job_named
