@@ -51,6 +51,9 @@ from cklog.runs.records.reading import RecordReader
 MOST_EVENTS = 5_000_000
 """Events that are replayed: some 20 seconds in all."""
 
+_NEAR = 1000
+"""So many times more or less often, or faster: what is further off changes nobody's mind, and may be rounding alone."""
+
 MOST_ESTIMATED = 1_000_000
 """Events that are made up of watermarks: a number in a damaged record promises any number of them."""
 
@@ -224,7 +227,9 @@ def _advice(
         usable, key=lambda cost: (round(cost.lost.total, 9) if cost.lost else 0.0, PROTOCOLS.index(cost.protocol))
     )
     rivals = [cost for cost in usable if cost.protocol != best.protocol and cost.interval_ms == best.interval_ms]
-    turns = [turn for rival in rivals for turn in _turns(best, rival, asked)]
+    turns = [
+        turn for rival in rivals for turn in _turns(best, rival, asked) if 1 / _NEAR < turn.value / turn.now < _NEAR
+    ]
     begin, end = execution.span
     return ProtocolAdvice(
         certainty=execution.certainty,
