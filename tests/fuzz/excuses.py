@@ -10,9 +10,9 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - a compressed file that does not unpack to its end is damaged; else its lines decide. Parquet: that pyarrow, with page
   checksums verified, reads it, and reads something else, makes it forged.
 - a Kafka segment: a batch's checksum covers all but its base offset and leader epoch. A batch with others of those, all
-  else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free. If a segment
-  of the subject is damaged, and a mutation took all of that away or out of sight, a broker may keep what comes behind
-  it: `told`.
+  else as it was, is `told`. A log that ends with a whole batch was written no further: `silent` is free, and so is
+  `shorter` where no broker noted how far it had got. If a segment of the subject is damaged, and a mutation took all
+  of that away or out of sight, a broker may keep what comes behind it: `told`.
 - CheckMate's snapshots are numbered by their order alone. Of one that is gone without a trace, and whose moment no
   other of its worker has, nobody can tell: all are free. Its logs are not flushed to the disk: an empty one is what a
   crash leaves, or a channel without messages, and `silent` is free.
@@ -53,6 +53,7 @@ _RANK = {"strict": 0, "told": 1, "free": 2}
 STRICT: Levels = dict.fromkeys(ORACLES, "strict") | {"shorter": "told"}
 FREE: Levels = dict.fromkeys(ORACLES, "free")
 GONE: Levels = {**STRICT, "silent": "free"}
+ENDED: Levels = {**GONE, "shorter": "free"}
 _UNSUMMED: Levels = {**STRICT, "newer": "told", "later": "told"}
 _METADATA: Levels = {**FREE, "newer": "strict", "deletable": "strict"}
 
@@ -105,6 +106,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         return _of_parquet(before, after)
     if name.endswith(".json") or family == "spark":
         return _of_text(after)
+    if family == "kafka":
+        return _of_kafka(tree, name, before, after)
     return _BY_FAMILY[family](name, before, after) if family in _BY_FAMILY else STRICT
 
 
@@ -180,14 +183,23 @@ def _of_text(after: bytes) -> Levels:
     return STRICT
 
 
-def _of_kafka(name: str, before: bytes, after: bytes) -> Levels:
+def _of_kafka(tree: Tree, name: str, before: bytes, after: bytes) -> Levels:
     if "/rocksdb/" in name:
         return GONE
     if not name.endswith(".log"):
         return _of_numbers(after)
     ends = {0, *(end for _, end in batches(before))}
-    cut = GONE if before.startswith(after) and len(after) in ends else STRICT
+    cut = (GONE if _is_noted(tree, name) else ENDED) if before.startswith(after) and len(after) in ends else STRICT
     return lenient(_of_base_offsets(before, after), _of_damage_gone(before, after), cut)
+
+
+def _is_noted(tree: Tree, name: str) -> bool:
+    """Whether a broker's own file still tells how far a log's partition was written."""
+    folder = name.rpartition("/")[0]
+    broker, _, partition = folder.rpartition("/")
+    noted = f"{broker}/recovery-point-offset-checkpoint".lstrip("/")
+    topic, _, number = partition.rpartition("-")
+    return f"\n{topic} {number} ".encode() in (tree.now(noted) or b"")
 
 
 def _of_base_offsets(before: bytes, after: bytes) -> Levels:
@@ -252,4 +264,4 @@ def _of_flink(name: str, before: bytes, after: bytes) -> Levels:
     return FREE if name.endswith(".log") else STRICT
 
 
-_BY_FAMILY = {"kafka": _of_kafka, "checkmate": _of_checkmate, "flink": _of_flink}
+_BY_FAMILY = {"checkmate": _of_checkmate, "flink": _of_flink}

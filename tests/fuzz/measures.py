@@ -15,9 +15,11 @@ _PLACE = re.compile(r":\d+$")
 
 _GUARANTEES = ("none", "at-most-once", "at-least-once", "exactly-once")
 
-
-_SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes")
+_SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes", "logged_bytes", "log_bytes")
 """Sums of files' sizes: those of files that nothing names among them."""
+
+_BY_SIZES = ("lost", "turns")
+"""What `advise protocol` works out from the sizes of log files."""
 
 
 def _result(answer: Answer) -> Mapping[str, Any]:
@@ -101,7 +103,8 @@ def findings(answer: Answer) -> set[tuple[str, str, str]]:
 def said(value: Any) -> Any:
     """A result without places and sizes of files: these are as they are, wherever damage has moved them."""
     if isinstance(value, Mapping):
-        left_out = {*_SIZES, *(("offset", "at") if "path" in value else ())}
+        by_sizes = _BY_SIZES if "rollback" in value or "best_intervals" in value else ()
+        left_out = {*_SIZES, *by_sizes, *(("offset", "at") if "path" in value else ())}
         return {key: said(below) for key, below in value.items() if key not in left_out}
     if isinstance(value, list):
         return [said(below) for below in value]
