@@ -15,7 +15,7 @@ _PLACE = re.compile(r":\d+$")
 
 _GUARANTEES = ("none", "at-most-once", "at-least-once", "exactly-once")
 
-_SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes", "logged_bytes", "log_bytes")
+_SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes", "logged_bytes", "log_bytes", "kept_bytes")
 """Sums of files' sizes: those of files that nothing names among them."""
 
 _BY_SIZES = ("lost", "turns")

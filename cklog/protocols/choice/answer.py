@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.errors import NotFound, UsageError
@@ -99,8 +100,9 @@ def _read(
     if not reader.tables.has("events"):
         if not evidence.history.channels or not (evidence.history.time >= 0).any():
             raise _nothing()
+        estimated = of_watermarks(evidence.history, partial(_refuse_above, MOST_ESTIMATED))
         return (
-            of_watermarks(evidence.history, partial(_refuse_above, MOST_ESTIMATED)),
+            _with_state_sizes(estimated, table),
             duration,
             list(evidence.findings),
             list(evidence.inputs),
@@ -111,7 +113,7 @@ def _read(
     forced = frozenset((Subtask(name, i), label) for name, i, label, kind in kinds if kind == "forced")
     findings = list(dict.fromkeys((*evidence.findings, *found)))
     return (
-        of_steps(steps, evidence.records.subtasks, forced),
+        _with_state_sizes(of_steps(steps, evidence.records.subtasks, forced), table),
         duration,
         findings,
         list(dict.fromkeys((*evidence.inputs, *used))),
@@ -134,6 +136,18 @@ def _with_logged_sizes(
     means = np.array([totals[n][1] / totals[n][0] if n in totals else np.nan for n in execution.channels])
     sizes = np.where(np.isnan(execution.bytes), means, execution.bytes)
     return replace(execution, bytes=sizes), findings, inputs
+
+
+def _with_state_sizes(execution: ReplayedRun, records: pa.Table) -> ReplayedRun:
+    """Take the sizes of checkpoints from their records."""
+    means = records.group_by(["operator", "subtask"]).aggregate([("bytes", "mean")])
+    known = {
+        Subtask(name, i): size
+        for name, i, size in zip(*(means[n].to_pylist() for n in ("operator", "subtask", "bytes_mean")), strict=True)
+        if size is not None
+    }
+    sizes = np.array([known.get(subtask, np.nan) for subtask in execution.subtasks])
+    return replace(execution, state_bytes=sizes)
 
 
 def _refuse_above(most: int, events: int) -> None:

@@ -33,7 +33,9 @@ class FailureCost:
     `lost_ms` : how far the subtask that falls farthest goes back in time
     `mean_lost_ms` : how far subtasks go back on average
     `rolled_past` : checkpoints newer than the line
-    `kept` : checkpoints that must be kept, of all subtasks
+    `kept` : the most checkpoints that must be kept, of all subtasks
+    `kept_bytes` : the most that these take, each as much as the recorded ones of its subtask on average; None where no
+        record of a subtask tells
     `log_bytes` : of messages that may have to be replayed, None where the sizes of messages are not known
     `log_messages` : their number
     """
@@ -44,6 +46,7 @@ class FailureCost:
     rolled_past: float
     worst_rolled_past: int
     kept: int
+    kept_bytes: float | None
     log_messages: int
     log_bytes: float | None
 
@@ -76,6 +79,8 @@ def rollback_of(execution: ReplayedRun, checkpoints: Placed, rounds: Rounds | No
     width = np.diff(edges).astype(np.float64)
     middle = (edges[:-1] + edges[1:]) / 2
     past = (newest - lines).sum(axis=1)
+    stored = newest - lines + (lines > 0)  # the initial state is not stored
+    size_kept = float((stored * np.where(stored.any(axis=0), execution.state_bytes, 0.0)).sum(axis=1).max())
     needed, size = (0, 0.0) if rounds else _logged(execution, history, lines, edges)
     total = max(width.sum(), 1.0)
     return FailureCost(
@@ -84,7 +89,8 @@ def rollback_of(execution: ReplayedRun, checkpoints: Placed, rounds: Rounds | No
         mean_lost_ms=float(((middle - at.mean(axis=1)) * width).sum() / total),
         rolled_past=float((past * width).sum() / total),
         worst_rolled_past=int(past.max()),
-        kept=int((past + n).max()),
+        kept=int(stored.sum(axis=1).max()),
+        kept_bytes=None if np.isnan(size_kept) else size_kept,
         log_messages=needed,
         log_bytes=None if np.isnan(size) else size,
     )

@@ -41,6 +41,7 @@ class ReplayedRun:
     basic : the checkpoints that each subtask took by its own timer, or in a round: how many of its steps come before,
         and when (ms); by subtask
     bytes : mean size of a message of each channel, NaN if not known; shape (c,)
+    state_bytes : mean size of a checkpoint of each subtask, NaN if not known; shape (n,)
     certainty : whether the order within a subtask is known
     disordered : receipts that had to be placed before their sending
     """
@@ -57,6 +58,7 @@ class ReplayedRun:
     sent_by: Ints
     basic: tuple[tuple[Ints, Ints], ...]
     bytes: Floats
+    state_bytes: Floats
     certainty: Certainty
     disordered: int
 
@@ -258,6 +260,7 @@ def _in_causal_order(
         sent_by=sent_by,
         basic=basic,
         bytes=sizes,
+        state_bytes=np.full(len(parts.subtasks), np.nan),
         certainty=certainty,
         disordered=disordered,
     )

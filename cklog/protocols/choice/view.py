@@ -26,7 +26,7 @@ def advise_protocol_view(answer: Answer[ProtocolAdvice]) -> View:
     found = answer.result
     sections = [_costs(found), _run(found), _rounds(found), _turns(found), _intervals(found)]
     rows = tuple((*(getattr(cost, name) for name in _FIELDS), *_lost(cost)) for cost in found.costs)
-    columns = (*_FIELDS, "lost_ms", "worst_lost_ms", "s_lost_per_hour")
+    columns = (*_FIELDS, "lost_ms", "worst_lost_ms", "kept_bytes", "log_bytes", "s_lost_per_hour")
     return View(
         headline=_headline(found),
         sections=tuple(one for one in sections if one is not None),
@@ -37,8 +37,9 @@ def advise_protocol_view(answer: Answer[ProtocolAdvice]) -> View:
 
 def _lost(cost: ProtocolCost) -> tuple[float | None, ...]:
     if cost.rollback is None or cost.lost is None:
-        return None, None, None
-    return cost.rollback.lost_ms, cost.rollback.worst_lost_ms, cost.lost.total
+        return None, None, None, None, None
+    back = cost.rollback
+    return back.lost_ms, back.worst_lost_ms, back.kept_bytes, back.log_bytes, cost.lost.total
 
 
 def _headline(found: ProtocolAdvice) -> str:
@@ -73,9 +74,10 @@ def _costs(found: ProtocolAdvice) -> Section | None:
 def _run(found: ProtocolAdvice) -> Section | None:
     rows: list[tuple[str, ...]] = []
     unit = unit_for(int(max((c.rollback.log_bytes or 0 for c in found.costs if c.rollback), default=0)))
+    size = unit_for(int(max((c.rollback.kept_bytes or 0 for c in found.costs if c.rollback), default=0)))
     for cost in found.costs:
         if cost.rollback is None:
-            rows.append((_name(cost), *["-"] * 6))
+            rows.append((_name(cost), *["-"] * 7))
             continue
         back = cost.rollback
         rows.append(
@@ -86,11 +88,15 @@ def _run(found: ProtocolAdvice) -> Section | None:
                 f"{cost.useless:,}",
                 f"{back.lost_ms / 1000:,.3f}",
                 f"{back.worst_lost_ms / 1000:,.3f}",
+                "-" if back.kept_bytes is None else size.number(back.kept_bytes),
                 "-" if back.log_bytes is None else unit.number(back.log_bytes),
             )
         )
-    columns = ("protocol", "taken", "forced", "useless", "back s", "worst s", f"log {unit.name}")
-    note = "back: how far the last subtask goes back, over all moments of a failure; log: the most that must be kept"
+    columns = ("protocol", "taken", "forced", "useless", "back s", "worst s", f"kept {size.name}", f"log {unit.name}")
+    note = (
+        "back: how far the last subtask goes back, over all moments of a failure; kept, log: the most that checkpoints "
+        "and logs which a failure may need take together"
+    )
     return section("Along this run", columns, rows, note)
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from cklog.simulate.dataflow.run import write as write_run
 from tests.builders.dataflow_runs import START, setting
 from tests.builders.executions import manifest, write
 from tests.conftest import SAMPLES
-from tests.oracles.lines import Event, Execution, event_records, executions, latest_line, useless_by_zigzag
+from tests.oracles.induced import forced_by_bcs, forced_by_hmnr
+from tests.oracles.lines import Execution, event_records, executions, latest_line, useless_by_zigzag
 
 STEP = 10
 """Milliseconds between two events of an execution."""
@@ -55,23 +57,6 @@ def taken_at(execution: Execution) -> dict[tuple[str, int], int]:
     return found
 
 
-def forced_by_bcs(execution: Execution) -> tuple[int, Execution]:
-    """Checkpoints forced by the index of messages, and the execution with them: the protocol in its own words."""
-    clock = dict.fromkeys(execution.subtasks, 0)
-    carried: dict[tuple[str, int], int] = {}
-    events: list[Event] = []
-    for event in execution.events:
-        if event.kind == "ckpt":
-            clock[event.subtask] += 1
-        elif event.kind == "send":
-            carried[event.channel, event.seq] = clock[event.subtask]
-        elif carried[event.channel, event.seq] > clock[event.subtask]:
-            clock[event.subtask] = carried[event.channel, event.seq]
-            events.append(Event("ckpt", event.subtask, "", 0))
-        events.append(event)
-    return len(events) - len(execution.events), replace(execution, events=tuple(events))
-
-
 @settings(max_examples=150, deadline=None)
 @given(executions(24), st.randoms(use_true_random=False))
 def test_what_each_protocol_costs_is_what_brute_force_counts(execution: Execution, rng: Any) -> None:
@@ -89,19 +74,21 @@ def test_what_each_protocol_costs_is_what_brute_force_counts(execution: Executio
     assert (unc.timers, unc.forced, bcs.timers, hmnr.timers) == (stored, 0, stored, stored)
     assert unc.useless == sum(x > 0 for _, x in useless_by_zigzag(execution))
     assert (bcs.useless, hmnr.useless) == (0, 0)
-    forced, with_forced = forced_by_bcs(execution)
-    assert bcs.forced == forced
-    assert not {(s, x) for s, x in useless_by_zigzag(with_forced) if x}
+    for cost, (forced, with_forced) in ((bcs, forced_by_bcs(execution)), (hmnr, forced_by_hmnr(execution))):
+        assert cost.forced == forced
+        assert not {(s, x) for s, x in useless_by_zigzag(with_forced) if x}
     assert unc.rollback is not None
     when = taken_at(execution)
-    back, past = [], []
+    back, past, kept = [], [], []
     for time, line in moments(execution):
+        kept.append(sum(until(execution, time).checkpoints(s) - line[s] + (line[s] > 0) for s in line))
         back.append(time + STEP / 2 - min(when[s, line[s]] for s in line))
         past.append(sum(until(execution, time).checkpoints(s) - line[s] for s in line))
     if back:
         assert unc.rollback.lost_ms == pytest.approx(sum(back) / len(back))
         assert unc.rollback.rolled_past == pytest.approx(sum(past) / len(past))
         assert unc.rollback.worst_rolled_past == max(past)
+        assert unc.rollback.kept == max(kept)
         assert unc.rollback.worst_lost_ms == pytest.approx(max(back) + STEP / 2)
 
 
@@ -163,6 +150,17 @@ def mean_lost_ms(records: list[Record], coordinated: bool) -> float:
     return sum(t - min(line_at(records, t, coordinated).values()) for t in moments) / len(moments)
 
 
+def most_kept(records: list[Record]) -> float:
+    """The bytes of the checkpoints from the line on, at the worst moment; each as large as its subtask's on average."""
+    owners = {(r["operator"], r["subtask"]) for r in records}
+    size = {s: mean(r["bytes"] for r in records_of(records, s)) for s in owners}
+    return max(
+        sum(size[s] * sum(line[s] <= r["time"] <= now for r in records_of(records, s)) for s in owners)
+        for now in {r["time"] for r in records}
+        for line in (line_at(records, now, coordinated=False),)
+    )
+
+
 @pytest.mark.parametrize(("hot", "best"), [(0.0, "coor"), (0.3, "unc")])
 def test_what_is_recommended_is_what_simulations_of_each_protocol_confirm(
     hot: float, best: str, tmp_path: Path
@@ -186,6 +184,8 @@ def test_what_is_recommended_is_what_simulations_of_each_protocol_confirm(
         rollback = by_name[protocol].rollback
         assert rollback is not None
         assert rollback.lost_ms == pytest.approx(lost[protocol], rel=tolerance), protocol
+    assert by_name["unc"].rollback is not None
+    assert by_name["unc"].rollback.kept_bytes == pytest.approx(most_kept(truth["unc"]))
     assert (lost["coor"] < lost["unc"]) == (best == "coor")
     for protocol in ("cic-bcs", "cic-hmnr"):
         forced = sum(record["kind"] == "forced" for record in truth[protocol])
