@@ -32,6 +32,10 @@ def positions(answer: Answer) -> Measured:
     result = _result(answer)
     found: Measured = {}
     for entry in result.get("line") or ():
+        if "operator" not in entry:  # of an audit: what was restored is given, and what is right is the line
+            if isinstance(entry["right"], int):
+                found["right", entry["subject"]] = entry["right"]
+            continue
         key = (str(entry["operator"]), str(entry.get("subtask")))
         if entry.get("checkpoint") is not None:
             found["checkpoint", *key] = entry["checkpoint"]
@@ -40,6 +44,12 @@ def positions(answer: Answer) -> Measured:
     for chain in result.get("chains") or ():
         if isinstance(chain, Mapping) and chain.get("restorable") is not None:
             found["chain", str(chain["operator"]), str(chain["subtask"]), chain["store"]] = chain["restorable"]
+    for row in result.get("checks") or ():
+        if isinstance(row.get("holds"), bool):
+            found["holds", row["check"]] = row["holds"]
+    for row in result.get("domains") or ():
+        if isinstance(row.get("round"), int):
+            found["round", row["domain"]] = row["round"]
     for row in result.get("guarantees") or ():
         if row.get("guarantee") in _GUARANTEES:
             found["guarantee", row["sink"], row["readers"]] = _GUARANTEES.index(row["guarantee"])

@@ -63,7 +63,10 @@ LINES = (
 )
 """Twice: what harm is greatest if wrong."""
 
-ROUNDS = (*LINES, "rounds PATH --json", "rounds PATH --json")
+ROUNDS = (*LINES, "rounds PATH --json", "rounds PATH --json", "rounds PATH --sweep node --json")
+EVENTS = (*LINES, "latency PATH --json")
+RESULTS = ("latency PATH --results PATH/results --event-time created --json", "recovery-line PATH --json")
+RESTORED = (*LINES, f"verify PATH --restored {SAMPLES}/checkmate-newest.json --json")
 
 QUEUES = (
     "recovery-line PATH --json",
@@ -166,7 +169,7 @@ SUBJECTS = (
     _sample("cec-aggregate-kafka", "native", QUEUES, "agg1", weight=_LARGE),
     _sample("cec-aggregate-parquet", "native", QUEUES, "agg1", weight=_LARGE),
     _sample("cec-crashed", "native", QUEUES, "agg1", weight=_LARGE),
-    _sample("checkmate-uncoordinated", "checkmate", LINES, weight=_LARGE),
+    _sample("checkmate-uncoordinated", "checkmate", RESTORED, weight=_LARGE),
     _sample("domino-cycle", "native", LINES),
     _sample("flink-orders", "flink", SNAPSHOTS, origin=f"{_SRV}/cklog-sample/flink-orders", weight=_LARGE),
     _sample("incremental", "native", DELTAS, weight=_LARGE),
@@ -177,9 +180,10 @@ SUBJECTS = (
     _sample("odysseus-precise", "native", (*SYSTEM, *QUEUES), "count"),
     _sample("patent-store", "patent", PIECES),
     _sample("q3-coordinated", "native", ROUNDS),
-    _sample("raw-events", "native", LINES, weight=_LARGE),
+    _sample("raw-events", "native", EVENTS, weight=_LARGE),
     _sample("reachability-cic", "native", (*LINES, "z-cycles PATH --audit-cic --json"), weight=_LARGE),
     _sample("reachability-uncoordinated", "native", LINES, weight=_LARGE),
+    _sample("sink-latency", "native", RESULTS),
     _sample("spark-state-hdfs", "spark", BATCHES, origin=f"{_SRV}/cklog-words/hdfs"),
     _sample("spark-state-rocksdb", "spark", BATCHES, origin=f"{_SRV}/cklog-words/rocksdb"),
     _sample("spark-wordcount", "spark", BATCHES, origin=f"{_SRV}/cklog-sample/wordcount"),
@@ -191,7 +195,7 @@ SUBJECTS = (
     _crafted("join-gz", "native", LINES),
     _crafted("join-zst", "native", LINES),
     _crafted("join-parquet", "native", LINES),
-    _crafted("events-short", "native", LINES),
+    _crafted("events-short", "native", EVENTS),
     _crafted("chains-short", "native", DELTAS),
     _crafted("queues", "native", QUEUES, "agg1"),
     _crafted("queues-gz", "native", QUEUES, "agg1"),

@@ -140,7 +140,7 @@ def _with_logged_sizes(
 
 def _with_state_sizes(execution: ReplayedRun, records: pa.Table) -> ReplayedRun:
     """Take the sizes of checkpoints from their records."""
-    means = records.group_by(["operator", "subtask"]).aggregate([("bytes", "mean")])
+    means = records.unify_dictionaries().group_by(["operator", "subtask"]).aggregate([("bytes", "mean")])
     known = {
         Subtask(name, i): size
         for name, i, size in zip(*(means[n].to_pylist() for n in ("operator", "subtask", "bytes_mean")), strict=True)
