@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from tests.fuzz import budgets, campaign, worker
+from tests.fuzz import budgets, campaign, kept, worker
 from tests.fuzz.cases import Bench, words
 from tests.fuzz.mutations.whole_files import why_not_shut
 from tests.fuzz.subjects import SUBJECTS, shared_subjects
@@ -24,6 +24,7 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=1, help="how many processes at a time")
     options.add_argument("--shared", action="store_true", help="folders of ../shared/data too: other cases by number")
     options.add_argument("--only", default="", metavar="FAMILY,…", help="leave cases of other families out")
+    options.add_argument("--into", type=Path, metavar="FILE", help="keep what came of cases, and go on from there")
     options.add_argument("--replay", type=int, metavar="CASE", help="try one case again, and keep its folder")
     options.add_argument("--worker", help=argparse.SUPPRESS)
     asked = options.parse_args()
@@ -33,7 +34,8 @@ def main() -> None:
         return
     if asked.replay is not None:
         sys.exit(replay(asked.replay, asked.shared))
-    sums = campaign.run(asked.seed, asked.count, asked.jobs, asked.shared, asked.only)
+    cases = asked.seed, asked.count, asked.jobs, asked.shared, asked.only
+    sums = kept.run(asked.into, *cases) if asked.into else campaign.run(*cases)
     print(sums.summary())
     if why_not_shut():
         print(f"not tried: {why_not_shut()}")

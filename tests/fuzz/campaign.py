@@ -48,6 +48,14 @@ class Sums:
             self.wrong.append(said)
             self.oracles.update({wrong.partition(":")[0] for wrong in said["wrong"]})
 
+    def merge(self, other: Sums) -> None:
+        """Add what came of other cases."""
+        self.count += other.count
+        for name in ("subjects", "commands", "mutations", "exits", "oracles"):
+            getattr(self, name).update(getattr(other, name))
+        self.wrong += other.wrong
+        self.slowest = max(self.slowest, other.slowest)
+
     def summary(self) -> str:
         """What came of all cases, for people."""
         lines = [

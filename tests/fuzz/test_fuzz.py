@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.fuzz import campaign, kept
 from tests.fuzz.excuses import FREE, STRICT, levels
 from tests.fuzz.mutations import ALL, damage
 from tests.fuzz.mutations.change import Change
@@ -210,3 +211,26 @@ def test_a_snapshot_that_is_gone_is_excused_where_no_name_shows_it(tree: Tree) -
     assert held() == ("free", "free")
     tree.fold(name)
     assert held() == ("strict", "strict")
+
+
+def test_a_long_campaign_goes_on_where_it_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(first: int, count: int, *_: object) -> campaign.Sums:
+        sums = campaign.Sums()
+        for case in range(first, first + count):
+            said = {"case": case, "subject": "s", "question": "replay", "mutation": "m", "exit": 0, "cpu": case}
+            sums.add(said | ({"wrong": ["newer: x"], "what": ["w"]} if case == 12_345 else {}))
+        return sums
+
+    def ended(first: int, count: int, *rest: object) -> campaign.Sums:
+        if first >= 20_000:
+            raise KeyboardInterrupt
+        return tried(first, count)
+
+    place = tmp_path / "kept.json"
+    monkeypatch.setattr(campaign, "run", ended)
+    with pytest.raises(KeyboardInterrupt):
+        kept.run(place, 0, 25_000, 1, False, "")
+    monkeypatch.setattr(campaign, "run", tried)
+    assert kept.run(place, 0, 25_000, 1, False, "") == tried(0, 25_000)
+    with pytest.raises(SystemExit, match="of other cases"):
+        kept.run(place, 1, 25_000, 1, False, "")
