@@ -29,7 +29,7 @@ from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import many
+from cklog.model.wording import many, utc
 from cklog.policies.induced import least_bytes
 from cklog.policies.intervals import daly, young
 from cklog.protocols.choice.coordinated import cycle_of, rounds_along
@@ -59,6 +59,9 @@ MOST_ESTIMATED = 1_000_000
 """Events that are made up of watermarks: a number in a damaged record promises any number of them."""
 
 _MOST_CHECKPOINTS = 2_000_000
+
+_MOST_IN_ROUNDS = 200_000
+"""Checkpoints of rounds, which are followed one by one: some five seconds. One wrong time makes a run of decades."""
 
 
 def protocol_answer(reader: RecordReader, asked: ProtocolQuestion) -> Draft[ProtocolAdvice]:
@@ -173,7 +176,11 @@ def _cost(
         if cycle:
             because = f"markers deadlock on the cycle {' -> '.join(cycle)}"
             return ProtocolCost(protocol, interval_ms, usable=False, because=because)
-        rounds = rounds_along(execution, interval_ms or _usual_interval(execution))
+        every = interval_ms or _usual_interval(execution)
+        if (end - begin) / every * len(execution.subtasks) > _MOST_IN_ROUNDS:
+            because = f"over {_MOST_IN_ROUNDS:,} checkpoints, every {every / 1000:g} s from {utc(begin)} to {utc(end)}"
+            return ProtocolCost(protocol, interval_ms, usable=False, because=f"not tried: {because}")
+        rounds = rounds_along(execution, every)
         if not len(rounds.complete):
             because = "no round is complete before the run ends"
             return ProtocolCost(protocol, interval_ms, usable=False, because=because, rounds=0)

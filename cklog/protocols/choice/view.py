@@ -147,6 +147,6 @@ def _intervals(found: ProtocolAdvice) -> Section | None:
 
 def _notes(found: ProtocolAdvice) -> tuple[str, ...]:
     unusable = [
-        f"{NAMES[cost.protocol]} checkpoints cannot be used: {cost.because}" for cost in found.costs if cost.because
+        f"{NAMES[cost.protocol]} checkpoints cannot be advised: {cost.because}" for cost in found.costs if cost.because
     ]
     return tuple(dict.fromkeys(unusable))

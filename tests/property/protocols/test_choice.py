@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -206,3 +207,17 @@ def test_on_a_cycle_markers_deadlock(tmp_path: Path) -> None:
     coordinated = costs(advised(SAMPLES / "domino-cycle"))["coor"]
     assert not coordinated.usable
     assert "op1/0 -> op2/0 -> op3/0 -> op1/0" in coordinated.because
+
+
+def test_one_wrong_time_does_not_make_rounds_of_decades(tmp_path: Path) -> None:
+    """Rounds are followed one by one; from 1970 to now there would be hundreds of millions."""
+    shutil.copytree(SAMPLES / "uncoordinated-join", tmp_path / "run")
+    place = tmp_path / "run" / "checkpoints" / "sink.jsonl"
+    first, *rest = [json.loads(line) for line in place.read_text().splitlines()]
+    records = [{**first, "time": 0}, *rest]
+    place.write_text("".join(json.dumps({k: v for k, v in r.items() if k != "crc32c"}) + "\n" for r in records))
+    found = costs(advised(tmp_path / "run"))
+    assert not found["coor"].usable
+    assert "not tried: over 200,000 checkpoints" in found["coor"].because
+    assert "from 1970-01-01" in found["coor"].because
+    assert found["unc"].usable
