@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import crc32c
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,11 +156,12 @@ def most_kept(records: list[Record]) -> float:
     """The bytes of the checkpoints from the line on, at the worst moment; each as large as its subtask's on average."""
     owners = {(r["operator"], r["subtask"]) for r in records}
     size = {s: mean(r["bytes"] for r in records_of(records, s)) for s in owners}
-    return max(
+    most: float = max(
         sum(size[s] * sum(line[s] <= r["time"] <= now for r in records_of(records, s)) for s in owners)
         for now in {r["time"] for r in records}
         for line in (line_at(records, now, coordinated=False),)
     )
+    return most
 
 
 @pytest.mark.parametrize(("hot", "best"), [(0.0, "coor"), (0.3, "unc")])
@@ -214,9 +216,10 @@ def test_one_wrong_time_does_not_make_rounds_of_decades(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "uncoordinated-join", tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "events")
     place = tmp_path / "run" / "checkpoints" / "sink.jsonl"
-    first, *rest = map(json.loads, place.read_text().splitlines())
-    records = [{**first, "time": 1}, *rest]
-    place.write_text("".join(json.dumps({k: v for k, v in r.items() if k != "crc32c"}) + "\n" for r in records))
+    records: list[Record] = [json.loads(line) for line in place.read_text().splitlines()]
+    records[2]["time"] = 0
+    bare = [json.dumps({k: v for k, v in r.items() if k != "crc32c"}, separators=(",", ":"))[:-1] for r in records]
+    place.write_text("".join(f'{line},"crc32c":"{crc32c.crc32c(line.encode()):08x}"}}\n' for line in bare))
     found = costs(advised(tmp_path / "run"))
     assert not found["coor"].usable
     assert "not tried: over 200,000 checkpoints" in found["coor"].because
