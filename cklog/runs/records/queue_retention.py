@@ -121,6 +121,12 @@ def _is_suspect(draft: Draft[RecoveryLine]) -> bool:
     return draft.indeterminate or draft.unrecoverable or any(finding.id in SUSPECT for finding in draft.findings)
 
 
+def _lower(starts: dict[tuple[str, str], int | None], key: tuple[str, str], offset: int | None) -> None:
+    """Note that all from an offset on is needed; None, that nobody can say from where on."""
+    before = starts.get(key, offset)
+    starts[key] = None if before is None or offset is None else min(before, offset)
+
+
 @dataclass(frozen=True, slots=True)
 class _QueueNeeds:
     """Who needs which part of a queue or a channel, after a failure of everything."""
@@ -132,14 +138,14 @@ class _QueueNeeds:
 
     def of_channels(self) -> Iterator[LogTrim]:
         """Yield how far the log of each channel, or source, may be cut for its receiver."""
-        starts: dict[tuple[str, str], int] = {}
+        starts: dict[tuple[str, str], int | None] = {}  # None: from its start, or no number
         for row in self.line.channels:
             channel = parse_channel(row.channel)
             receiver = "" if channel is None else str(channel.receiver)
-            starts[row.channel, receiver] = min(row.replay_from, starts.get((row.channel, receiver), row.replay_from))
+            _lower(starts, (row.channel, receiver), row.replay_from)
         for source in self.line.sources:
-            key = source.source, f"{source.operator}/{source.subtask}"
-            starts[key] = min(source.offset, starts.get(key, source.offset))
+            offset = source.offset if isinstance(source.offset, int) else None
+            _lower(starts, (source.source, f"{source.operator}/{source.subtask}"), offset)
         for (name, receiver), below in sorted(starts.items()):
             known = self._is_sound(receiver) and not self._by_time(name)
             yield LogTrim(name, below if known else None, receiver)

@@ -195,3 +195,13 @@ def test_the_answer_says_what_it_does_not_see(tmp_path: Path) -> None:
         "bytes": size,
         "place": f"outputs/agg/part.jsonl:{size}",
     }
+
+
+def test_a_source_that_is_read_from_its_start_may_not_be_cut(tmp_path: Path) -> None:
+    """Of one round only the source's checkpoint is there, of another only the other operator's: there is no line."""
+    shutil.copytree(SAMPLES / "odysseus-precise", tmp_path, dirs_exist_ok=True)
+    place = tmp_path / "checkpoints" / "part-00000.jsonl"
+    first, *_, last = place.read_text().splitlines(keepends=True)
+    place.write_text(first + last)
+    plan = plan_of(tmp_path)
+    assert [trim.below for trim in plan.trimming if trim.channel == "in-0"] == [None], plan.trimming
