@@ -127,9 +127,9 @@ class _NoPandas(MetaPathFinder):
 
 
 def _tell(error: CklogError) -> None:
-    """One line, a hint, and under --json one object as the last line."""
+    """One line and a hint on stderr, and under --json one object on stdout, in place of the answer."""
     print(f"cklog: {masked(visible(error.message))}", file=sys.stderr)
     if error.hint:
         print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
     if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
-        print(masked(visible_json(json.dumps(error_object(error), ensure_ascii=False))), file=sys.stderr)
+        print(masked(visible_json(json.dumps(error_object(error), ensure_ascii=False))))

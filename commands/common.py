@@ -18,6 +18,7 @@ import typer
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.errors import OutputError, UsageError
+from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
 from cklog.render.text import masked, visible
@@ -27,6 +28,15 @@ from cklog.storage import parse_map
 R = TypeVar("R")
 _EXACT = ("paths", "script")
 """Formats in which the names of files stand for a shell to use: not a byte of them is masked."""
+
+
+class FailOn(StrEnum):
+    """`--fail-on`: from which finding on a command ends with another exit code than 0."""
+
+    error = "error"
+    warning = "warning"
+    older = "older"
+    never = "never"
 
 
 class EngineName(StrEnum):
@@ -55,6 +65,14 @@ class Common:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Any damage ends in exit 65.")] = False
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            "--fail-on",
+            help="What makes the exit code of an answer 3: errors; warnings too; errors, and any action but restart; "
+            "or nothing: 0 for every answer.",
+        ),
+    ] = FailOn.error
     source: Annotated[str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")] = ""
     chosen: Annotated[
         str, typer.Option("--run", metavar="NAME", help="Which run, where several lie below PATH: its folder.")
@@ -136,7 +154,7 @@ class Common:
                 print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
             for number, step in enumerate(steps(form), 1):
                 print(f"{number}. {step}", file=sys.stderr)
-        raise typer.Exit(found.exit_code)
+        raise typer.Exit(exit_code(found, self.fail_on))
 
     def _rendered(self, answer: Answer[object], form: str) -> str:
         terminal = not self.output and sys.stdout.isatty()
@@ -156,6 +174,15 @@ class Common:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
         except OSError as error:
             raise OutputError(f"{self.output or 'stdout'}: {error.strerror}") from None
+
+
+def exit_code(found: Answer[object], fail_on: FailOn) -> int:
+    """Return the exit code of an answer, as `--fail-on` asks for it."""
+    if fail_on == FailOn.never:
+        return 0
+    doubtful = fail_on == FailOn.warning and any(f.severity == "warning" for f in found.findings)
+    older = fail_on == FailOn.older and isinstance(found.result, RecoveryLine) and found.result.action != "restart"
+    return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -126,6 +126,9 @@ class OffersRecords(Parser, Protocol):
     def is_stored(self, uri: str) -> bool | None:
         """Return whether a state file that a record names is there; None: it is not below PATH, so nobody looked."""
 
+    def checkpoint_at(self, path: str) -> tuple[Subtask, int] | None:
+        """Return whose checkpoint a file holds, and when it was taken (ms), where its name says so; else None."""
+
     def splits(self, table: str, split_bytes: int, wanted: RowFilter | None = None) -> Iterable[Split]:
         """Return what tasks read of a table; `wanted` may refuse parts of files by their (min, max) per column."""
 

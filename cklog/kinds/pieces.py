@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPieces
 from cklog.kinds.kind import Kind, Opened
-from cklog.model.question import InspectQuestion
+from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 
 if TYPE_CHECKING:
     from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
     from cklog.chains.source import ChainSource
+    from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
     from cklog.runs.pieces.analyses import PiecesInspection
@@ -29,6 +30,17 @@ class PiecesKind(Kind):
 
         self._refuse_snapshot_names(asked)
         return inspect_pieces(self._parser)
+
+    def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._line("recovery-line", question, kafka)
+
+    def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        return self._line("replay", question, kafka)
+
+    def _line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        from cklog.runs.pieces.line import pieces_line
+
+        return self._beside_logs(pieces_line(command, self._parser, question), kafka)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.pieces.analyses import version_retention

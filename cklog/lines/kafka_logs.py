@@ -6,7 +6,7 @@ A source named after a topic's partition is that partition; a channel is one if 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from cklog.inputs.partitions import UNREAD, Range, RangeCount
 from cklog.kafka_logs.findings import range_findings
 from cklog.kafka_logs.logs import PartitionLogs
 from cklog.lines.replay_ranges import unlogged_channels
+from cklog.model.actions import RunAction
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import KafkaLogs
@@ -47,7 +48,7 @@ class Bindings:
 class _AskedRange:
     """Offsets [start, end) of a partition that the line will replay; `end` None: up to the log's end.
 
-    `channel` is the index in the line's channels, None for a source.
+    `channel` is the index in the line's channels, None for a source; `job` whose source it is.
     """
 
     subject: str
@@ -55,6 +56,7 @@ class _AskedRange:
     start: int
     end: int | None
     channel: int | None
+    job: str = ""
 
 
 def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindings) -> Draft[RecoveryLine]:
@@ -85,11 +87,31 @@ def beside_logs(found: Draft[RecoveryLine], logs: PartitionLogs, bindings: Bindi
     unread, elsewhere = _log_damage(logs, asked), _partitions_elsewhere(line, bindings, known)
     return replace(
         found,
-        result=replace(line, channels=channels, details=details),
+        result=replace(line, channels=channels, details=details, runs=_runs_with_counts(line, asked, counts)),
         findings=[*kept, *findings, *logs.layout.findings, *unread, *elsewhere],
         inputs=[*found.inputs, *_inputs_read(logs, asked)],
         indeterminate=found.indeterminate or any(finding.id in UNREAD for finding in unread),
     )
+
+
+def _runs_with_counts(
+    line: RecoveryLine, asked: Sequence[_AskedRange], counts: Sequence[RangeCount]
+) -> tuple[RunAction, ...]:
+    """Return the runs with what their sources read again, as the logs count it."""
+    found = []
+    for run in line.runs:
+        mine = [i for i, a in enumerate(asked) if a.channel is None and (len(line.runs) == 1 or a.job == run.run)]
+        sources = [s for s in line.sources if len(line.runs) == 1 or s.job == run.run]
+        whole = bool(mine) and len(mine) == len(sources)
+        found.append(
+            replace(
+                run,
+                read_again=run.read_again + sum(counts[i].records for i in mine if asked[i].end is None),
+                read_again_bytes=run.read_again_bytes + sum(counts[i].bytes for i in mine if asked[i].end is None),
+                reads_more=run.reads_more and not whole,
+            )
+        )
+    return tuple(found)
 
 
 def _ranges_of_channels(line: RecoveryLine, bindings: Bindings, known: set[str]) -> Iterable[_AskedRange]:
@@ -111,8 +133,8 @@ def _ranges_of_sources(line: RecoveryLine, bindings: Bindings, known: set[str]) 
         start = _first_offset(s)
         if partition in known and start is not None:
             end = s.replay_to if isinstance(s.replay_to, int) else None
-            reader = f"{s.source} ({s.operator}/{s.subtask})"
-            yield _AskedRange(subject=reader, partition=partition, start=start, end=end, channel=None)
+            reader = f"{s.source} ({line.reader(s)}/{s.subtask})"
+            yield _AskedRange(subject=reader, partition=partition, start=start, end=end, channel=None, job=s.job)
 
 
 def _first_offset(source: SourceOffset) -> int | None:

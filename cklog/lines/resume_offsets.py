@@ -37,9 +37,9 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
     ------
     UsageError : no source; readers of one partition that disagree; a source or offset that is not Kafka's
     """
-    chosen = [s for s in line.sources if operator in ("", s.operator)]
+    chosen = [s for s in line.sources if operator in ("", s.operator, line.reader(s))]
     if not chosen:
-        readers = ", ".join(sorted({s.operator for s in line.sources})) or "none"
+        readers = ", ".join(sorted({line.reader(s) for s in line.sources})) or "none"
         raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
     found: dict[tuple[str, int], ResumeOffset] = {}
     reader: dict[tuple[str, int], SourceOffset] = {}  # the last one seen of each partition
@@ -49,7 +49,7 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
             continue
         if key in reader and reader[key].offset != source.offset:
             raise UsageError(
-                f"{source.source} resumes at {_reader_words(reader[key])} and at {_reader_words(source)}",
+                f"{source.source} resumes at {_reader_words(line, reader[key])} and at {_reader_words(line, source)}",
                 "each group needs a file of its own: choose one reader with --operator",
             )
         row = _resume_offset(key, source)
@@ -133,5 +133,5 @@ def _kafka_offset(source: str, offset: Any) -> int:
     raise UsageError(f"source {source}: offset {offset} is no Kafka offset")
 
 
-def _reader_words(source: SourceOffset) -> str:
-    return f"{source.offset} for {source.operator}/{source.subtask}"
+def _reader_words(line: RecoveryLine, source: SourceOffset) -> str:
+    return f"{source.offset} for {line.reader(source)}/{source.subtask}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
+from cklog.model.actions import MEANINGS
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
@@ -17,6 +19,9 @@ from cklog.render.view import Section, View, detail_sections, rows_section, sect
 if TYPE_CHECKING:
     from cklog.model.checks import Verification
     from cklog.model.inspection import Inspection
+
+
+_RUNS_SHOWN = 20
 
 
 def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
@@ -35,9 +40,20 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
         sections.append(_distance_section(line))
     sections += detail_sections(line.details, answer.command)
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
-    commands = tuple(row["command"] for row in line.details.get("restore", ()))
-    figures = ("\n".join(commands),) if commands else ()
+    figures = tuple(_action_words(line))
     return View(line_headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
+
+
+def _action_words(line: RecoveryLine) -> Iterator[str]:
+    """Say what to do: the action, the commands to paste, and what to mind; of several runs, those with a command."""
+    several = len(line.runs) > 1
+    said = [f"Action: {line.action} ({MEANINGS[line.action]})"]
+    for run in line.runs[:_RUNS_SHOWN]:
+        lead = f"{run.run[:8]}: {run.action}" if several else ""
+        said += [f"  {part}" for part in (lead, run.command, run.note and f"# {run.note}") if part]
+    if len(line.runs) > _RUNS_SHOWN:
+        said.append(f"  # and {len(line.runs) - _RUNS_SHOWN} more in --json")
+    yield "\n".join(said)
 
 
 def line_headline(line: RecoveryLine, verdict: Verdict) -> str:
@@ -113,7 +129,7 @@ def _sources_section(line: RecoveryLine) -> Section:
             s.source,
             _offset_word(s.offset),
             "-" if s.replay_to is None else _offset_word(s.replay_to),
-            f"{s.operator}/{s.subtask}",
+            f"{line.reader(s)}/{s.subtask}",
         )
         for s in line.sources
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cklog.model.actions import Action, RunAction
 from cklog.model.names import CheckpointId
 
 Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eventual", "mixed"]
@@ -37,7 +38,8 @@ class Rollback:
 class LineEntry:
     """The checkpoint of one subtask on the line; None where it has no number.
 
-    `state` current: it keeps running; eventual: its eventual checkpoint, as of timestamp `time`.
+    `state` current: it keeps running; eventual: its eventual checkpoint, as of timestamp `time`. `job`: which of
+    several jobs or queries it belongs to, "" where there is one run without a name.
     """
 
     operator: str
@@ -47,6 +49,7 @@ class LineEntry:
     uri: str | None
     rolled_back: bool
     state: Literal["stored", "initial", "current", "eventual"]
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +74,25 @@ class ReplayRange:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """Where a source resumes: the next offset to read (None = from its start). Non-Kafka offsets stay JSON."""
+    """Where a source resumes: the next offset to read (None = from its start). Non-Kafka offsets stay JSON.
+
+    `job` as in `LineEntry`.
+    """
 
     source: str
     offset: Any
     operator: str
     subtask: int
     replay_to: Any = None
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryLine:
-    """The latest consistent line and what follows from it (docs/json.md)."""
+    """The latest consistent line and what follows from it (docs/json.md).
+
+    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`).
+    """
 
     consistent: bool
     protocol: Protocol
@@ -96,6 +106,13 @@ class RecoveryLine:
     rollback: tuple[RollbackDistance, ...] = ()
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+    action: Action = "undetermined"
+    runs: tuple[RunAction, ...] = ()
+
+    def reader(self, source: SourceOffset) -> str:
+        """Return who reads a source: its operator, with the first digits of its job where there are several."""
+        several = len({one.job for one in self.sources}) > 1
+        return f"{source.job[:8]}:{source.operator}" if several else source.operator
 
 
 @dataclass(frozen=True, slots=True)

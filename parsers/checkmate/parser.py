@@ -23,6 +23,7 @@ from cklog.budgets import budgets, over, reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
 from cklog.model.schemas import CHECKPOINTS, MESSAGES
 from cklog.model.values import is_integer
 from cklog.parsers.checkmate.dump import READER as LOG_READER
@@ -35,7 +36,7 @@ from cklog.parsers.checkmate.dump import (
     is_dump,
     unread_damage,
 )
-from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot
+from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, Snapshot, snapshot_of
 from cklog.parsers.checkmate.whole_dump import (
     assumed_complete,
     assumed_partitions,
@@ -98,6 +99,11 @@ class CheckMate(Format):
     def is_stored(self, uri: str) -> bool | None:
         """Return None: a snapshot holds its state itself, and names no file."""
         return None
+
+    def checkpoint_at(self, path: str) -> tuple[Subtask, int] | None:
+        """Return the operator and worker of a snapshot, and its moment, by its name."""
+        found = snapshot_of(path, 0)
+        return None if found is None else (Subtask(found.operator, found.worker), found.stamp)
 
     def _places(self, table: str) -> list[tuple[str, int]]:
         """List (path, size) of what splits are counted in: units of snapshots, or logs."""

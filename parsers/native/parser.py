@@ -145,6 +145,10 @@ class Native(Format):
         about = (*self.manifest_findings, *self._unfollowed("outputs"), *self._missing_files("outputs"))
         return output_queues(self._root, self._entries, self._check_file, about)
 
+    def checkpoint_at(self, path: str) -> tuple[Subtask, int] | None:
+        """Return None: a file holds records of many checkpoints."""
+        return None
+
     def is_stored(self, uri: str) -> bool | None:
         """Return whether a state file, or folder, that a record names is there; None: it is not below PATH.
 

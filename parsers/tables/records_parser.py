@@ -17,6 +17,7 @@ from cklog.budgets import budgets, over
 from cklog.engine.scan import Damage, Reader, Split, damage_of
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
 from cklog.parsers.tables.records import PSEUDO, NotARecord, as_record
 from cklog.storage import FileEntry, Root, open_file
@@ -89,6 +90,10 @@ class RecordsParser(Format, ABC):
         """Return one row a file, with the intact records that a scan counted."""
         files = self._files(table)
         return tuple(InputUsed(e.path, self.name, e.size, records_read.get(e.path, 0)) for e in files)
+
+    def checkpoint_at(self, path: str) -> tuple[Subtask, int] | None:
+        """Return None: a file holds records of many checkpoints."""
+        return None
 
     def is_stored(self, uri: str) -> bool | None:
         """Return whether a state file that a record names is there; None: nobody looked. Plug-ins may override it."""

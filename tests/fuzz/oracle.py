@@ -52,7 +52,7 @@ class Told:
             found: dict[str, Any] = json.loads(self.ended.out)
         except ValueError:
             return None
-        return found
+        return None if "error" in found else found
 
 
 def _ends(told: Told) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _ends(told: Told) -> Iterator[str]:
     if "Traceback" in ended.err:
         yield f"traceback: {ended.err.strip().splitlines()[-1]}"
     if ended.code in REFUSED:
-        if ended.out:
+        if ended.out and not (told.json and _is_error(ended.out)):
             yield "refused-with-output: an answer was begun"
         if not ended.err.strip():
             yield "refused-without-a-word: nothing on stderr"
@@ -76,7 +76,12 @@ def _ends(told: Told) -> Iterator[str]:
 
 def _is_unread(ended: Ended) -> bool:
     """Whether there is no answer because of what may not be read: the one end with 5 that has none (docs/json.md)."""
-    return ended.code == 5 and not ended.out and '"id": "unreadable-file"' in ended.err
+    return ended.code == 5 and _is_error(ended.out) and '"id": "unreadable-file"' in ended.out
+
+
+def _is_error(out: str) -> bool:
+    """Whether the error object is all that stdout has."""
+    return out.startswith('{"error": ') and out.count("\n") == 1
 
 
 def violations(base: Told, found: Told, held: Levels) -> list[str]:

@@ -7,18 +7,21 @@ again with its stored range.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import StateStoreRow
 from cklog.inputs.offers import OffersBatches
+from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
 from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
 from cklog.runs.batches.plan import BatchPlan, plan_of
@@ -138,12 +141,12 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
                 uri=None,
                 rolled_back=bool(plan.rolled_back),
                 state=state,
+                job=plan.query_id or "",
             ),
         ),
         channels=(),
         sources=tuple(
-            SourceOffset(source=s.source, offset=s.start, operator=QUERY, subtask=0, replay_to=s.end)
-            for s in plan.sources
+            SourceOffset(s.source, s.start, QUERY, 0, replay_to=s.end, job=plan.query_id or "") for s in plan.sources
         ),
         rolled_back=tuple(CheckpointId(QUERY, 0, batch) for batch in plan.rolled_back),
         useless=(),
@@ -151,7 +154,73 @@ def line_of(plan: BatchPlan, chosen: bool = False) -> RecoveryLine:
         domino=False,
         notes=plan.notes,
         details=details,
+        runs=(_run_action(plan),),
     )
+
+
+def _run_action(plan: BatchPlan) -> RunAction:
+    """What to do about the query: a restart is the query's own program; going back removes files first, on a copy."""
+    to_repair = plan.fails or bool(plan.remove)
+    times = {b.batch: b.time for b in plan.batches}
+    newest = max((b.batch for b in plan.batches if b.committed), default=None)
+    last = max((t for t in times.values() if t is not None), default=None)
+    time = times.get(plan.committed)
+    known = [_records_between(s.start, s.end) for s in plan.sources]
+    return RunAction(
+        run=plan.query_id or "",
+        action=action_of(bool(plan.unjudged), nothing=plan.committed < 0 and not to_repair, repair=to_repair),
+        newest=None if newest is None else f"batch {newest}",
+        newest_time=None if newest is None else times.get(newest),
+        chosen=None if plan.committed < 0 else f"batch {plan.committed}",
+        chosen_time=time,
+        age_ms=None if time is None or last is None else max(last - time, 0),
+        command=_removal(plan.remove),
+        note=_note(plan),
+        read_again=sum(n for n in known if n is not None),
+        reads_more=plan.planned is not None and None in known,
+        lost=None if plan.fails else 0,
+        doubled=0 if plan.sink_has_planned is not None or plan.planned is None else None,
+    )
+
+
+_MOST_REMOVED = 100
+"""Files of one command; more of them are listed in `details.remove` only."""
+
+
+def _removal(paths: tuple[str, ...]) -> str | None:
+    """Return the command that removes files from a copy of the checkpoint folder; None: there are none, or too many."""
+    if not 0 < len(paths) <= _MOST_REMOVED:
+        return None
+    return f"rm -- {' '.join(shlex.quote('./' + path) for path in paths)}"
+
+
+def _note(plan: BatchPlan) -> str:
+    if plan.unjudged:
+        return plan.unjudged
+    if plan.remove:
+        listed = "these files" if _removal(plan.remove) else f"the {len(plan.remove)} files of details.remove"
+        log = "" if plan.sink is not None else ", and the same batches from a file sink's log, if there is one"
+        return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
+    if plan.fails:
+        return "the findings say what to mend before the query is started again"
+    return "start the query's own program again, with this checkpointLocation"
+
+
+def _records_between(start: object, end: object) -> int | None:
+    """Count the offsets between two of Kafka's, as {topic: {partition: offset}}; None: they are not of that form."""
+    if not isinstance(start, dict) or not isinstance(end, dict):
+        return None
+    total = 0
+    for topic, partitions in end.items():
+        before = start.get(topic)
+        if not isinstance(partitions, dict) or not isinstance(before, dict):
+            return None
+        for partition, offset in partitions.items():
+            first = before.get(partition)
+            if not (is_integer(offset) and is_integer(first)):
+                return None
+            total += max(offset - first, 0)
+    return total
 
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:

@@ -18,12 +18,27 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.partitions import UNREAD, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import many
+from cklog.model.wording import first_few, many
+
+_REPAIRS = frozenset(
+    {
+        "unchecked-damage",
+        "log-ends-early",
+        "committed-beyond-log-end",
+        "beyond-log-end",
+        "duplicate-partition",
+        "offset-backwards",
+        "corrupt-batch",
+        "retention-hole",
+    }
+)
+"""Errors with which a broker starts, and readers then fail, or miss records: mended while it is down."""
 
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}
 
@@ -97,6 +112,7 @@ class PartitionLog:
             steps=(),
             domino=False,
             notes=_notes(self.partitions.values()),
+            runs=(self._run_action(listed, commits),),
             details={
                 "headline": _headline(self.partitions.values(), self.commits),
                 "partitions": [_row(p) for p in listed],
@@ -111,6 +127,24 @@ class PartitionLog:
                     if p.cut is not None
                 ],
             },
+        )
+
+    def _run_action(self, listed: list[Partition], commits: list[tuple[GroupCommit, Partition | None]]) -> RunAction:
+        """What to do about the broker: what it will cut is gone for good, unless its folder was copied before."""
+        cut = sum(p.cut.records for p in self.partitions.values() if p.cut is not None)
+        blocked = [f for f in self.findings() if f.severity == "error" and f.id in _REPAIRS]
+        again = sum(max(p.restart_end - _resume(commit, p), 0) for commit, p in commits if p is not None)
+        last = max((p.last_time for p in listed if p.last_time is not None), default=None)
+        return RunAction(
+            run="",
+            action=action_of(self.unread, salvage=cut > 0, repair=bool(blocked)),
+            newest=first_few([f"{p.name}={p.log_end}" for p in listed], 3),
+            newest_time=last,
+            chosen=first_few([f"{p.name}={p.restart_end}" for p in listed], 3),
+            note="copy the folder; then start the broker as usual" if cut else "start the broker as usual",
+            read_again=again,
+            lost=None if self.unread else cut,
+            doubled=None,
         )
 
     def findings(self) -> list[Finding]:
@@ -134,7 +168,7 @@ class PartitionLog:
         found = []
         for name, offset in line.items():
             topic, _, number = name.rpartition("/")
-            p = self.partitions.get(f"{topic}-{number}")
+            p = self.partitions.get(name) or self.partitions.get(f"{topic}-{number}")
             if p is None:
                 raise NotFound(f"{name}: no such partition", f"as in {', '.join(list(_names(self.partitions))[:3])}")
             if offset is None:

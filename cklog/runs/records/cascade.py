@@ -26,6 +26,7 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
+from cklog.runs.records.actions import of_line
 from cklog.runs.records.evidence import Fixed, Planned
 from cklog.runs.records.plan import plan_line
 from cklog.runs.records.reading import RecordReader, subtasks_named
@@ -200,13 +201,16 @@ class Cascade:
         result = self._line(restarts, planned)
         lost = any(restart.found.proof == "lost" for restart in restarts.values())
         nothing = planned is not None and all(e.state == "initial" for e in result.line)
+        unsure = lost or (planned is not None and planned.evidence.indeterminate)
+        action = of_line(result, findings, unsure, str(self._manifest.get("job", "")))
+        result = replace(result, runs=(action,))
         return Draft(
             command,
             result,
             findings,
             inputs,
             unrecoverable=nothing or not result.consistent,
-            indeterminate=lost or (planned is not None and planned.evidence.indeterminate),
+            indeterminate=unsure,
         )
 
     def _line(self, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None) -> RecoveryLine:

@@ -9,6 +9,7 @@ A checkpoint that was taken while tokens went on already contains the tuples bet
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,6 +47,8 @@ from cklog.model.lines import RecoveryLine, ReplayRange
 from cklog.model.names import parse_channel
 from cklog.model.question import Question
 from cklog.model.values import is_integer
+from cklog.model.verdict import DAMAGE
+from cklog.runs.records.actions import records_action, with_untouched
 from cklog.runs.records.evidence import Evidence, Fixed, Planned
 from cklog.runs.records.reading import RecordReader
 
@@ -70,7 +73,11 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
     result, findings = _result(reader, evidence, found, found.line, replay.channels, question)
     if evidence.gone.any():
         findings += newer_without_state(evidence.records, evidence.gone, _labels(evidence, found.line))
-    return Planned(evidence.joined([*replay.findings, *findings], replay.inputs), found.line, result)
+    evidence = replace(evidence, findings=with_untouched(reader.tables, evidence.records, chosen, evidence.findings))
+    told = evidence.joined([*replay_findings(replay), *findings], replay.inputs)
+    planned = Planned(told, found.line, result)
+    action = records_action(planned, str(reader.tables.manifest.get("job", "")))
+    return replace(planned, result=replace(result, runs=(action,)))
 
 
 class Replay(NamedTuple):
@@ -97,6 +104,15 @@ def replay_of(
     stored, more, used = _stored(reader, evidence, line, as_of)
     rows, holes = replay_rows(channels, ranges, logged, first_retained(reader.tables.manifest), stored)
     return Replay(list(rows), [*findings, *more, *holes], [*inputs, *used])
+
+
+def replay_findings(replay: Replay) -> list[Finding]:
+    """Return what is wrong with message logs; damage is a warning where all that is replayed was read."""
+    whole = all(row.retained or row.replay_from >= row.replay_to for row in replay.channels)
+    return [
+        replace(f, severity="warning") if whole and f.severity == "error" and f.id in DAMAGE else f
+        for f in replay.findings
+    ]
 
 
 def _stored(

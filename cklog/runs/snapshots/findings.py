@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
@@ -28,14 +29,18 @@ def snapshot_findings(
     ----------
     chosen : by the job's folder what it restarts from, None: nothing
     """
-    found = list(damage_findings(survey.damage))
-    found += survey.contents.findings() if survey.contents is not None else []
     newer = {
         j.folder.path
         for group in groups
         for j in group.snapshots
         if chosen[group.job] is None or _is_newer(j, chosen[group.job])
     }
+    older = {j.folder.metadata for j in survey.judged if j.folder.path not in newer}
+    found = [
+        replace(f, severity="warning") if f.where and {place.path for place in f.where} <= older else f
+        for f in damage_findings(survey.damage)
+    ]
+    found += survey.contents.findings() if survey.contents is not None else []
     for j in survey.judged:
         severity: Severity = "error" if j.folder.path in newer else "warning"
         if j.verdict in ("missing-state-file", "size-mismatch"):

@@ -15,6 +15,7 @@ from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
 from cklog.local_files import plain_reason
+from cklog.model.actions import RunAction, action_of
 from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding
@@ -57,15 +58,13 @@ class SnapshotLine:
     def draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
         """Make the whole answer of `recovery-line` or `replay`, before its verdict."""
         plan = plan_snapshots(self._parser, self._reading, question)
-        several = len(plan.groups) > 1
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
         sources: list[SourceOffset] = []
         findings = [*plan.findings, *claim_findings(plan.survey, [j for _, j in restored])]
         for group, judged in restored:
             table = plan.survey.tables[judged.folder.path]
-            lead = f"{self._parser.job_id(group.job)[:8]}:" if several else ""
-            sources += source_offsets(table, lead)
+            sources += source_offsets(table, self._parser.job_id(group.job))
             findings += source_findings(judged.folder.path, table)
         for group, pick in picks:
             if pick is None and restored:
@@ -83,6 +82,7 @@ class SnapshotLine:
             domino=False,
             notes=tuple(self._notes(plan, restored)),
             details=self._details(plan, restored, question),
+            runs=tuple(self._run_action(plan, group, judged, question) for group, judged in picks),
         )
         unsure = any(is_unsure(group, judged) for group, judged in picks) and question.check_files
         return Draft(
@@ -106,6 +106,45 @@ class SnapshotLine:
         claim = " -claimMode CLAIM" if must_be_claimed(plan.survey, judged) else ""
         return f"flink run -s {shlex.quote(self._where(judged))}{claim}"
 
+    def _run_action(
+        self, plan: SnapshotPlan, group: Candidates, judged: JudgedSnapshot | None, question: Question
+    ) -> RunAction:
+        """What to do about one job."""
+        newest = newest_with_metadata(group)
+        unsure = is_unsure(group, judged) and question.check_files
+        mendable = judged is None and any(j.repairable for j in group.snapshots)
+        older = judged is not newest and not question.at
+        found = RunAction(
+            run=self._parser.job_id(group.job),
+            action=action_of(unsure, nothing=judged is None and not mendable, repair=mendable, older=older),
+            path=group.job or ".",
+            newest=None if newest is None else name_of(newest).rpartition("/")[2],
+            note="no snapshot can be restored",
+        )
+        if judged is None:
+            return found
+        return replace(
+            found,
+            chosen=name_of(judged).rpartition("/")[2],
+            command=self._command(plan, judged),
+            note=self._doubt(plan, judged),
+            reads_more=bool(source_offsets(plan.survey.tables[judged.folder.path])),
+        )
+
+    def _doubt(self, plan: SnapshotPlan, judged: JudgedSnapshot) -> str | None:
+        """What to mind about the command, None: nothing."""
+        where = self._where(judged)
+        doubts = []
+        if "://" not in where and not where.startswith(("/", "file:")):
+            doubts.append("the path is relative, and Flink takes it from where it is started: give it whole")
+        elif where != judged.uri:
+            doubts.append("the path is that of this copy: restore from where the cluster sees it (--map OLD=NEW)")
+        if judged.moved:
+            doubts.append("its files were stored under another path: of a folder that was moved they are not found")
+        if must_be_claimed(plan.survey, judged):
+            doubts.append("the new job owns the old one's files: copy first what is to stay")
+        return "; ".join(doubts) or None
+
     def _called(self, judged: JudgedSnapshot) -> str:
         """A snapshot's folder below PATH, by its own name where it is PATH."""
         return judged.folder.path or self._parser.job_id("")
@@ -123,6 +162,7 @@ class SnapshotLine:
                 uri=None,
                 rolled_back=True,
                 state="initial",
+                job=self._parser.job_id(group.job),
             )
         return LineEntry(
             operator=self._label(group),
@@ -132,6 +172,7 @@ class SnapshotLine:
             uri=self._where(judged),
             rolled_back=judged is not newest_with_metadata(group),
             state="stored",
+            job=self._parser.job_id(group.job),
         )
 
     def _past(self, group: Candidates, judged: JudgedSnapshot | None) -> list[CheckpointId]:

@@ -38,18 +38,16 @@ def operator_labels(table: pa.Table) -> dict[str, str]:
     return {row["operator"]: row["uid"] or row["name"] or row["operator"] for row in rows_of(table, "operator")}
 
 
-def source_offsets(table: pa.Table, lead: str = "") -> list[SourceOffset]:
-    """Say where each split resumes; None: at its start. Another marker instead of an offset is kept as it is.
-
-    `lead` goes before operators' names.
-    """
+def source_offsets(table: pa.Table, job: str = "") -> list[SourceOffset]:
+    """Say where each split of a job resumes; None: at its start. Another marker instead of an offset is kept."""
     labels = operator_labels(table)
     found = [
         SourceOffset(
             row["name"],
             None if row["offset"] == EARLIEST else row["offset"],
-            lead + labels.get(row["operator"], row["operator"]),
+            labels.get(row["operator"], row["operator"]),
             -1 if row["subtask"] is None else row["subtask"],
+            job=job,
         )
         for row in rows_of(table, "source")
     ]

@@ -7,6 +7,8 @@ checkpoint is the lowest of its stores' next offsets.
 
 from __future__ import annotations
 
+import posixpath
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -19,6 +21,7 @@ from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.inspection import Inspection
@@ -138,8 +141,45 @@ class StoreRestores:
             },
         )
         nothing = bool(line) and all(e.state == "initial" for e in line)
+        applications = sorted({task.application for task in self._layout.tasks})
+        result = replace(result, runs=tuple(self._run_action(name, restores, findings) for name in applications))
         return Draft(
             command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=_is_unsure(findings)
+        )
+
+    def _run_action(self, application: str, restores: list[StoreRestore], findings: list[Finding]) -> RunAction:
+        """What to do about one application: its stores go on by themselves, unless one is ahead of its changelog."""
+        tasks = {task.name: task for task in self._layout.tasks if task.application == application}
+        mine = [r for r in restores if r.task in tasks]
+        paths = {task.path for task in tasks.values()}
+        about = [f for f in findings if _is_about(f, paths, {r.changelog for r in mine})]
+        deleted = [f for f in about if f.id in _DELETED]
+        wrong = sorted(
+            {
+                tasks[r.task].path
+                for r in mine
+                if any(_is_about(f, {tasks[r.task].path}, {r.changelog}) for f in deleted)
+            }
+        )
+        unsure = _is_unsure(about) or (len(paths) == len(self._layout.tasks) and _is_unsure(findings))
+        nothing = bool(mine) and all(r.start == "beginning" for r in mine)
+        lost = any(f.id == "store-below-log" for f in about)
+        return RunAction(
+            run=application,
+            action=action_of(unsure, nothing=nothing and not wrong, repair=bool(wrong)),
+            path=posixpath.commonpath([posixpath.dirname(path) for path in paths]) or ".",
+            newest=f"{many(len(mine), 'store')} of {many(len(tasks), 'task')}",
+            chosen=None if nothing else f"{sum(r.start == 'checkpoint' for r in mine)} of {many(len(mine), 'store')}",
+            command=f"rm -r -- {' '.join(shlex.quote('./' + path) for path in wrong)}" if wrong else None,
+            note=(
+                "below PATH, while the instance is down; it restores these tasks from their changelogs"
+                if wrong
+                else "start the instance again: it restores its stores by itself"
+            ),
+            read_again=sum(r.records or 0 for r in mine),
+            read_again_bytes=sum(r.bytes or 0 for r in mine),
+            reads_more=any(r.records is None for r in mine),
+            lost=None if lost or unsure or self._logs is None else 0,
         )
 
     @cached_property
@@ -200,10 +240,19 @@ class StoreRestores:
             return
         for commit in self._logs.commits.found:
             if commit.group in {task.application for task in self._layout.tasks}:
-                yield SourceOffset(commit.name, commit.offset, commit.group, 0)
+                yield SourceOffset(commit.name, commit.offset, commit.group, 0, job=commit.group)
 
     def _inputs(self) -> tuple[InputUsed, ...]:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
+
+
+_DELETED = frozenset({"store-beyond-log", "entry-without-store"})
+"""Findings about stores that would go on from a state which is none: their task's folder is deleted first."""
+
+
+def _is_about(finding: Finding, paths: set[str], changelogs: set[str]) -> bool:
+    """Whether a finding speaks of a task's folder, or of the changelog of one of its stores."""
+    return finding.subject in changelogs or any(f"{finding.subject}/".startswith(f"{path}/") for path in paths)
 
 
 _UNSURE = UNREAD | {"unread-store"}
@@ -236,6 +285,7 @@ def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
             time=None,
             uri=task.path,
             rolled_back=False,
+            job=task.application,
             state="stored" if any(r.start == "unknown" for r in rows) else "initial",
         )
     return LineEntry(
@@ -246,6 +296,7 @@ def _line_entry(task: StoreTask, restores: Iterable[StoreRestore]) -> LineEntry:
         uri=task.path,
         rolled_back=False,
         state="stored",
+        job=task.application,
     )
 
 

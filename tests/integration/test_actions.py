@@ -1,0 +1,180 @@
+"""One action for every format: equal in shape, and only damage that touches it is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.model.actions import ACTIONS, RunAction
+from tests.conftest import SAMPLES
+from tests.program import cklog
+
+MEMBERS = {field.name for field in dataclasses.fields(RunAction)}
+
+ACTION_OF_SAMPLE = {
+    "cec-crashed": "restart-older",
+    "checkmate-uncoordinated": "restart",
+    "domino-cycle": "restart",
+    "flink-orders": "restart",
+    "incremental": "restart",
+    "kafka-broker": "salvage-first",
+    "kafka-streams-state": "repair-first",
+    "odysseus-gap": "restart",
+    "patent-store": "restart-older",
+    "spark-state-rocksdb": "restart",
+    "spark-wordcount": "restart",
+    "token-rounds": "restart",
+    "uncoordinated-join": "restart",
+}
+
+ACTION_OF_REAL = {
+    "checkmate-q1": "restart",
+    "flink-generations": "restart",
+    "flink-zeroed-sst": "start-over",
+    "kafka-swap": "restart",
+    "spark-stale-changelog": "repair-first",
+    "spark-v2-sink-ahead": "repair-first",
+}
+"""By what the engines did with them: `engine-verified/README.md`."""
+
+
+def answered(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    ended = cklog("recovery-line", folder, *options, "--json")
+    return ended.code, json.loads(ended.out)
+
+
+def copy_of(sample: str, place: Path) -> Path:
+    return Path(shutil.copytree(SAMPLES / sample, place / sample))
+
+
+@pytest.mark.parametrize("sample", [p.name for p in sorted(SAMPLES.iterdir()) if p.is_dir()])
+def test_every_answer_about_a_line_has_an_action_and_runs_of_one_shape(sample: str) -> None:
+    ended = cklog("recovery-line", SAMPLES / sample, "--json")
+    if ended.code == 66:  # samples of something else than a line
+        return
+    found = json.loads(ended.out)
+    result = found["result"]
+    assert result["action"] == ACTION_OF_SAMPLE.get(sample, result["action"])
+    assert result["runs"]
+    for run in result["runs"]:
+        assert set(run) == MEMBERS
+        assert run["action"] in ACTIONS
+        assert run["command"] or run["note"]
+        assert (run["chosen"] is None) == (run["action"] == "start-over")
+    assert result["action"] == max((run["action"] for run in result["runs"]), key=ACTIONS.index)
+    replayed = json.loads(cklog("replay", SAMPLES / sample, "--json").out)["result"]
+    assert (replayed["action"], replayed["runs"]) == (result["action"], result["runs"])
+    assert f"Action: {result['action']} (" in cklog("recovery-line", SAMPLES / sample).out
+
+
+@pytest.mark.parametrize("name", ACTION_OF_REAL)
+def test_folders_of_real_engines_have_the_action_that_the_engine_proved_right(name: str, shared_data: Path) -> None:
+    _, found = answered(shared_data / "engine-verified" / name)
+    assert found["result"]["action"] == ACTION_OF_REAL[name]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def garbled_line(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[number] = b"#" + lines[number][1:]
+    path.write_bytes(b"".join(lines))
+
+
+def of_flink(folder: Path, newest: bool) -> None:
+    [job] = [p for p in folder.iterdir() if (p / "chk-13").is_dir()]
+    cut(job / ("chk-13" if newest else "chk-11") / "_metadata")
+
+
+def of_spark(folder: Path, newest: bool) -> None:
+    commits = sorted((folder / "ck" / "commits").glob("[0-9]*"), key=lambda p: int(p.name))
+    cut(commits[-1 if newest else 0])
+    for side in (folder / "ck" / "commits").glob(".*.crc"):
+        side.unlink()
+
+
+def of_checkmate(folder: Path, newest: bool) -> None:
+    found = sorted((folder / "universalis-snapshots").glob("snapshot_1_bids_*.bin"))
+    cut(found[-1 if newest else 0])
+
+
+def of_records(folder: Path, newest: bool) -> None:
+    garbled_line(folder / "checkpoints" / "orders.jsonl", -1 if newest else 0)
+
+
+def of_messages(folder: Path, newest: bool) -> None:
+    """A message in flight is needed, the first of a log that begins long before the line is not."""
+    place = folder / "channels" / "orders.jsonl"
+    records = [json.loads(line) for line in place.read_text().splitlines()]
+    wanted = next(c for c in answered(folder)[1]["result"]["channels"] if c["channel"].startswith("orders/"))
+    numbers = [r["seq"] if r["channel"] == wanted["channel"] else -1 for r in records]
+    garbled_line(
+        place, numbers.index(wanted["replay_from"]) if newest else numbers.index(min(n for n in numbers if n >= 0))
+    )
+
+
+DAMAGED: list[tuple[str, Callable[[Path, bool], None], str]] = [
+    ("flink-orders", of_flink, "restart-older"),
+    ("spark-wordcount", of_spark, "repair-first"),
+    ("checkmate-uncoordinated", of_checkmate, "restart-older"),
+    ("uncoordinated-join", of_records, "restart-older"),
+    ("uncoordinated-join", of_messages, "restart"),
+]
+
+
+@pytest.mark.parametrize(("sample", "damage", "action"), DAMAGED, ids=[f"{s}-{d.__name__}" for s, d, _ in DAMAGED])
+def test_damage_that_does_not_touch_the_action_is_a_warning(
+    sample: str, damage: Callable[[Path, bool], None], action: str, tmp_path: Path
+) -> None:
+    whole = answered(SAMPLES / sample)[1]["result"]
+    folder = copy_of(sample, tmp_path)
+    damage(folder, False)
+    code, found = answered(folder)
+    new = {f["id"] for f in found["findings"] if f["severity"] == "warning"}
+    assert (code, found["result"]["action"], found["result"]["line"]) == (0, whole["action"], whole["line"]), found
+    assert new & {"bad-record", "checksum-mismatch", "corrupt-metadata", "torn-batch-file", "corrupt-file", "torn-tail"}
+
+
+@pytest.mark.parametrize(("sample", "damage", "action"), DAMAGED, ids=[f"{s}-{d.__name__}" for s, d, _ in DAMAGED])
+def test_damage_that_touches_the_action_is_an_error_that_is_named(
+    sample: str, damage: Callable[[Path, bool], None], action: str, tmp_path: Path
+) -> None:
+    folder = copy_of(sample, tmp_path)
+    damage(folder, True)
+    code, found = answered(folder)
+    assert (code, found["result"]["action"]) == (3, action)
+    [run] = found["result"]["runs"]
+    errors = {f"{f['id']} {f['subject']}" for f in found["findings"] if f["severity"] == "error"}
+    assert set(run["blocked_by"]) == errors != set()
+    if damage is of_messages:
+        assert run["lost"] == 1
+
+
+def test_fail_on_says_what_an_exit_code_is_for(tmp_path: Path) -> None:
+    def codes(folder: Path) -> dict[str, int]:
+        return {
+            choice: cklog("recovery-line", folder, "--fail-on", choice).code
+            for choice in ("error", "warning", "older", "never")
+        }
+
+    assert codes(SAMPLES / "uncoordinated-join") == {"error": 0, "warning": 0, "older": 0, "never": 0}
+    assert codes(SAMPLES / "spark-wordcount") == {"error": 0, "warning": 3, "older": 0, "never": 0}
+    assert codes(SAMPLES / "kafka-broker") == {"error": 3, "warning": 3, "older": 3, "never": 0}
+    assert cklog("recovery-line", tmp_path, "--fail-on", "never").code == 66
+
+
+def test_an_error_is_told_once_on_stdout_under_json(tmp_path: Path) -> None:
+    ended = cklog("recovery-line", tmp_path, "--json")
+    assert list(json.loads(ended.out)) == ["error"]
+    assert json.loads(ended.out)["error"]["exit"] == ended.code == 66
+    assert '"error"' not in ended.err
+    assert ended.err.startswith("cklog: ")
+    assert cklog("recovery-line", tmp_path).out == ""
