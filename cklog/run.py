@@ -18,7 +18,6 @@ from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import PARSERS, ChosenRun, choose, holds_run, kind_of, parser_class, runs_of
-from cklog.lines.actions import with_action
 from cklog.local_files import text_name
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
@@ -120,11 +119,11 @@ class Run(AbstractContextManager["Run"]):
 
     def recovery_line(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
-        return self._concluded(with_action(self.kind.recovery_line(question, kafka)))
+        return self._concluded(self.kind.recovery_line(question, kafka))
 
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
-        return self._concluded(with_action(self.kind.replay(question, kafka)))
+        return self._concluded(self.kind.replay(question, kafka))
 
     def audit(self, restored: Restored, question: Question) -> Answer[RestoredAudit]:
         """Say whether the line that an engine restored was right, and what it did to messages."""

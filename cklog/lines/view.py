@@ -40,20 +40,26 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
         sections.append(_distance_section(line))
     sections += detail_sections(line.details, answer.command)
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
-    figures = tuple(_action_words(line))
-    return View(line_headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
+    commands = [run.command for run in line.runs if run.command]
+    return View(
+        line_headline(line, answer.verdict),
+        tuple(s for s in sections if s.rows),
+        tuple(notes),
+        figures=("\n".join(commands),) if commands else (),
+        lead=tuple(_action_sentences(line)),
+    )
 
 
-def _action_words(line: RecoveryLine) -> Iterator[str]:
-    """Say what to do: the action, the commands to paste, and what to mind; of several runs, those with a command."""
-    several = len(line.runs) > 1
-    said = [f"Action: {line.action} ({MEANINGS[line.action]})"]
-    for run in line.runs[:_RUNS_SHOWN]:
-        lead = f"{run.run[:8]}: {run.action}" if several else ""
-        said += [f"  {part}" for part in (lead, run.command, run.note and f"# {run.note}") if part]
-    if len(line.runs) > _RUNS_SHOWN:
-        said.append(f"  # and {len(line.runs) - _RUNS_SHOWN} more in --json")
-    yield "\n".join(said)
+def _action_sentences(line: RecoveryLine) -> Iterator[str]:
+    """Say what to do, and what to mind; of several runs, those of which there is something to say."""
+    alone = line.runs[0] if len(line.runs) == 1 else None
+    note = f": {alone.note}" if alone is not None and alone.note else ""
+    yield f"Action: {line.action} ({MEANINGS[line.action]}){note}."
+    told = [] if alone else [run for run in line.runs if run.action != "restart" or run.note]
+    for run in told[:_RUNS_SHOWN]:
+        yield f"{run.run or run.path}: {run.action}{f': {run.note}' if run.note else ''}."
+    if len(told) > _RUNS_SHOWN:
+        yield f"And {len(told) - _RUNS_SHOWN} more: --json names them."
 
 
 def line_headline(line: RecoveryLine, verdict: Verdict) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar, cast
 
 from cklog.errors import CorruptInput
+from cklog.model.actions import RunAction, worst
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.lines import RecoveryLine
 
 DAMAGE = frozenset(
     {
@@ -84,6 +86,9 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
     ------
     CorruptInput : under `strict`, if any byte of the input is damaged
     """
+    result = draft.result
+    if isinstance(result, RecoveryLine):
+        result = cast("R", _with_action(result, draft))
     found = sorted(set(draft.findings), key=lambda f: (_ORDER[f.severity], f.id, f.subject, f.message))
     if strict:
         refuse_damage(found)
@@ -95,7 +100,7 @@ def conclude(draft: Draft[R], strict: bool = False) -> Answer[R]:
         exit_code=code,
         inputs=tuple(draft.inputs),
         findings=tuple(found),
-        result=draft.result,
+        result=result,
     )
 
 
@@ -114,3 +119,31 @@ def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bo
     if any(f.severity == "error" for f in findings):
         return "findings", 3
     return ("findings" if any(f.severity == "warning" for f in findings) else "ok"), 0
+
+
+_MOST_BLOCKS = 50
+
+
+def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
+    """Return a line that has an action, and whose runs name what stands in their way.
+
+    Where evidence is missing, and no run says that it is about it, it may be about any of them.
+    """
+    unsure = draft.indeterminate or any(f.id == UNREAD and f.severity == "error" for f in draft.findings)
+    runs = line.runs
+    if unsure and all(run.action != "undetermined" for run in runs):
+        runs = tuple(replace(run, action="undetermined") for run in runs)
+    runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
+    return replace(line, action=worst(run.action for run in runs), runs=runs)
+
+
+def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:
+    """Return the errors about a run: all of them where it is the only one."""
+    mine = (f for f in findings if f.severity == "error" and (alone or _is_about(run, f)))
+    return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))[:_MOST_BLOCKS]
+
+
+def _is_about(run: RunAction, finding: Finding) -> bool:
+    places = [finding.subject, *(place.path for place in finding.where)]
+    named = bool(run.run) and finding.subject.startswith(run.run)
+    return named or (run.path != "." and any(f"{place}/".startswith(f"{run.path}/") for place in places))

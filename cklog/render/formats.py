@@ -155,6 +155,7 @@ def _headline(shown: View, findings: tuple[Finding, ...]) -> str:
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
     lines = [_escaped_markdown(_headline(shown, findings)), ""]
+    lines += [line for sentence in shown.lead for line in (_escaped_markdown(sentence), "")]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
@@ -196,6 +197,8 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
         soft_wrap=width is None,
     )
     console.print(Text(visible(_headline(shown, findings)), style="bold"))
+    for sentence in shown.lead:
+        console.print(Text(visible(sentence)))
     for figure in shown.figures:
         console.print()
         console.print(Text(figure), soft_wrap=True)

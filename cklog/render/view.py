@@ -31,7 +31,8 @@ class View:
     """What people are shown of an answer; the headline answers the question.
 
     `sections` : the first is the answer in rows
-    `figures` : drawings as text, which follow the headline
+    `lead` : sentences that follow the headline: what to do
+    `figures` : commands and drawings as text, which follow these
     `data` : what CSV and JSON lines hold if that is not the first section
     """
 
@@ -40,6 +41,7 @@ class View:
     notes: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     data: Section | None = None
+    lead: tuple[str, ...] = ()
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

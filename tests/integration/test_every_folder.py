@@ -128,9 +128,10 @@ def refused_or_answered(command: str, folder: Path) -> None:
         answered(command, folder, placeless=False)
         return
     assert ended.code in (2, 65, 66), f"{command} {folder}: {ended.err}"
-    *_, last = ended.err.splitlines()
-    told = json.loads(last)["error"]
+    found = json.loads(ended.out)
+    assert list(found) == ["error"]
+    told = found["error"]
     assert told["exit"] == ended.code
     assert len(told["message"].splitlines()) == 1
-    assert not ended.out
+    assert told["message"] in ended.err
     assert not [word for word in NOISE if word in ended.err]

@@ -180,7 +180,7 @@ def test_strict_refuses_any_damage(tmp_path: Path) -> None:
     assert cklog("extent", tmp_path).code == 0
     ended = cklog("extent", tmp_path, "--strict", "--json")
     assert ended.code == 65
-    assert json.loads(ended.err.splitlines()[-1])["error"]["exit"] == 65
+    assert json.loads(ended.out)["error"]["exit"] == 65
 
 
 WILD = [

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.arrays.columns import codes, integers
 from cklog.history.records import CheckpointRecords
@@ -39,7 +41,7 @@ HIDES_NEWER = LOSSES | {
 }
 """Findings, as errors, after which a newer line may have been stored than the one that is left."""
 
-_NO_COMMAND = "start every subtask with its checkpoint of the line; there is no command for that which cklog knows"
+_NO_COMMAND = "start every subtask with its checkpoint of the line"
 
 
 def with_untouched(
@@ -85,9 +87,9 @@ class _Places:
     def _neighbours_are_newer(self, path: str, offset: int) -> bool:
         if "_path" not in self._records.table.column_names or not len(self._records.table):
             return False
-        code, names = codes(self._records.table["_path"])
+        code, names = codes(pc.fill_null(self._records.table["_path"].cast(pa.string()), ""))  # planned ones have none
         here = np.flatnonzero(code == names.index(path)) if path in names else np.zeros(0, np.int64)
-        place = integers(self._records.table["_offset"])
+        place = integers(pc.fill_null(self._records.table["_offset"], -1))
         owners = np.unique(self._records.subtask[here])
         for i in owners.tolist():
             rows = np.flatnonzero(self._records.subtask == i)
@@ -116,6 +118,14 @@ def records_action(planned: Planned, run: str) -> RunAction:
         newest_time=None if newest is None else int(history.time[newest]),
         doubled=_doubled(planned),
     )
+
+
+def no_line_action(run: str, asked: bool) -> RunAction:
+    """Return what to do where there is no line; `asked`: none with the checkpoints that were asked for."""
+    if asked:
+        note = "no line has what was asked for: ask again without --at"
+        return RunAction(run=run, action="undetermined", note=note)
+    return RunAction(run=run, action="start-over", note="not even the initial states go together: the logs are wrong")
 
 
 def of_line(line: RecoveryLine, findings: Iterable[Finding], undetermined: bool, run: str) -> RunAction:

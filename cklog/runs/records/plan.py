@@ -48,7 +48,7 @@ from cklog.model.names import parse_channel
 from cklog.model.question import Question
 from cklog.model.values import is_integer
 from cklog.model.verdict import DAMAGE
-from cklog.runs.records.actions import records_action, with_untouched
+from cklog.runs.records.actions import no_line_action, records_action, with_untouched
 from cklog.runs.records.evidence import Evidence, Fixed, Planned
 from cklog.runs.records.reading import RecordReader
 
@@ -65,7 +65,7 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
     found = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(found.findings)
     if found.line is None:
-        return _no_line(evidence, found.start)
+        return _no_line(evidence, found.start, question, str(reader.tables.manifest.get("job", "")))
     chosen = line_entries(evidence.records, evidence.built, found.line)
     labels = {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in chosen}
     ranges = ranges_of(evidence.history, found.line, evidence.built.newest_sent, evidence.deliveries)
@@ -182,7 +182,7 @@ def _labels(evidence: Evidence, line: Ints) -> Ints:
     return np.where(current, np.iinfo(np.int64).max, history.label_of(line))
 
 
-def _no_line(evidence: Evidence, start: Ints) -> Planned:
+def _no_line(evidence: Evidence, start: Ints, question: Question, run: str) -> Planned:
     """The answer where there is no line: the rollbacks that show it; the findings say why."""
     result = RecoveryLine(
         consistent=False,
@@ -194,6 +194,7 @@ def _no_line(evidence: Evidence, start: Ints) -> Planned:
         useless=useless_checkpoints(evidence.history, evidence.execution.useless),
         steps=tuple(steps_of(evidence.history, start)),
         domino=False,
+        runs=(no_line_action(run, asked=bool(question.at)),),
     )
     return Planned(evidence, np.zeros(0, np.int64), result)
 

@@ -48,9 +48,9 @@ def test_what_goes_wrong_is_one_line_and_its_exit_code(args: list[str], code: in
     assert all(line.startswith("hint: ") for line in lines[1:])
 
 
-def test_under_json_the_last_line_of_stderr_is_an_object() -> None:
+def test_under_json_an_error_is_an_object_on_stdout() -> None:
     ended = cklog("recovery-line", "no/such/place", "--json")
-    error = json.loads(ended.err.splitlines()[-1])["error"]
+    error = json.loads(ended.out)["error"]
     assert (error["id"], error["exit"]) == ("not-found", 66)
 
 

@@ -51,7 +51,7 @@ def test_an_entry_that_names_no_operator_is_wrong_usage(entry: object, tmp_path:
     ended = verified(tmp_path, {"result": {"line": [entry]}})
     assert ended.code == 2, ended.err
     assert re.match(r"cklog: --line .*: an entry of the line has no operator\n", ended.err)
-    assert not ended.out
+    assert list(json.loads(ended.out)) == ["error"]
 
 
 def test_an_entry_without_a_subtask_is_the_first(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_coordinated_checkpoints_on_a_cycle_are_a_deadlock(tmp_path: Path) -> No
     assert ended.code == 2
     assert "deadlock on reachability: join waits for a marker on its feedback channel project->join" in ended.err
     assert "join -> select -> project -> join" in ended.err
-    assert json.loads(ended.err.splitlines()[-1])["error"]["id"] == "usage"
+    assert json.loads(ended.out)["error"]["id"] == "usage"
     assert not (tmp_path / "run").exists()
 
 

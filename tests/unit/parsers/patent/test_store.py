@@ -165,10 +165,25 @@ def test_inspect_lists_the_operators_and_questions_about_messages_are_refused() 
         ("figure", 3, 2, 3),
         ("totals", 8, 2, 12),
     ]
-    for command in ("recovery-line", "replay", "graph", "z-cycles"):
+    for command in ("graph", "z-cycles"):
         ended = cklog(command, SAMPLES / "patent-store")
         assert (ended.code, ended.out) == (66, "")
         assert "patent-store folder says nothing of" in ended.err
+
+
+def test_each_operator_goes_back_to_the_newest_version_that_its_chains_restore() -> None:
+    """`totals` has eight versions; the chain of its variable `counts` ends at 4."""
+    told = cklog("recovery-line", SAMPLES / "patent-store", "--json")
+    found = json.loads(told.out)
+    line = {e["operator"]: (e["checkpoint"], e["rolled_back"]) for e in found["result"]["line"]}
+    assert (told.code, line) == (3, {"figure": (3, False), "totals": (4, True)})
+    assert {r["run"]: r["action"] for r in found["result"]["runs"]} == {
+        "figure/0": "restart",
+        "totals/0": "restart-older",
+    }
+    assert not found["result"]["consistent"]  # nothing tells
+    assert "unrelated-chains" in {f["id"] for f in found["findings"]}
+    assert cklog("recovery-line", SAMPLES / "patent-store", "--at", "totals/0=3").code == 2
 
 
 def test_numbers_are_big_endian() -> None:
