@@ -143,7 +143,7 @@ def _harmless_cell(cell: Any) -> Any:
     """A cell with an apostrophe before a text that begins like a formula, which a spreadsheet would run."""
     if not isinstance(cell, str):
         return cell
-    risky = cell[:1] in "=+-@\t\r" and cell != "-"
+    risky = cell[:1] in tuple("=+-@\t\r") and cell != "-"
     return visible_cell(f"'{cell}" if risky else cell)
 
 
