@@ -215,10 +215,10 @@ def _require_word(form: str, verdict: Verdict, rows: list[ResumeOffset]) -> list
     """
     if verdict in ("unrecoverable", "indeterminate"):
         for row in rows:
-            if (form in _NO_START and row.offset is None) or (form in _ENDS and row.end is None):
-                raise NothingToWrite(
-                    f"{row} resumes at its start, or nobody knows where it ends, and {form} cannot say so"
-                )
+            if form in _NO_START and row.offset is None:
+                raise NothingToWrite(f"{row} resumes at its start, for which {form} has no word")
+            if form in _ENDS and row.end is None:
+                raise NothingToWrite(f"nothing tells where the replay of {row} ends")
     return rows
 
 
