@@ -19,8 +19,7 @@ from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
-from cklog.render.tables import require_table_format
+from cklog.render.formats import FORMATS, render, require_table_format
 from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map

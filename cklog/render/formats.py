@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from cklog.errors import CklogError
+from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
-from cklog.render.shell import env_text, kv_text
-from cklog.render.tables import as_text, require_table_format, table_of
 from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
 
 FORMATS = ("table", "json", "jsonl", "csv", "md", "kv", "env")
+TABLE_FORMATS = ("table", "jsonl", "csv", "md")
+"""Formats that print one table of an answer."""
 
 
 def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False, table: str = "") -> str:
@@ -36,6 +36,8 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
     UsageError : the answer has no such list, or the format holds more than one
     """
     if form in ("kv", "env") and not table:
+        from cklog.render.shell import env_text, kv_text  # here, as below, because few need it
+
         return (kv_text if form == "kv" else env_text)(envelope(answer), answer.exit_code)
     if table:
         return _one_table(answer, table, form, width, color)
@@ -51,8 +53,16 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
     return _table_text(shown, answer.findings, width, color)
 
 
+def require_table_format(table: str, form: str) -> None:
+    """Raise `UsageError` if one table is asked for in a format that holds all of an answer, or something else of it."""
+    if table and form not in TABLE_FORMATS:
+        raise UsageError(f"--table {table} with --format {form}", f"it goes with {', '.join(TABLE_FORMATS)}")
+
+
 def _one_table(answer: Answer[object], name: str, form: str, width: int | None, color: bool) -> str:
     """One list of an answer; times and types as programs take them."""
+    from cklog.render.tables import as_text, table_of
+
     require_table_format(name, form)
     rows = table_of(envelope(answer), type(answer.result), name)
     if form == "jsonl":

@@ -13,9 +13,6 @@ from cklog.errors import UsageError
 from cklog.model.values import is_integer
 from cklog.render.view import Section
 
-TABLE_FORMATS = ("table", "jsonl", "csv", "md")
-"""Formats that print one table of an answer."""
-
 _VALUE = "value"
 """The column of a list whose items are no rows."""
 
@@ -36,15 +33,22 @@ def table_of(told: Mapping[str, Any], kind: type, name: str) -> Section:
     if name not in found:
         raise UsageError(f"--table {name}: the answer has no such list", f"it has: {', '.join(found)}")
     values, row_type = found[name]
-    rows = [dict(flattened(row)) if isinstance(row, dict) else {_VALUE: row} for row in values]
-    columns = _columns_of(row_type) or tuple(dict.fromkeys(column for row in rows for column in row))
+    columns = _columns_of(row_type)
+    if columns:
+        rows = [{column: _cell(value, column) for column in columns} for value in values]
+    else:
+        rows = [dict(flattened(value)) if isinstance(value, dict) else {_VALUE: value} for value in values]
+        columns = tuple(dict.fromkeys(column for row in rows for column in row))
     return Section(name, columns, tuple(tuple(typed(c, row.get(c)) for c in columns) for row in rows))
 
 
-def require_table_format(table: str, form: str) -> None:
-    """Raise `UsageError` if one table is asked for in a format that holds all of an answer, or something else of it."""
-    if table and form not in TABLE_FORMATS:
-        raise UsageError(f"--table {table} with --format {form}", f"it goes with {', '.join(TABLE_FORMATS)}")
+def _cell(value: Any, column: str) -> Any:
+    """The member of a row that a column of its type is of, None below a member that is none."""
+    if not isinstance(value, dict):
+        return value
+    for name in column.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def as_text(section: Section) -> Section:
@@ -93,8 +97,8 @@ def _lists(told: Mapping[str, Any], kind: type) -> dict[str, tuple[list[Any], An
     more = details if isinstance(details, dict) else {}
     found = {name: (value, _row_type(hints.get(name))) for name, value in members.items()}
     found |= {name: (value, None) for name, value in more.items() if isinstance(value, list) and name not in found}
-    found["findings"] = [_finding_row(finding) for finding in told["findings"]], _FINDING
-    found["inputs"] = told["inputs"], _INPUT
+    found.setdefault("findings", ([_finding_row(finding) for finding in told["findings"]], _FINDING))
+    found.setdefault("inputs", (told["inputs"], _INPUT))
     return found
 
 

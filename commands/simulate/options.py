@@ -17,8 +17,7 @@ import typer
 
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
-from cklog.render.tables import require_table_format
+from cklog.render.formats import FORMATS, render, require_table_format
 
 
 class EncodingName(StrEnum):

@@ -150,6 +150,8 @@ def test_findings_are_gone_new_changed_or_the_same(answer: dict[str, Any], tmp_p
         ("same", "torn-tail", "warning", "warning"),
     ]
     assert (found["before"]["exit"], found["after"]["exit"]) == (3, 0)
+    table = held_against(before, after, tmp_path, "--table", "findings", "--format", "jsonl").out.splitlines()
+    assert [json.loads(line) for line in table] == found["findings"]
     assert "findings (exit 3) before, findings (exit 0) after" in held_against(before, after, tmp_path).out
 
 

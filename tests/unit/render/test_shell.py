@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from cklog.model.findings import Finding
 from cklog.model.verdict import Answer
 from cklog.render.formats import render
-from tests.conftest import SAMPLES
+from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
 
 JOIN = SAMPLES / "uncoordinated-join"
@@ -120,6 +122,25 @@ def test_secrets_are_masked_and_keys_that_are_called_like_one_are_not() -> None:
     told = render(answer(["s3://me:pw@b/x"], {"token": 3}), "kv")
     assert "pw" not in told
     assert "keys.token=3\n" in told
+
+
+def test_the_document_shows_what_works() -> None:
+    page = (REPOSITORY / "docs" / "command-line.md").read_text(encoding="utf-8")
+    script = page.partition("```sh\n")[2].partition("```")[0]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    told = subprocess.run(
+        ["sh", "-c", script],
+        env=os.environ | {"RUN": str(JOIN), "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.splitlines() == [
+        "verdict is ok",
+        "exit is 0",
+        *(f"state: ck/{name}" for name in ("join/0/4", "join/1/3", "orders/0/4", "payments/0/4", "sink/0/3")),
+        "the first of 5 is join",
+    ]
 
 
 def leaves(value: Any, path: str = "") -> dict[str, Any]:

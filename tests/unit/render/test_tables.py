@@ -22,6 +22,7 @@ from tests.program import cklog
 JOIN = SAMPLES / "uncoordinated-join"
 QUESTIONS = [
     *((command, JOIN, table) for command in ("recovery-line", "replay") for table in ("line", "channels", "sources")),
+    ("recovery-line", SAMPLES / "spark-wordcount", "sources"),
     ("inspect", JOIN, "channels"),
     ("inspect", SAMPLES / "spark-wordcount", "batches"),
     ("inspect", SAMPLES / "flink-orders", "inputs"),
@@ -29,6 +30,8 @@ QUESTIONS = [
     ("retention", JOIN, "rows"),
     ("chain", SAMPLES / "patent-store", "chains"),
     ("compare", JOIN, "inputs"),
+    ("diff", JOIN, "line"),
+    ("diff", JOIN, "others"),
 ]
 
 
@@ -40,7 +43,7 @@ def member(told: dict[str, Any], table: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("command", "folder", "table"), QUESTIONS, ids=lambda part: getattr(part, "name", part))
 def test_a_table_has_the_rows_of_the_json(command: str, folder: Path, table: str) -> None:
-    more = [SAMPLES / "domino-cycle"] if command == "compare" else []
+    more = [SAMPLES / "domino-cycle"] if command in ("compare", "diff") else []
     told = cklog(command, folder, *more, "--json")
     rows = member(json.loads(told.out), table)
     ended = cklog(command, folder, *more, "--table", table, "--format", "jsonl")
@@ -53,12 +56,12 @@ def test_a_table_has_the_rows_of_the_json(command: str, folder: Path, table: str
             if name == "time" or name.endswith("_time"):
                 assert line[name].endswith("Z")
                 assert round(datetime.fromisoformat(line[name]).timestamp() * 1000) == value
-            elif name not in line:
-                assert value is None or isinstance(value, dict)
-                assert any(column.startswith(f"{name}.") for column in line)
-            else:
+            elif name in line:
                 assert line[name] == value
                 assert type(line[name]) is type(value)
+            else:
+                assert value is None or isinstance(value, dict)
+                assert any(column.startswith(f"{name}.") for column in line)
 
 
 def test_cells_of_csv_are_the_cells_of_json_lines() -> None:
