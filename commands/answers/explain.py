@@ -24,14 +24,17 @@ class Asked:
     ids: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID]…", autocompletion=ids_beginning, help="Of findings, errors, exit codes; none: list them all."
+            metavar="ID", autocompletion=ids_beginning, help="Of findings, errors, exit codes; none: list them all."
         ),
     ] = None
 
 
 @flattened
 def explain(asked: Asked, printed: PrintOptions) -> None:
-    """What a finding, an error or an exit code means, for the answer too, and what to do now."""
+    """What a finding, an error or an exit code means.
+
+    For the answer, too, and what to do now.
+    """
     from cklog.explanations.answer import explain as explained
 
     printed.chosen()
