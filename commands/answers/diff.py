@@ -24,9 +24,10 @@ ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if anything 
 
 @command
 def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> None:
-    """What two answers have different: what a repair changed.
+    """What two answers have different, after a repair, say.
 
-    PATH is the answer BEFORE. Each is a file of a command's --json, - for stdin, or a run folder, which is asked for its recovery line.
+    PATH is the answer BEFORE. Each is a file of a command's --json, - for stdin, or a run folder, which is asked for
+    its recovery line.
     """
     from cklog.differences.answer import differences
 
