@@ -34,6 +34,10 @@ class UsageError(CklogError):
     exit_code = 2
 
 
+class NothingToWrite(UsageError):
+    """A format has nothing to hold for a reason that lies in the run: the answer stands, with its own exit code."""
+
+
 class CorruptInput(CklogError):
     """So much of the input is unreadable that no answer can be given."""
 

@@ -42,6 +42,8 @@ class Commands(LazyCommands):
         "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
         "impact": "cklog.commands.impact:impact",
         "latency": "cklog.commands.latency:latency",
+        "diff": "cklog.commands.answers.diff:diff",
+        "explain": "cklog.commands.answers.explain:explain",
         "advise": "cklog.commands.advise:advise",
         "simulate": "cklog.commands.simulate.group:simulate",
     }

@@ -17,17 +17,17 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
-from cklog.errors import OutputError, UsageError
+from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
+from cklog.render.formats import FORMATS, render, require_table_format
 from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
 
 R = TypeVar("R")
-_EXACT = ("paths", "script")
-"""Formats in which the names of files stand for a shell to use: not a byte of them is masked."""
+_EXACT = ("paths", "script", "kv", "env")
+"""Formats that are not masked as a whole: names of files for a shell to use, and values that are masked one by one."""
 
 
 class FailOn(StrEnum):
@@ -60,6 +60,10 @@ class Common:
         typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}."),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    table: Annotated[
+        str,
+        typer.Option("--table", metavar="LIST", help="Only this list, for programs: findings, line, sources, …"),
+    ] = ""
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
@@ -142,24 +146,31 @@ class Common:
         own = exports or {}
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
+        require_table_format(self.table, form)
         with self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
         for line in told:
             print(masked(visible(line)), file=sys.stderr)
-        text = own[form](found) if form in own else self._rendered(found, form)
-        self._write(text if form in _EXACT else masked(text))
+        following = steps(form)
+        try:
+            text = own[form](found) if form in own and not self.table else self._rendered(found, form)
+            self._write(text if form in _EXACT else masked(text))
+        except NothingToWrite as nothing:  # as the findings say; no file is made, which a tool might take
+            following = ()
+            if not self.quiet:
+                print(f"nothing is written: {masked(visible(nothing.message))}", file=sys.stderr)
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
                 print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
-            for number, step in enumerate(steps(form), 1):
+            for number, step in enumerate(following, 1):
                 print(f"{number}. {step}", file=sys.stderr)
         raise typer.Exit(exit_code(found, self.fail_on))
 
     def _rendered(self, answer: Answer[object], form: str) -> str:
         terminal = not self.output and sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)
+        return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color, self.table)
 
     def _write(self, text: str) -> None:
         """To stdout or the file of -o."""

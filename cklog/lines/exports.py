@@ -13,10 +13,10 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cklog.errors import UsageError
+from cklog.errors import NothingToWrite, UsageError
 from cklog.lines.resume_offsets import ResumeOffset, all_bounded, committed_offsets, planned_offsets
 from cklog.model.lines import RecoveryLine
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Answer, Verdict
 from cklog.render.text import visible
 
 _GROUPS = 'kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP_SERVERS" --group "$GROUP" --reset-offsets'
@@ -36,16 +36,17 @@ def replay_formats(
     Raises
     ------
     UsageError : (the functions) an offset that the tool would misread, or readers that disagree; says which
+    NothingToWrite : (the functions) the line has no source, or no offset that is more than a bound
     """
 
-    def from_answer(form: Callable[[list[ResumeOffset]], str]) -> Callable[[Answer[RecoveryLine]], str]:
+    def from_answer(name: str, form: Callable[[list[ResumeOffset]], str]) -> Callable[[Answer[RecoveryLine]], str]:
         rows = committed_offsets if rollback else planned_offsets
-        return lambda answer: form(rows(answer.result, operator, topic))
+        return lambda answer: form(_require_word(name, answer.verdict, rows(answer.result, operator, topic)))
 
-    formats = {name: from_answer(form) for name, form in _FORMATS.items()}
+    formats = {name: from_answer(name, form) for name, form in _FORMATS.items()}
     if rollback:
         formats["kafka-delete-records"] = _refuse_undoing_deletion
-        formats["csv"] = from_answer(_committed_csv)
+        formats["csv"] = from_answer("csv", _committed_csv)
     else:
         formats["csv"] = lambda answer: _line_csv(answer.result)
     return formats
@@ -207,6 +208,20 @@ def _require_one_topic(rows: list[ResumeOffset], form: str) -> list[ResumeOffset
     return rows
 
 
+def _require_word(form: str, verdict: Verdict, rows: list[ResumeOffset]) -> list[ResumeOffset]:
+    """Return `rows`; raise `NothingToWrite` where a line is none to restart from and a format has no word for that.
+
+    Of a line that is, such a row is a reason to choose another format.
+    """
+    if verdict in ("unrecoverable", "indeterminate"):
+        for row in rows:
+            if form in _NO_START and row.offset is None:
+                raise NothingToWrite(f"{row} resumes at its start, for which {form} has no word")
+            if form in _ENDS and row.end is None:
+                raise NothingToWrite(f"nothing tells where the replay of {row} ends")
+    return rows
+
+
 def _with_offsets(rows: list[ResumeOffset], form: str) -> list[tuple[ResumeOffset, int]]:
     """Return rows with their offsets; refuse one that resumes at its start, for which the tool has no word."""
     for row in rows:
@@ -225,6 +240,12 @@ def _require_ends(rows: list[ResumeOffset], form: str) -> list[ResumeOffset]:
             raise UsageError(f"{form}: nothing tells where the replay of {row} ends")
     return rows
 
+
+_NO_START = ("kafka-csv", "kafka-get-offsets", "kafka-delete-records", "streams-csv", "flink-offsets", "flink-sql")
+"""Formats without a word for the start of a partition."""
+
+_ENDS = ("spark-ending-offsets",)
+"""Formats of ends."""
 
 _FORMATS: dict[str, Callable[[list[ResumeOffset]], str]] = {
     "kafka-csv": _kafka_csv,

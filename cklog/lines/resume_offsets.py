@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cklog.errors import UsageError
+from cklog.errors import NothingToWrite, UsageError
 from cklog.model.lines import RecoveryLine, SourceOffset
 from cklog.model.values import is_integer
 
@@ -35,11 +35,14 @@ def planned_offsets(line: RecoveryLine, operator: str, topic: str) -> list[Resum
 
     Raises
     ------
-    UsageError : no source; readers of one partition that disagree; a source or offset that is not Kafka's
+    NothingToWrite : the line has no source
+    UsageError : none of this operator; readers of one partition that disagree; a source or offset that is not Kafka's
     """
+    if not line.sources:
+        raise NothingToWrite("there is no source offset to export: the line has no source")
     chosen = [s for s in line.sources if operator in ("", s.operator, line.reader(s))]
     if not chosen:
-        readers = ", ".join(sorted({line.reader(s) for s in line.sources})) or "none"
+        readers = ", ".join(sorted({line.reader(s) for s in line.sources}))
         raise UsageError("there is no source offset to export", f"operators that read a source: {readers}")
     found: dict[tuple[str, int], ResumeOffset] = {}
     reader: dict[tuple[str, int], SourceOffset] = {}  # the last one seen of each partition

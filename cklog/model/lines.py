@@ -94,6 +94,8 @@ class RecoveryLine:
     `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`).
     """
 
+    action: Action = field(default="undetermined", kw_only=True)
+    runs: tuple[RunAction, ...] = field(default=(), kw_only=True)
     consistent: bool
     protocol: Protocol
     line: tuple[LineEntry, ...]
@@ -106,8 +108,6 @@ class RecoveryLine:
     rollback: tuple[RollbackDistance, ...] = ()
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
-    action: Action = "undetermined"
-    runs: tuple[RunAction, ...] = ()
 
     def reader(self, source: SourceOffset) -> str:
         """Return who reads a source: its operator, with the first digits of its job where there are several."""

@@ -5,6 +5,8 @@ What an answer says is put in words in the `view` modules of the rooms above; he
 - `formats`: an answer in each of the formats, and the JSON envelope
 - `view`: sections and views, and the view of each command
 - `curve`: a curve drawn as text
+- `tables`: lists of an answer as tables for programs
+- `shell`: an answer as `key=value` lines, for shells
 - `svg`: elements of SVG drawings
 - `text`: texts from logs, made harmless
 """

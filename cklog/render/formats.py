@@ -10,34 +10,67 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from cklog.errors import CklogError
+from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
 from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
 
-FORMATS = ("table", "json", "jsonl", "csv", "md")
+FORMATS = ("table", "json", "jsonl", "csv", "md", "kv", "env")
+TABLE_FORMATS = ("table", "jsonl", "csv", "md")
+"""Formats that print one table of an answer."""
 
 
-def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False) -> str:
+def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False, table: str = "") -> str:
     """Write an answer as text in one of `FORMATS`, ending in a newline.
 
     Parameters
     ----------
     width : the terminal's number of columns, None when the output is no terminal: then nothing wraps
     color : a table has colors
+    table : the list of the answer that alone is written, "" for the answer as people read it
+
+    Raises
+    ------
+    UsageError : the answer has no such list, or the format holds more than one
     """
+    if form in ("kv", "env") and not table:
+        from cklog.render.shell import env_text, kv_text  # here, as below, because few need it
+
+        return (kv_text if form == "kv" else env_text)(envelope(answer), answer.exit_code)
+    if table:
+        return _one_table(answer, table, form, width, color)
     if form == "json":
         return visible_json(_json_text(envelope(answer))) + "\n"
     shown = view(answer)
     if form == "jsonl":
-        return visible_json("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _data_rows(shown)))
+        return _json_lines(_data_of(shown))
     if form == "csv":
         return _csv_text(shown)
     if form == "md":
         return _markdown_text(shown, answer.findings)
     return _table_text(shown, answer.findings, width, color)
+
+
+def require_table_format(table: str, form: str) -> None:
+    """Raise `UsageError` if one table is asked for in a format that holds all of an answer, or something else of it."""
+    if table and form not in TABLE_FORMATS:
+        raise UsageError(f"--table {table} with --format {form}", f"it goes with {', '.join(TABLE_FORMATS)}")
+
+
+def _one_table(answer: Answer[object], name: str, form: str, width: int | None, color: bool) -> str:
+    """One list of an answer; times and types as programs take them."""
+    from cklog.render.tables import as_text, table_of
+
+    require_table_format(name, form)
+    rows = table_of(envelope(answer), type(answer.result), name)
+    if form == "jsonl":
+        return _json_lines(rows)
+    if form == "csv":
+        return _csv_text(View("", (as_text(rows),)))
+    shown = View(_headline(view(answer), answer.findings), (as_text(rows),))
+    return _markdown_text(shown, ()) if form == "md" else _table_text(shown, (), width, color)
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:
@@ -114,9 +147,9 @@ def _indented_lines(items: Iterable[str], depth: int) -> str:
     return "\n" + ",\n".join(indent + item for item in items) + "\n" + "  " * depth
 
 
-def _data_rows(shown: View) -> list[dict[str, Any]]:
-    data = _data_of(shown)
-    return [dict(zip(data.columns, row, strict=True)) for row in data.rows]
+def _json_lines(data: Section) -> str:
+    rows = (dict(zip(data.columns, row, strict=True)) for row in data.rows)
+    return visible_json("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _csv_text(shown: View) -> str:
@@ -143,7 +176,7 @@ def _harmless_cell(cell: Any) -> Any:
     """A cell with an apostrophe before a text that begins like a formula, which a spreadsheet would run."""
     if not isinstance(cell, str):
         return cell
-    risky = cell[:1] in "=+-@\t\r" and cell != "-"
+    risky = cell[:1] in tuple("=+-@\t\r") and cell != "-"
     return visible_cell(f"'{cell}" if risky else cell)
 
 

@@ -104,6 +104,8 @@ VIEWS = {
     "rounds-sweep": "cklog.rounds.view:sweep_view",
     "impact": "cklog.impact.view:impact_view",
     "latency": "cklog.latency.view:latency_view",
+    "diff": "cklog.differences.view:differences_view",
+    "explain": "cklog.explanations.view:explain_view",
     "simulate": "cklog.simulate.view:simulate_view",
     "simulate-sweep": "cklog.simulate.view:sweep_view",
     "simulate-cec-paper": "cklog.simulate.cec.view:paper_view",

@@ -17,7 +17,7 @@ import typer
 
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
+from cklog.render.formats import FORMATS, render, require_table_format
 
 
 class EncodingName(StrEnum):
@@ -37,6 +37,7 @@ class PrintOptions:
         str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    table: Annotated[str, typer.Option("--table", metavar="LIST", help="Only this list, for programs.")] = ""
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
 
     def chosen(self) -> str:
@@ -44,6 +45,7 @@ class PrintOptions:
         form = "json" if self.as_json else self.form
         if form not in FORMATS:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
+        require_table_format(self.table, form)
         return form
 
     def show(self, answer: Answer[Any]) -> None:
@@ -51,7 +53,7 @@ class PrintOptions:
         terminal = sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if terminal else None
-        sys.stdout.write(render(answer, self.chosen(), width, color))
+        sys.stdout.write(render(answer, self.chosen(), width, color, self.table))
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:

@@ -16,6 +16,8 @@ from cklog.advise.delta.answer import DeltaAdvice
 from cklog.advise.extent.answer import ExtentAdvice
 from cklog.advise.timing.answer import TimingAdvice
 from cklog.chains.model import ChainAnswer
+from cklog.differences.answer import Differences
+from cklog.explanations.answer import Explanations
 from cklog.graphs.graph import CheckpointGraph
 from cklog.impact.model import Impact
 from cklog.impact.sinks.guarantees import Guarantees
@@ -80,6 +82,8 @@ RESULTS: Mapping[str, Any] = {
     "advise-protocol": ProtocolAdvice,
     "rounds": RoundsAnswer,
     "rounds-sweep": SweepAnswer,
+    "diff": Differences,
+    "explain": Explanations,
     "simulate": {"folder": str},
     "simulate-sweep": {},
     "simulate-cec-paper": PaperFigures,

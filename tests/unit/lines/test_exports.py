@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.errors import UsageError
+from cklog.errors import NothingToWrite, UsageError
 from cklog.lines.exports import export_steps, replay_formats
 from cklog.model.lines import RecoveryLine, SourceOffset
-from cklog.model.verdict import Answer
+from cklog.model.verdict import Answer, Verdict
+from tests.conftest import SAMPLES
+from tests.program import cklog
 from tests.reading.offset_files import (
     Offsets,
     commands,
@@ -140,6 +144,52 @@ def test_a_source_at_its_start_is_earliest_where_there_is_a_word_for_it() -> Non
             replay_formats()[name](fresh)
 
 
+@pytest.mark.parametrize("verdict", ["unrecoverable", "indeterminate"])
+def test_of_a_line_that_is_none_to_restart_from_only_what_can_be_said_is_written(verdict: Verdict) -> None:
+    fresh = replace(answer(("t-0", None, "s")), verdict=verdict)
+    assert replay_formats()["spark-offsets"](fresh) == '{"t": {"0": -2}}\n'
+    for name in ("kafka-csv", "streams-csv", "kafka-get-offsets", "kafka-delete-records", "flink-offsets", "flink-sql"):
+        with pytest.raises(NothingToWrite, match="has no word"):
+            replay_formats()[name](fresh)
+    with pytest.raises(NothingToWrite, match="nothing tells where"):
+        replay_formats()["spark-ending-offsets"](fresh)
+    known = replace(PLAIN, verdict=verdict)
+    assert replay_formats()["kafka-csv"](known) == replay_formats()["kafka-csv"](PLAIN)
+    with pytest.raises(UsageError, match="no such topic") as refused:
+        replay_formats(topic="u")["kafka-csv"](known)
+    assert not isinstance(refused.value, NothingToWrite)
+
+
+SRC = {"operator": "src", "checkpoint": 1, "sources": {"t-0": 5}, "sent": {"src/0->sink/0": 2}, "status": "incomplete"}
+SINK = {"operator": "sink", "checkpoint": 1, "received": {"src/0->sink/0": 2}}
+
+
+@pytest.mark.parametrize("output", [False, True])
+def test_what_cannot_be_written_of_a_run_has_the_exit_code_of_its_line(output: bool, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "a.jsonl").write_text(f"{json.dumps(SRC)}\n{json.dumps(SINK)}\n{{torn")
+    plan = tmp_path / "plan.csv"
+    more = ("-o", plan) if output else ()
+    line = cklog("replay", tmp_path)
+    ended = cklog("replay", tmp_path, "--format", "kafka-csv", *more)
+    assert (ended.code, ended.out) == (line.code, "") == (4, "")
+    assert not plan.exists()
+    told = ended.err.splitlines()
+    assert told[0] == "nothing is written: t-0 resumes at its start, for which kafka-csv has no word"
+    assert [one.split("]")[0] for one in told[1:]] == ["warning: [torn-tail"]
+    assert cklog("replay", tmp_path, "--format", "kafka-csv", *more, "-q").err == ""
+    assert cklog("replay", tmp_path, "--format", "kafka-csv", "--topic", "typo").code == 2
+
+
+def test_a_run_without_a_source_has_the_exit_code_of_its_line() -> None:
+    domino = SAMPLES / "domino-cycle"
+    for name in replay_formats():
+        if name != "csv":
+            ended = cklog("replay", domino, "--format", name)
+            assert (ended.code, ended.out) == (cklog("replay", domino).code, "")
+            assert "the line has no source" in ended.err
+
+
 @pytest.mark.parametrize(
     "source",
     ["source/0", "no partition-x", "t,u-0", "t-١", "t-", "-0", "a" * 250 + "-0", "t-00", "t-07", "..-0", "t'-0"],
@@ -174,7 +224,7 @@ def test_readers_that_agree_on_the_start_go_to_the_later_end() -> None:
 
 
 def test_nothing_to_export_is_said() -> None:
-    with pytest.raises(UsageError, match="no source offset"):
+    with pytest.raises(NothingToWrite, match="no source offset"):
         replay_formats()["kafka-csv"](answer())
     with pytest.raises(UsageError, match="no such topic"):
         replay_formats(topic="u")["kafka-csv"](PLAIN)

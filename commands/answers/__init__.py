@@ -1,0 +1,5 @@
+"""Commands about answers: what their words mean, and what two of them have different.
+
+- `diff`: two answers, or two runs, held against each other
+- `explain`: a finding, an exit code or an error
+"""

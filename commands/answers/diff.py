@@ -1,0 +1,46 @@
+"""cklog diff BEFORE AFTER"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.errors import UsageError
+from cklog.model.question import Question
+
+if TYPE_CHECKING:
+    from cklog.differences.told import Told
+    from cklog.run import Run
+
+AfterArgument = Annotated[
+    str, typer.Argument(metavar="AFTER", help="The later answer: JSON of the same command, -, or a run folder.")
+]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 if anything differs, as git's option.")]
+
+
+@command
+def diff(common: Common, after: AfterArgument, exit_code: ExitCode = False) -> None:
+    """What two answers have different, after a repair, say.
+
+    PATH is the answer BEFORE. Each is a file of a command's --json, - for stdin, or a run folder, which is asked for
+    its recovery line.
+    """
+    from cklog.differences.answer import differences
+
+    if common.path == after == "-":
+        raise UsageError("stdin can be one of the two only")
+    with replace(common, path=after).run() as second:
+        common.answer(lambda run: differences(_told(common.path, run), _told(after, second), exit_code))
+
+
+def _told(path: str, run: Run) -> Told:
+    """What is told by a file, or is answered of a folder."""
+    from cklog.differences.told import just_told, read_told
+
+    if "://" in path or os.path.isdir(path):
+        return just_told(path, lambda: run.recovery_line(Question()))
+    return read_told(path)

@@ -1,0 +1,1 @@
+"""Pages of findings, exit codes and errors."""
