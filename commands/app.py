@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import json
 import sys
 import traceback
@@ -17,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
+from cklog.commands.terminal.streams import prepare_streams
 from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
 from cklog.local_files import reason
 from cklog.render.formats import error_object
@@ -81,12 +81,14 @@ def _program() -> Any:
 
 def main() -> None:
     """Run the program; the only place that catches `CklogError`."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are no UTF-8, where they are exact
+    prepare_streams()
     _leave_pandas_out()
     gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
-        _program()(standalone_mode=True)
+        try:
+            _program()(standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # here, where it is told that there is no room for what is left
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)

@@ -17,6 +17,7 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
+from cklog.commands.terminal.streams import encodable_json, write_out
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
@@ -130,7 +131,7 @@ class Common:
         for line in told:
             print(masked(visible(line)), file=sys.stderr)
         text = own[form](found) if form in own else self._rendered(found, form)
-        self._write(text if form in _EXACT else masked(text))
+        self._write(text if form in _EXACT else masked(text), form)
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
                 print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
@@ -143,19 +144,16 @@ class Common:
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
         return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, form: str) -> None:
         """To stdout or the file of -o."""
         try:
             if self.output:
                 with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:
-                sys.stdout.write(text)
-                sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+                write_out(encodable_json(text) if form in ("json", "jsonl") else text, exact=form not in FORMATS)
         except OSError as error:
-            raise OutputError(f"{self.output or 'stdout'}: {error.strerror}") from None
+            raise OutputError(f"{self.output}: {error.strerror}") from None
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

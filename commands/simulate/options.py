@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cklog.commands.terminal.streams import encodable_json, write_out
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
@@ -51,7 +52,9 @@ class PrintOptions:
         terminal = sys.stdout.isatty()
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if terminal else None
-        sys.stdout.write(render(answer, self.chosen(), width, color))
+        form = self.chosen()
+        text = render(answer, form, width, color)
+        write_out(encodable_json(text) if form in ("json", "jsonl") else text)
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
