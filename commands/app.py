@@ -45,6 +45,13 @@ class Commands(LazyCommands):
         "advise": "cklog.commands.advise:advise",
         "simulate": "cklog.commands.simulate.group:simulate",
     }
+    questions: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "Where to restart": ("recovery-line", "replay", "verify", "rounds", "eventual-checkpoint", "extent"),
+        "Why, and what it did": ("inspect", "impact", "latency", "graph", "z-cycles", "compare"),
+        "What may be deleted": ("retention", "chain"),
+        "What to set": ("advise",),
+        "What if": ("simulate",),
+    }
 
 
 app = typer.Typer(

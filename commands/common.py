@@ -44,7 +44,7 @@ class Common:
 
     path: Annotated[
         str,
-        typer.Argument(envvar="CKLOG_PATH", metavar="[PATH]", help="Run folder, checkpoint folder or URI."),
+        typer.Argument(envvar="CKLOG_PATH", metavar="PATH", help="Run folder, checkpoint folder or URI."),
     ] = "."
     form: Annotated[
         str,

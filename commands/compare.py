@@ -16,7 +16,7 @@ from cklog.run import Run
 if TYPE_CHECKING:
     from cklog.protocols.metrics import RunComparison
 
-Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]
+Others = Annotated[list[str] | None, typer.Argument(metavar="PATH", help="The runs to compare it with.")]
 
 
 @command

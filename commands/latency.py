@@ -23,7 +23,13 @@ SinkTime = Annotated[
 OneOperator = Annotated[str, typer.Option("--operator", metavar="OP", help="Messages into this one (all sinks).")]
 StepOption = Annotated[float, typer.Option("--step", metavar="S", help="Look at so many seconds together.")]
 FailedAtOption = Annotated[
-    str, typer.Option("--at", metavar="TIME", help="When it failed (as job.json says, or the longest silence).")
+    str,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="When it failed (as job.json says, or the longest silence).",
+        rich_help_panel="Options",
+    ),
 ]
 FactorOption = Annotated[
     float, typer.Option("--factor", metavar="X", help="Normal is a p99 of at most X times that before the failure.")
