@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import shutil
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -17,10 +15,10 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
-from cklog.commands.terminal.streams import encodable_json, write_out
+from cklog.commands.terminal.printing import Printing
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
+from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
@@ -51,6 +49,8 @@ class Common:
         typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}."),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    brief: Annotated[bool, typer.Option("--brief", help="The verdict alone, and what to do: one screen.")] = False
+    pager: Annotated[bool, typer.Option("--pager", help="On a terminal: page by page, by $PAGER.")] = False
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
@@ -125,6 +125,7 @@ class Common:
         own = exports or {}
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
+        self._printing.require(form)
         with self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
@@ -140,9 +141,11 @@ class Common:
         raise typer.Exit(found.exit_code)
 
     def _rendered(self, answer: Answer[object], form: str) -> str:
-        terminal = not self.output and sys.stdout.isatty()
-        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)
+        return self._printing.rendered(answer, form)
+
+    @property
+    def _printing(self) -> Printing:
+        return Printing(bool(self.output), self.no_color, self.brief, self.pager)
 
     def _write(self, text: str, form: str) -> None:
         """To stdout or the file of -o."""
@@ -151,7 +154,7 @@ class Common:
                 with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:
-                write_out(encodable_json(text) if form in ("json", "jsonl") else text, exact=form not in FORMATS)
+                self._printing.put(text, form)
         except OSError as error:
             raise OutputError(f"{self.output}: {error.strerror}") from None
 

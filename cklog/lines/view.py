@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
@@ -10,8 +11,9 @@ from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
-from cklog.model.wording import utc
+from cklog.model.wording import first_few, utc
 from cklog.render.formats import plain
+from cklog.render.text import visible
 from cklog.render.view import Section, View, detail_sections, rows_section, section
 
 if TYPE_CHECKING:
@@ -37,7 +39,37 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
     commands = tuple(row["command"] for row in line.details.get("restore", ()))
     figures = ("\n".join(commands),) if commands else ()
-    return View(line_headline(line, answer.verdict), tuple(s for s in sections if s.rows), tuple(notes), figures)
+    shown = tuple(s for s in sections if s.rows)
+    return View(
+        line_headline(line, answer.verdict), shown, tuple(notes), figures, steps=commands or tuple(line_steps(line))
+    )
+
+
+_NAMED = 12
+"""Subtasks, channels and sources that one step names at the most."""
+
+
+def line_steps(line: RecoveryLine) -> list[str]:
+    """Say in a few lines what a restart from a line takes: which checkpoints, and what is read and dropped again."""
+    if not line.consistent:
+        return []
+    own = line.details.get("headline")  # of kinds of run that are not restored subtask by subtask
+    entries = () if own else line.line
+    restored = [f"{e.operator}/{e.subtask}={_checkpoint_word(e)}" for e in entries if e.state != "current"]
+    readers = Counter(s.source for s in line.sources)
+    resumed = [
+        f"{s.source} at {_offset_word(s.offset)}" + (f" ({s.operator})" if readers[s.source] > 1 else "")
+        for s in line.sources
+    ]
+    replayed = [f"{c.channel} {c.replay_from} to {c.replay_to}" for c in line.channels if c.replay_to > c.replay_from]
+    dropped = [f"{c.channel} from {c.resent_from}" for c in line.channels if c.resent_from is not None]
+    steps = {
+        "restore": restored,
+        "sources resume": resumed,
+        "replay": replayed,
+        "drop, or truncate before the restart": dropped,
+    }
+    return [visible(f"{what}: {first_few(names, _NAMED)}") for what, names in steps.items() if names]
 
 
 def line_headline(line: RecoveryLine, verdict: Verdict) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from cklog.errors import CklogError
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
+from cklog.render.brief import brief_text, verdict_again
 from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
@@ -20,13 +21,23 @@ from cklog.version import __version__
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 
 
-def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False) -> str:
+def render(
+    answer: Answer[object],
+    form: str,
+    width: int | None = None,
+    color: bool = False,
+    *,
+    height: int | None = None,
+    brief: bool = False,
+) -> str:
     """Write an answer as text in one of `FORMATS`, ending in a newline.
 
     Parameters
     ----------
     width : the terminal's number of columns, None when the output is no terminal: then nothing wraps
     color : a table has colors
+    height : the terminal's number of lines: a table that is longer ends in its verdict again; None: it does not
+    brief : of a table the verdict alone, and what to do
     """
     if form == "json":
         return visible_json(_json_text(envelope(answer))) + "\n"
@@ -37,7 +48,12 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
         return _csv_text(shown)
     if form == "md":
         return _markdown_text(shown, answer.findings)
-    return _table_text(shown, answer.findings, width, color)
+    headline = visible(_headline(shown, answer.findings))
+    if brief:
+        return brief_text(headline, shown, answer.findings, width, height, color)
+    text = _table_text(shown, answer.findings, width, color)
+    too_long = height is not None and text.count("\n") >= height
+    return text + verdict_again(headline, shown, width, color) if too_long else text
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:

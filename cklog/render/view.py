@@ -32,6 +32,7 @@ class View:
 
     `sections` : the first is the answer in rows
     `figures` : drawings as text, which follow the headline
+    `steps` : what to do, a line each: commands to paste as they are, or what is restored and read again
     `data` : what CSV and JSON lines hold if that is not the first section
     """
 
@@ -40,6 +41,7 @@ class View:
     notes: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
     data: Section | None = None
+    steps: tuple[str, ...] = ()
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

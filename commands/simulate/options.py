@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import shutil
-import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cklog.commands.terminal.streams import encodable_json, write_out
+from cklog.commands.terminal.printing import Printing
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render
+from cklog.render.formats import FORMATS
 
 
 class EncodingName(StrEnum):
@@ -38,6 +35,8 @@ class PrintOptions:
         str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
+    brief: Annotated[bool, typer.Option("--brief", help="The verdict alone: one screen.")] = False
+    pager: Annotated[bool, typer.Option("--pager", help="On a terminal: page by page, by $PAGER.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
 
     def chosen(self) -> str:
@@ -45,16 +44,17 @@ class PrintOptions:
         form = "json" if self.as_json else self.form
         if form not in FORMATS:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
+        self._printing.require(form)
         return form
 
     def show(self, answer: Answer[Any]) -> None:
         """To stdout."""
-        terminal = sys.stdout.isatty()
-        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        width = shutil.get_terminal_size().columns if terminal else None
         form = self.chosen()
-        text = render(answer, form, width, color)
-        write_out(encodable_json(text) if form in ("json", "jsonl") else text)
+        self._printing.put(self._printing.rendered(answer, form), form)
+
+    @property
+    def _printing(self) -> Printing:
+        return Printing(no_color=self.no_color, brief=self.brief, pager=self.pager)
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
