@@ -11,6 +11,7 @@ import typer
 from cklog.commands.common import Common, command
 from cklog.commands.lazy import LazyCommands
 from cklog.commands.options import AsOf, OperatorOption, WordList, moment, numbers, words
+from cklog.commands.terminal import completion
 
 
 class BenefitName(StrEnum):
@@ -77,7 +78,9 @@ Profiled = Annotated[
     int | None, typer.Option("--profile-periods", metavar="N", help="Learn s_max from the first N periods (half).")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random and the periodic moments.")]
-OnlyOperator = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
+OnlyOperator = Annotated[
+    str, typer.Option("--operator", autocompletion=completion.subtasks, help="Only this one.", metavar="OP[/SUB]")
+]
 
 Intervals = Annotated[
     WordList, typer.Option("--interval", metavar="S", help="Between a timer's checkpoints: 5,10,30 (as in the run).")

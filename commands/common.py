@@ -15,6 +15,7 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
+from cklog.commands.terminal import completion
 from cklog.commands.terminal.printing import Printing
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
@@ -46,7 +47,12 @@ class Common:
     ] = "."
     form: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=completion.formats,
+            help=f"How to print the answer: {', '.join(FORMATS)}.",
+        ),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
     brief: Annotated[bool, typer.Option("--brief", help="The verdict alone, and what to do: one screen.")] = False
@@ -56,9 +62,20 @@ class Common:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Any damage ends in exit 65.")] = False
-    source: Annotated[str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")] = ""
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="FORMAT", autocompletion=completion.sources, help="The input's format, if not recognised."
+        ),
+    ] = ""
     chosen: Annotated[
-        str, typer.Option("--run", metavar="NAME", help="Which run, where several lie below PATH: its folder.")
+        str,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            autocompletion=completion.runs,
+            help="Which run, where several lie below PATH: its folder.",
+        ),
     ] = ""
     maps: Annotated[
         list[str] | None,

@@ -9,6 +9,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
+from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 
 ResultsOption = Annotated[
@@ -20,7 +21,12 @@ EventTime = Annotated[
 SinkTime = Annotated[
     str, typer.Option("--time", metavar="FIELD", help="With --results: when it was at the sink (time or ts).")
 ]
-OneOperator = Annotated[str, typer.Option("--operator", metavar="OP", help="Messages into this one (all sinks).")]
+OneOperator = Annotated[
+    str,
+    typer.Option(
+        "--operator", autocompletion=completion.operators, metavar="OP", help="Messages into this one (all sinks)."
+    ),
+]
 StepOption = Annotated[float, typer.Option("--step", metavar="S", help="Look at so many seconds together.")]
 FailedAtOption = Annotated[
     str,

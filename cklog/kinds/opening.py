@@ -155,6 +155,11 @@ def _registered(source: str) -> ParserClass:
     return parser_class(known[source])
 
 
+def known_parsers() -> list[str]:
+    """Name every format that `--from` takes."""
+    return sorted(_entry_points() | dict(PARSERS))
+
+
 def _entry_points() -> dict[str, str]:
     """Parsers of other distributions, by name."""
     from importlib.metadata import entry_points

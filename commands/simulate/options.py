@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cklog.commands.terminal import completion
 from cklog.commands.terminal.printing import Printing
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
@@ -32,7 +33,13 @@ class PrintOptions:
     """How the figures are printed; each field is a parameter of the command line."""
 
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=completion.formats,
+            help=f"How to print the figures: {', '.join(FORMATS)}.",
+        ),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
     brief: Annotated[bool, typer.Option("--brief", help="The verdict alone: one screen.")] = False

@@ -3,4 +3,5 @@
 - `streams`: stdout and stderr of any encoding, closed or with a reader that stops early
 - `help`, `examples`: what `-h` prints
 - `printing`: an answer gets out, as whole text, as the verdict alone, or through a pager
+- `completion`: what a shell is offered
 """

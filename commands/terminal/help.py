@@ -30,7 +30,15 @@ else in a command says where it belongs by its `rich_help_panel`."""
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help is in groups, with examples."""
+    """A command whose help is in groups, with examples, and whose options complete with what was typed before them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line; for a shell that completes an option's value, all of it before that option.
+
+        The parser gives everything up where a value is missing: PATH, too, which values are looked for in.
+        """
+        unfinished = ctx.resilient_parsing and args and args[-1].startswith("-")
+        return super().parse_args(ctx, args[:-1] if unfinished else args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by what they are about."""
