@@ -89,7 +89,8 @@ def _prepared(stream: TextIO | None, name: str) -> TextIO:
         number = stream.fileno()
     except OSError:  # a stand-in of somebody else's
         return stream
-    return _over(_Descriptor(number, name), stream.encoding, line_buffering=stream.line_buffering)
+    at_once = stream.line_buffering or stream.write_through or not name  # what is told is never kept back
+    return _over(_Descriptor(number, name), stream.encoding, line_buffering=at_once)
 
 
 def _over(raw: _Descriptor, encoding: str, *, line_buffering: bool) -> TextIO:

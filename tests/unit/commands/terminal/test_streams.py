@@ -103,3 +103,16 @@ def test_nothing_that_belongs_on_a_closed_stderr_gets_into_the_answer() -> None:
     assert ended.returncode == 0
     assert ended.stdout == shell(f"cklog recovery-line {FLINK} --format csv -q").stdout
     assert shell("cklog recovery-line /no/such/place 2>/dev/full").returncode == 66
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_told_comes_before_the_answer(unbuffered: str) -> None:
+    part = SAMPLES / "spark-wordcount" / "ck" / "offsets"
+    command = [sys.executable, "-m", "cklog", "inspect", str(part)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    both = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    first, second = both.stdout.decode().splitlines()[:2]
+    assert "is a part of the run" in first
+    assert second.startswith("A Spark query")
