@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from cklog.errors import CorruptInput, NotFound, Unreadable, UsageError
 from cklog.inputs.offers import Parser
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
+from cklog.kinds.enclosing import enclosing_run
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import PARSERS, ChosenRun, choose, holds_run, kind_of, parser_class, runs_of
 from cklog.local_files import text_name
@@ -92,10 +94,20 @@ class Run(AbstractContextManager["Run"]):
     """
 
     def __init__(self, root: Root, options: Options) -> None:
-        self._root = root
+        self._asked = root
         self._options = options
         self._engines: dict[str, Engine] = {}
         self.spoken: list[str] = []
+
+    @cached_property
+    def _root(self) -> Root:
+        """The folder that PATH names, or the run's, if PATH is only a part of a run."""
+        found = None if self._options.run else enclosing_run(self._asked, self._options.source)
+        if found is None:
+            return self._asked
+        root, note = found
+        self.spoken.append(note)
+        return root
 
     @cached_property
     def _choice(self) -> ChosenRun:
@@ -149,7 +161,15 @@ class Run(AbstractContextManager["Run"]):
         return self._concluded(self.kind.failures_over_time(question, times))
 
     def retention(self, policy: RetentionPolicy) -> Answer[RetentionPlan]:
-        """Plan what may be deleted below PATH, and what must stay."""
+        """Plan what may be deleted below PATH, and what must stay.
+
+        Raises
+        ------
+        UsageError : PATH is only a part of a run, so that more would be planned for than was named
+        """
+        if self._root is not self._asked:
+            hint = f"cklog retention {shlex.quote(self._root.path)}"
+            raise UsageError(f"{self._asked.path} is only a part of the run {self._root.path}: name that", hint)
         return self._concluded(self.kind.retention(policy))
 
     def graph(self, question: Question, asked: GraphQuestion) -> Answer[CheckpointGraph]:

@@ -90,6 +90,13 @@ class Root:
         if not there:
             raise NotFound(f"--map {old}={new}: no such folder", _MAP_HINT)
 
+    def is_file(self) -> bool:
+        """Return whether PATH is a file, and so no root of anything."""
+        try:
+            return _file_info(self.path).kind == "file"
+        except (OSError, pa.ArrowException):
+            return False
+
     def list(self, prefix: str = "") -> list[FileEntry]:
         """Return every file below `prefix`, sorted by path; [] if there is no such folder."""
         return [*self.tree(prefix).files]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from cklog.commands.common import Common, command
+from cklog.commands.lazy import LazyCommands
 from cklog.commands.options import AsOf, OperatorOption, WordList, moment, numbers, words
+from cklog.commands.terminal import completion
 
 
 class BenefitName(StrEnum):
@@ -18,7 +21,18 @@ class BenefitName(StrEnum):
     size = "size"
 
 
-advise = typer.Typer(name="advise", no_args_is_help=True, rich_markup_mode=None)
+class Advice(LazyCommands):
+    """One for each thing that can be set."""
+
+    places: ClassVar[Mapping[str, str]] = {
+        "extent": "cklog.commands.advise:extent",
+        "delta": "cklog.commands.advise:delta",
+        "timing": "cklog.commands.advise:timing",
+        "protocol": "cklog.commands.advise:protocol",
+    }
+
+
+advise = typer.Typer(name="advise", cls=Advice, no_args_is_help=True, rich_markup_mode=None)
 
 Q = Annotated[
     WordList,
@@ -64,7 +78,9 @@ Profiled = Annotated[
     int | None, typer.Option("--profile-periods", metavar="N", help="Learn s_max from the first N periods (half).")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the random and the periodic moments.")]
-OnlyOperator = Annotated[str, typer.Option("--operator", help="Only this one.", metavar="OP[/SUB]")]
+OnlyOperator = Annotated[
+    str, typer.Option("--operator", autocompletion=completion.subtasks, help="Only this one.", metavar="OP[/SUB]")
+]
 
 Intervals = Annotated[
     WordList, typer.Option("--interval", metavar="S", help="Between a timer's checkpoints: 5,10,30 (as in the run).")
@@ -81,7 +97,6 @@ def _advise() -> None:
     """Settings, from what this history shows."""
 
 
-@advise.command("extent")
 @command
 def extent(
     common: Common,
@@ -118,7 +133,6 @@ def extent(
     common.answer(lambda run: run.advise_extent(operator, asked))
 
 
-@advise.command("delta")
 @command
 def delta(
     common: Common,
@@ -139,7 +153,6 @@ def delta(
     common.answer(lambda run: run.advise_delta(asked))
 
 
-@advise.command("timing")
 @command
 def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = None, seed: Seed = 0) -> None:
     """When to checkpoint, by state-size samples, so that little is written: beside the best, random and periodic."""
@@ -149,7 +162,6 @@ def timing(common: Common, period: Period = 200.0, profile_periods: Profiled = N
     common.answer(lambda run: run.advise_timing(asked))
 
 
-@advise.command("protocol")
 @command
 def protocol(
     common: Common,

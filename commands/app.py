@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import json
 import sys
 import traceback
@@ -17,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
+from cklog.commands.terminal.streams import encodable_json, prepare_streams, write_out
 from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
 from cklog.local_files import reason
 from cklog.render.formats import error_object
@@ -46,6 +46,13 @@ class Commands(LazyCommands):
         "explain": "cklog.commands.answers.explain:explain",
         "advise": "cklog.commands.advise:advise",
         "simulate": "cklog.commands.simulate.group:simulate",
+    }
+    questions: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "Where to restart": ("recovery-line", "replay", "verify", "rounds", "eventual-checkpoint", "extent"),
+        "Why, and what it did": ("inspect", "impact", "latency", "graph", "z-cycles", "compare", "diff", "explain"),
+        "What may be deleted": ("retention", "chain"),
+        "What to set": ("advise",),
+        "What if": ("simulate",),
     }
 
 
@@ -83,12 +90,14 @@ def _program() -> Any:
 
 def main() -> None:
     """Run the program; the only place that catches `CklogError`."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # names of files that are no UTF-8, where they are exact
+    prepare_streams()
     _leave_pandas_out()
     gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
-        _program()(standalone_mode=True)
+        try:
+            _program()(standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # here, where it is told that there is no room for what is left
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)
@@ -134,4 +143,5 @@ def _tell(error: CklogError) -> None:
     if error.hint:
         print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
     if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
-        print(masked(visible_json(json.dumps(error_object(error), ensure_ascii=False))))
+        text = masked(visible_json(json.dumps(error_object(error), ensure_ascii=False)))
+        write_out(encodable_json(f"{text}\n"))

@@ -7,8 +7,14 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
+from cklog.commands.terminal import completion
 
-ChainsOfOperator = Annotated[str, typer.Option("--operator", metavar="OP[/SUB]", help="Only the chains of this one.")]
+ChainsOfOperator = Annotated[
+    str,
+    typer.Option(
+        "--operator", autocompletion=completion.subtasks, metavar="OP[/SUB]", help="Only the chains of this one."
+    ),
+]
 StoreOption = Annotated[
     str | None, typer.Option("--store", metavar="NAME", help="Only the chains of this variable or state store.")
 ]

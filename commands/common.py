@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import shutil
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -17,10 +15,12 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
+from cklog.commands.terminal import completion
+from cklog.commands.terminal.printing import Printing
 from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render, require_table_format
+from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
@@ -53,17 +53,24 @@ class Common:
 
     path: Annotated[
         str,
-        typer.Argument(envvar="CKLOG_PATH", metavar="[PATH]", help="Run folder, checkpoint folder or URI."),
+        typer.Argument(envvar="CKLOG_PATH", metavar="PATH", help="Run folder, checkpoint folder or URI."),
     ] = "."
     form: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help=f"How to print the answer: {', '.join(FORMATS)}."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=completion.formats,
+            help=f"How to print the answer: {', '.join(FORMATS)}.",
+        ),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
     table: Annotated[
         str,
         typer.Option("--table", metavar="LIST", help="Only this list, for programs: findings, line, sources, …"),
     ] = ""
+    brief: Annotated[bool, typer.Option("--brief", help="The verdict alone, and what to do: one screen.")] = False
+    pager: Annotated[bool, typer.Option("--pager", help="On a terminal: page by page, by $PAGER.")] = False
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the answer there.")] = ""
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More on stderr, Spark's log too.")] = False
@@ -77,9 +84,20 @@ class Common:
             "or nothing: 0 for every answer.",
         ),
     ] = FailOn.error
-    source: Annotated[str, typer.Option("--from", metavar="FORMAT", help="The input's format, if not recognised.")] = ""
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="FORMAT", autocompletion=completion.sources, help="The input's format, if not recognised."
+        ),
+    ] = ""
     chosen: Annotated[
-        str, typer.Option("--run", metavar="NAME", help="Which run, where several lie below PATH: its folder.")
+        str,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            autocompletion=completion.runs,
+            help="Which run, where several lie below PATH: its folder.",
+        ),
     ] = ""
     maps: Annotated[
         list[str] | None,
@@ -146,7 +164,7 @@ class Common:
         own = exports or {}
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
-        require_table_format(self.table, form)
+        self._printing.require(form)
         with self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
@@ -154,8 +172,8 @@ class Common:
             print(masked(visible(line)), file=sys.stderr)
         following = steps(form)
         try:
-            text = own[form](found) if form in own and not self.table else self._rendered(found, form)
-            self._write(text if form in _EXACT else masked(text))
+            text = own[form](found) if form in own and not self.table else self._printing.rendered(found, form)
+            self._write(text if form in _EXACT else masked(text), form)
         except NothingToWrite as nothing:  # as the findings say; no file is made, which a tool might take
             following = ()
             if not self.quiet:
@@ -167,24 +185,20 @@ class Common:
                 print(f"{number}. {step}", file=sys.stderr)
         raise typer.Exit(exit_code(found, self.fail_on))
 
-    def _rendered(self, answer: Answer[object], form: str) -> str:
-        terminal = not self.output and sys.stdout.isatty()
-        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color, self.table)
+    @property
+    def _printing(self) -> Printing:
+        return Printing(bool(self.output), self.no_color, self.brief, self.pager, self.table)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, form: str) -> None:
         """To stdout or the file of -o."""
         try:
             if self.output:
                 with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:
-                sys.stdout.write(text)
-                sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough
+                self._printing.put(text, form)
         except OSError as error:
-            raise OutputError(f"{self.output or 'stdout'}: {error.strerror}") from None
+            raise OutputError(f"{self.output}: {error.strerror}") from None
 
 
 def exit_code(found: Answer[object], fail_on: FailOn) -> int:

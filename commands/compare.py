@@ -16,7 +16,7 @@ from cklog.run import Run
 if TYPE_CHECKING:
     from cklog.protocols.metrics import RunComparison
 
-Others = Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="The runs to compare it with.")]
+Others = Annotated[list[str] | None, typer.Argument(metavar="PATH", help="The runs to compare it with.")]
 
 
 @command
@@ -31,6 +31,8 @@ def compare(common: Common, others: Others = None) -> None:
     def ask(run: Run) -> Answer[RunComparison]:
         with ExitStack() as opened:
             runs = {path: opened.enter_context(replace(common, path=path).run()) for path in others}
-            return run.compare(common.path, runs)
+            answer = run.compare(common.path, runs)
+            run.spoken += [line for other in runs.values() for line in other.spoken]
+            return answer
 
     common.answer(ask)

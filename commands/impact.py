@@ -20,6 +20,7 @@ from cklog.commands.options import (
     moment,
     question,
 )
+from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 
 CrashOption = Annotated[
@@ -46,7 +47,15 @@ ResultsOption = Annotated[
 TimeColumn = Annotated[
     str, typer.Option("--time", metavar="COLUMN", help="With --annotate: the column of times (time or ts).")
 ]
-Output = Annotated[str, typer.Option("--operator", metavar="OP", help="With --annotate: the output whose results.")]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--operator",
+        autocompletion=completion.operators,
+        metavar="OP",
+        help="With --annotate: the output whose results.",
+    ),
+]
 Against = Annotated[
     str, typer.Option("--against", metavar="SNAPSHOT", help="Of Flink: the job had come this far, at least.")
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -50,6 +51,8 @@ class _Interrupt:
         os.set_blocking(waker, False)
         threading.Thread(target=self._end_after_grace, args=(woken,), daemon=True).start()
         signal.signal(signal.SIGINT, self._raise)
+        # the last thing that is called: Python itself, being taken down, would let the signal kill what has answered
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
 
     def conclude(self) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
+from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 
 ResultsOption = Annotated[
@@ -20,10 +21,21 @@ EventTime = Annotated[
 SinkTime = Annotated[
     str, typer.Option("--time", metavar="FIELD", help="With --results: when it was at the sink (time or ts).")
 ]
-OneOperator = Annotated[str, typer.Option("--operator", metavar="OP", help="Messages into this one (all sinks).")]
+OneOperator = Annotated[
+    str,
+    typer.Option(
+        "--operator", autocompletion=completion.operators, metavar="OP", help="Messages into this one (all sinks)."
+    ),
+]
 StepOption = Annotated[float, typer.Option("--step", metavar="S", help="Look at so many seconds together.")]
 FailedAtOption = Annotated[
-    str, typer.Option("--at", metavar="TIME", help="When it failed (as job.json says, or the longest silence).")
+    str,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="When it failed (as job.json says, or the longest silence).",
+        rich_help_panel="Options",
+    ),
 ]
 FactorOption = Annotated[
     float, typer.Option("--factor", metavar="X", help="Normal is a p99 of at most X times that before the failure.")

@@ -8,13 +8,14 @@ from functools import cache
 from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command, get_group
+
+from cklog.commands.terminal.help import HelpfulCommand, HelpfulGroup
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-class LazyCommands(TyperGroup):
+class LazyCommands(HelpfulGroup):
     """A group whose commands are named by `places`: the function, or group of them, of each as module:name.
 
     Contexts and commands are of typer's own copy of click, whose types have no public names.
@@ -41,5 +42,5 @@ def _loaded(place: str, name: str) -> Any:
         group.name = name
         return group
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=SETTINGS)
-    alone.command(name)(found)
+    alone.command(name, cls=HelpfulCommand)(found)
     return get_command(alone)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 from cklog.model.question import KafkaLogs, Question
 
@@ -36,7 +37,12 @@ class Algorithm(StrEnum):
 
 Failed = Annotated[
     list[str] | None,
-    typer.Option("--failed", help="Only these lost their state; comma-separated or repeated.", metavar="OP[/SUB]"),
+    typer.Option(
+        "--failed",
+        autocompletion=completion.failed,
+        help="Only these lost their state; comma-separated or repeated.",
+        metavar="OP[/SUB]",
+    ),
 ]
 AsOf = Annotated[str, typer.Option("--as-of", help="As if the job had failed then: ms or ISO 8601.", metavar="TIME")]
 At = Annotated[list[str] | None, typer.Option("--at", help="The line through this checkpoint.", metavar="OP/SUB=CKPT")]
@@ -49,7 +55,9 @@ FailedAt = Annotated[
         metavar="all|TIME,…",
     ),
 ]
-OperatorOption = Annotated[str, typer.Option("--operator", help="Whose output queue.", metavar="OP[/SUB]")]
+OperatorOption = Annotated[
+    str, typer.Option("--operator", autocompletion=completion.subtasks, help="Whose output queue.", metavar="OP[/SUB]")
+]
 Forward = Annotated[
     bool, typer.Option("--forward", help="Read the whole queue too, on the engine, and compare. Implied by Spark.")
 ]

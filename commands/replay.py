@@ -20,6 +20,7 @@ from cklog.commands.options import (
     kafka_logs,
     question,
 )
+from cklog.commands.terminal import completion
 from cklog.lines.exports import export_steps, replay_formats
 
 
@@ -36,7 +37,12 @@ def replay(
     ] = "",
     no_check_files: NoCheckFiles = False,
     check_contents: CheckContents = False,
-    operator: Annotated[str, typer.Option("--operator", metavar="OP", help="Sources of this operator only.")] = "",
+    operator: Annotated[
+        str,
+        typer.Option(
+            "--operator", autocompletion=completion.readers, metavar="OP", help="Sources of this operator only."
+        ),
+    ] = "",
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="Partitions of this topic only.")] = "",
     kafka: KafkaOption = "",
     channel: ChannelOption = None,

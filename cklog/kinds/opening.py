@@ -85,6 +85,7 @@ def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
         return ChosenRun(_registered(source)(root), root)
     found = runs_of(root, source)
     asked = [one for one in found if run in ("", one.name, f"{one.name}/")]
+    asked = asked or [one for one in found if _is_cut(run, one.name)]
     if run and not asked:
         there = f"runs there: {_listed(found)}; cklog inspect lists them" if found else "no run is there"
         raise NotFound(f"--run {run}: no such run below {root.path}", there)
@@ -111,6 +112,20 @@ def parser_class(value: str) -> ParserClass:
     module, _, name = value.partition(":")
     found: ParserClass = getattr(importlib.import_module(module), name)
     return found
+
+
+_CUT = re.compile(r"[0-9a-f]{8,31}|[0-9a-f]{8}[0-9a-f-]{0,27}")
+
+
+def _is_cut(run: str, name: str) -> bool:
+    """Whether a run is named with ids cut, as a terminal shows them.
+
+    >>> _is_cut("a/0123abcd", "a/0123abcd0123abcd0123abcd0123abcd"), _is_cut("a/check", "a/checkpoints")
+    (True, False)
+    """
+    asked, parts = run.rstrip("/").split("/"), name.split("/")
+    pairs = list(zip(asked, parts, strict=False))
+    return len(asked) == len(parts) and all(a == b or (_CUT.fullmatch(a) and b.startswith(a)) for a, b in pairs)
 
 
 def _opened(root: Root, run: RunFolder, named: bool) -> ChosenRun:
@@ -153,6 +168,11 @@ def _registered(source: str) -> ParserClass:
     if source not in known:
         raise UsageError(f"--from {source}: not one of {', '.join(sorted(known))}")
     return parser_class(known[source])
+
+
+def known_parsers() -> list[str]:
+    """Name every format that `--from` takes."""
+    return sorted(_entry_points() | dict(PARSERS))
 
 
 def _entry_points() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
 from cklog.model.verdict import Answer, Verdict
-from cklog.model.wording import utc
+from cklog.model.wording import first_few, utc
 from cklog.render.formats import plain
+from cklog.render.text import visible
 from cklog.render.view import Section, View, detail_sections, rows_section, section
 
 if TYPE_CHECKING:
@@ -41,12 +43,14 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     sections += detail_sections(line.details, answer.command)
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
     commands = [run.command for run in line.runs if run.command]
+    lead = tuple(_action_sentences(line))
     return View(
         line_headline(line, answer.verdict),
         tuple(s for s in sections if s.rows),
         tuple(notes),
         figures=("\n".join(commands),) if commands else (),
-        lead=tuple(_action_sentences(line)),
+        lead=lead,
+        steps=(*lead, *(commands or line_steps(line))),
     )
 
 
@@ -60,6 +64,33 @@ def _action_sentences(line: RecoveryLine) -> Iterator[str]:
         yield f"{run.run or run.path}: {run.action}{f': {run.note}' if run.note else ''}."
     if len(told) > _RUNS_SHOWN:
         yield f"And {len(told) - _RUNS_SHOWN} more: --json names them."
+
+
+_NAMED = 12
+"""Subtasks, channels and sources that one step names at the most."""
+
+
+def line_steps(line: RecoveryLine) -> list[str]:
+    """Say in a few lines what a restart from a line takes: which checkpoints, and what is read and dropped again."""
+    if not line.consistent:
+        return []
+    own = line.details.get("headline")  # of kinds of run that are not restored subtask by subtask
+    entries = () if own else line.line
+    restored = [f"{e.operator}/{e.subtask}={_checkpoint_word(e)}" for e in entries if e.state != "current"]
+    readers = Counter(s.source for s in line.sources)
+    resumed = [
+        f"{s.source} at {_offset_word(s.offset)}" + (f" ({line.reader(s)})" if readers[s.source] > 1 else "")
+        for s in line.sources
+    ]
+    replayed = [f"{c.channel} {c.replay_from} to {c.replay_to}" for c in line.channels if c.replay_to > c.replay_from]
+    dropped = [f"{c.channel} from {c.resent_from}" for c in line.channels if c.resent_from is not None]
+    steps = {
+        "restore": restored,
+        "sources resume": resumed,
+        "replay": replayed,
+        "drop, or truncate before the restart": dropped,
+    }
+    return [visible(f"{what}: {first_few(names, _NAMED)}") for what, names in steps.items() if names]
 
 
 def line_headline(line: RecoveryLine, verdict: Verdict) -> str:

@@ -3,10 +3,12 @@
 What an answer says is put in words in the `view` modules of the rooms above; here it is only laid out.
 
 - `formats`: an answer in each of the formats, and the JSON envelope
+- `brief`: the verdict alone, and the verdict again below a long answer
 - `view`: sections and views, and the view of each command
 - `curve`: a curve drawn as text
 - `tables`: lists of an answer as tables for programs
 - `shell`: an answer as `key=value` lines, for shells
 - `svg`: elements of SVG drawings
+- `short_ids`: ids that a terminal shows cut
 - `text`: texts from logs, made harmless
 """

@@ -13,6 +13,8 @@ from typing import Any
 from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
+from cklog.render.brief import brief_text, verdict_again
+from cklog.render.short_ids import with_short_ids
 from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
 from cklog.version import __version__
@@ -22,13 +24,24 @@ TABLE_FORMATS = ("table", "jsonl", "csv", "md")
 """Formats that print one table of an answer."""
 
 
-def render(answer: Answer[object], form: str, width: int | None = None, color: bool = False, table: str = "") -> str:
+def render(
+    answer: Answer[object],
+    form: str,
+    width: int | None = None,
+    color: bool = False,
+    *,
+    height: int | None = None,
+    brief: bool = False,
+    table: str = "",
+) -> str:
     """Write an answer as text in one of `FORMATS`, ending in a newline.
 
     Parameters
     ----------
     width : the terminal's number of columns, None when the output is no terminal: then nothing wraps
     color : a table has colors
+    height : the terminal's number of lines: a table that is longer ends in its verdict again; None: it does not
+    brief : of a table the verdict alone, and what to do
     table : the list of the answer that alone is written, "" for the answer as people read it
 
     Raises
@@ -50,7 +63,15 @@ def render(answer: Answer[object], form: str, width: int | None = None, color: b
         return _csv_text(shown)
     if form == "md":
         return _markdown_text(shown, answer.findings)
-    return _table_text(shown, answer.findings, width, color)
+    findings = answer.findings
+    if width is not None:
+        shown, findings = with_short_ids(shown, findings)
+    headline = visible(_headline(shown, findings))
+    if brief:
+        return brief_text(headline, shown, findings, width, height, color)
+    text = _table_text(shown, findings, width, color)
+    too_long = height is not None and text.count("\n") >= height
+    return text + verdict_again(headline, shown, width, color) if too_long else text
 
 
 def require_table_format(table: str, form: str) -> None:
@@ -256,14 +277,17 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
 _FOLDED = (24, 16, 12)
 """Longer words, such as URIs, may be cut to fit a terminal: those of so many characters first."""
 
+_PIECES = 3
+"""A word that is cut into more pieces is not read any more."""
+
 _GAP, _NARROW_GAP = 3, 2
 
 
 def _fitting_table(section: Section, width: int | None) -> Any:
     """A table that fits a terminal of `width` columns.
 
-    Where it is too wide, columns wrap between words, and where they cannot, each cell takes a line. Where it fits it is
-    laid out here: rich takes seconds for ten thousand rows.
+    Where it is too wide, columns wrap between words, and where they cannot, each row becomes a record. Where it fits it
+    is laid out here: rich takes seconds for ten thousand rows.
     """
     rows = [[visible(str(cell)) for cell in row] for row in section.rows]
     columns = list(zip(section.columns, *rows, strict=True))
@@ -277,7 +301,7 @@ def _fitting_table(section: Section, width: int | None) -> Any:
     widths = _narrow_widths(columns, natural, width)
     if widths:
         return _wrapping_table(section.columns, rows, widths, numeric)
-    return _stacked_cells(section.columns, rows)
+    return _records(section.columns, rows, width)
 
 
 def _text_width(text: str) -> int:
@@ -319,7 +343,7 @@ def _wrapping_table(names: tuple[str, ...], rows: list[list[str]], widths: list[
 
 
 def _narrow_widths(columns: list[tuple[str, ...]], natural: list[int], width: int) -> list[int]:
-    """Widths of columns of text that wrap between words, within `width`; none if words do not fit.
+    """Widths of columns of text that wrap between words, within `width`; none if words do not fit, or in shreds.
 
     What is left goes to the columns that need least not to wrap.
 
@@ -334,21 +358,45 @@ def _narrow_widths(columns: list[tuple[str, ...]], natural: list[int], width: in
             for i in sorted(range(len(found)), key=lambda i: natural[i] - found[i]):
                 more = min(spare, natural[i] - found[i])
                 found[i], spare = found[i] + more, spare - more
-            return found
+            longest = (max(map(len, column), default=0) for column in words)
+            return found if all(word <= _PIECES * most for word, most in zip(longest, found, strict=True)) else []
     return []
 
 
-def _stacked_cells(names: tuple[str, ...], rows: list[list[str]]) -> Any:
-    """Each cell on a line of its own, with the name of its column."""
-    from rich.table import Table
+def _records(names: tuple[str, ...], rows: list[list[str]], width: int) -> Any:
+    """Each row as a record: its first cell, and below it the others with the names of their columns.
+
+    As many stand on a line as fit; those that are empty are left out.
+    """
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for i, row in enumerate(rows):
-        if i:
-            table.add_row("", "")
-        for pair in zip(names, row, strict=True):
-            table.add_row(*map(Text, pair))
-    return table
+    shown = Text()
+    for row in rows:
+        shown.append(f"{row[0]}\n", style="bold")
+        line = ""
+        for name, cell in zip(names[1:], row[1:], strict=True):
+            if cell == "-":
+                continue
+            pair = f"{name} {cell}"
+            if line and _text_width(f"{line}, {pair},") > width - _INDENT:
+                shown.append(_indented(f"{line},", width))
+                line = pair
+            else:
+                line = f"{line}, {pair}" if line else pair
+        shown.append(_indented(line, width) if line else "")
+    shown.right_crop(1)
+    return shown
+
+
+_INDENT = 2
+
+
+def _indented(text: str, width: int) -> str:
+    """A text in lines that fit, between words where there are any."""
+    from rich.console import Console
+    from rich.text import Text
+
+    if _text_width(text) <= width - _INDENT:
+        return f"{' ' * _INDENT}{text}\n"
+    lines = Text(text).wrap(Console(width=width), width - _INDENT)
+    return "".join(f"{' ' * _INDENT}{str(line).rstrip()}\n" for line in lines)

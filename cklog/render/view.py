@@ -33,6 +33,7 @@ class View:
     `sections` : the first is the answer in rows
     `lead` : sentences that follow the headline: what to do
     `figures` : commands and drawings as text, which follow these
+    `steps` : what to do, a line each: commands to paste as they are, or what is restored and read again
     `data` : what CSV and JSON lines hold if that is not the first section
     """
 
@@ -42,6 +43,7 @@ class View:
     figures: tuple[str, ...] = ()
     data: Section | None = None
     lead: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
-import shutil
-import sys
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,9 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
+from cklog.commands.terminal import completion
+from cklog.commands.terminal.printing import Printing
 from cklog.errors import UsageError
 from cklog.model.verdict import Answer
-from cklog.render.formats import FORMATS, render, require_table_format
+from cklog.render.formats import FORMATS
 
 
 class EncodingName(StrEnum):
@@ -34,10 +33,18 @@ class PrintOptions:
     """How the figures are printed; each field is a parameter of the command line."""
 
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"How to print the figures: {', '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=completion.formats,
+            help=f"How to print the figures: {', '.join(FORMATS)}.",
+        ),
     ] = "table"
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False
     table: Annotated[str, typer.Option("--table", metavar="LIST", help="Only this list, for programs.")] = ""
+    brief: Annotated[bool, typer.Option("--brief", help="The verdict alone: one screen.")] = False
+    pager: Annotated[bool, typer.Option("--pager", help="On a terminal: page by page, by $PAGER.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No color, as with NO_COLOR set.")] = False
 
     def chosen(self) -> str:
@@ -45,15 +52,17 @@ class PrintOptions:
         form = "json" if self.as_json else self.form
         if form not in FORMATS:
             raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
-        require_table_format(self.table, form)
+        self._printing.require(form)
         return form
 
     def show(self, answer: Answer[Any]) -> None:
         """To stdout."""
-        terminal = sys.stdout.isatty()
-        color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
-        width = shutil.get_terminal_size().columns if terminal else None
-        sys.stdout.write(render(answer, self.chosen(), width, color, self.table))
+        form = self.chosen()
+        self._printing.put(self._printing.rendered(answer, form), form)
+
+    @property
+    def _printing(self) -> Printing:
+        return Printing(no_color=self.no_color, brief=self.brief, pager=self.pager, table=self.table)
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:

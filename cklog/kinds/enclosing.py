@@ -1,0 +1,75 @@
+"""PATH inside a run: a file of it, or a folder that is only a part of it, leads to the run, and that is said.
+
+The run is the smallest that has PATH as a part by the names that its format gives to parts: nothing else is taken in.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from cklog.errors import CklogError
+from cklog.kinds.opening import holds_run, runs_of
+from cklog.storage import Root
+
+PARTS: Mapping[str, str] = {
+    "native": r"job\.json|(checkpoints|channels|events|outputs|state|system)(/.*)?",
+    "spark-checkpoint": r"metadata|(offsets|commits|state|sources)(/.*)?",
+    "flink": r"_metadata|(shared|taskowned)(/.*)?|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "kafka-streams": r"\.checkpoint|kafka-streams-process-metadata|rocksdb(/.*)?",
+    "checkmate": r"universalis-snapshots/.+|worker-[0-9]+-logs(/.*)?",
+    "kafka": r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
+    r"|(recovery-point|replication|log-start)-offset-checkpoint|meta\.properties",
+    "patent-store": r"[^/]+\.jsonl(\.[a-z0-9]+)?",
+}
+"""What a part of a run is called, by its path in the run's folder."""
+
+_DEPTH = 6
+"""So many folders up a run may begin."""
+
+
+def enclosing_run(root: Root, source: str = "") -> tuple[Root, str] | None:
+    """Find the run that PATH is a part of, and what to say of that; None: it is of none, or may hold runs itself.
+
+    `source`: of that format only; then a folder is taken as it is.
+    """
+    candidates = list(_candidates(root, source))
+    if not candidates:
+        return None
+    try:
+        if not root.is_file() and (source or holds_run(root)):
+            return None
+        for above, formats in candidates:
+            for run in runs_of(above, source):
+                if not run.folder and run.format in formats:
+                    return above, f"{root.path} is a part of the run {above.path} ({run.format}), which is asked"
+    except CklogError:  # whatever is wrong with PATH is said where it is opened
+        return None
+    return None
+
+
+def _candidates(root: Root, source: str) -> Iterator[tuple[Root, list[str]]]:
+    """Folders above PATH, the nearest first, with the formats whose runs have parts of such a name; by names alone."""
+    above, part = root.parent()
+    for levels in range(1, _DEPTH + 1):
+        formats = [name for name, parts in PARTS.items() if source in ("", name) and re.fullmatch(parts, part)]
+        if formats:
+            yield (replace(root, path=_shortened(root.path, levels)) if "://" not in root.path else above), formats
+        above, name = above.parent()
+        if not name:
+            return
+        part = f"{name}/{part}"
+
+
+def _shortened(path: str, levels: int) -> str:
+    """The folder so many levels above a path of this machine, as relative as the path was given.
+
+    >>> _shortened("runs/a/offsets/3", 2), _shortened("offsets", 1), _shortened("/data/a/offsets/", 1)
+    ('runs/a', '.', '/data/a')
+    """
+    if os.path.normpath(path) == os.curdir:
+        path = os.path.abspath(path)
+    return os.path.normpath(posixpath.join(path, *[os.pardir] * levels))

@@ -1,0 +1,104 @@
+"""Two examples for each command, which a test runs, and what its exit codes mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "": ("recovery-line sample_logs/flink-orders", "inspect sample_logs/uncoordinated-join"),
+    "recovery-line": (
+        "sample_logs/flink-orders",
+        "sample_logs/uncoordinated-join --failed join/1 --explain",
+    ),
+    "verify": (
+        "sample_logs/checkmate-uncoordinated --restored sample_logs/checkmate-newest.json",
+        "sample_logs/uncoordinated-join --line sample_logs/uncoordinated-join/expected.json --maximal",
+    ),
+    "replay": ("sample_logs/uncoordinated-join", "sample_logs/flink-orders --format kafka-csv"),
+    "inspect": ("sample_logs/kafka-broker", "sample_logs/domino-cycle --metrics"),
+    "graph": ("sample_logs/uncoordinated-join", "sample_logs/domino-cycle --format mermaid"),
+    "z-cycles": ("sample_logs/domino-cycle", "sample_logs/reachability-cic --audit-cic"),
+    "compare": (
+        "sample_logs/domino-cycle sample_logs/uncoordinated-join",
+        "sample_logs/reachability-uncoordinated sample_logs/reachability-cic",
+    ),
+    "chain": ("sample_logs/incremental", "sample_logs/patent-store --operator totals --checkpoint 8"),
+    "retention": ("sample_logs/flink-orders --keep 1", "sample_logs/spark-state-hdfs --format script"),
+    "rounds": ("sample_logs/token-rounds --failed-nodes n2,n3", "sample_logs/token-rounds --sweep rack"),
+    "extent": ("sample_logs/cec-aggregate --operator agg1", "sample_logs/cec-aggregate --operator agg1 --over-time"),
+    "eventual-checkpoint": (
+        "sample_logs/cec-aggregate --operator agg1",
+        "sample_logs/cec-crashed --operator agg1 --format csv",
+    ),
+    "impact": ("sample_logs/spark-wordcount", "sample_logs/odysseus-precise --recovery rollback"),
+    "latency": (
+        "sample_logs/raw-events --step 5",
+        "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created",
+    ),
+    "diff": (
+        "sample_logs/uncoordinated-join sample_logs/uncoordinated-join-parquet",
+        "sample_logs/domino-cycle sample_logs/domino-cycle --exit-code",
+    ),
+    "explain": ("torn-tail", "3"),
+    "advise": ("delta sample_logs/incremental", "protocol sample_logs/uncoordinated-join"),
+    "advise extent": (
+        "sample_logs/cec-aggregate --operator agg1",
+        "sample_logs/cec-aggregate --operator agg1 --q 1x,4x --u none --ci 5,10",
+    ),
+    "advise delta": ("sample_logs/incremental", "sample_logs/incremental --operator join --max-restore-time 0.25"),
+    "advise timing": ("sample_logs/meteor-shower --period 5", "sample_logs/meteor-shower --period 5 --format csv"),
+    "advise protocol": ("sample_logs/uncoordinated-join", "sample_logs/domino-cycle --interval 2,4 --mtbf 168"),
+    "simulate": ("cec --no-log --tuples 20000 --keys 100", "nexmark --no-log --query q3 --rate 1"),
+    "simulate cec": (
+        "--no-log --tuples 20000 --keys 100",
+        "--no-log --tuples 20000 --keys 100 --q 200,400",
+    ),
+    "simulate nexmark": ("--no-log --query q3 --rate 1", "--no-log --protocol coor --workers 2 --rate 5"),
+    "simulate cyclic": ("--no-log --workers 2", "--no-log --workers 2 --protocol cic-hmnr"),
+    "simulate odysseus": ("--no-log --query figure", "--no-log --recovery gap --period 1000"),
+}
+"""By command: its arguments in two examples."""
+
+_ANSWERED = {0: "answered; findings, if there are any, are warnings at the most"}
+_JUDGED = {
+    3: "answered, with a finding of severity error",
+    5: "evidence is missing: the answer is a bound, or there is none",
+}
+_UNRECOVERABLE = {4: "nothing is left but the initial state, or not what was asked for"}
+_REFUSED = {
+    2: "wrong usage",
+    65: "the input is damaged beyond an answer, or over a budget",
+    66: "there is no such path, operator or checkpoint; or several runs, and none chosen",
+}
+_UNWRITTEN = {73: "the output cannot be written"}
+_READS = _ANSWERED | _JUDGED | _REFUSED | _UNWRITTEN
+
+_EXITS: Mapping[str, Mapping[int, str]] = {
+    "": _UNRECOVERABLE,
+    **dict.fromkeys(("recovery-line", "replay", "impact", "graph", "z-cycles", "chain", "rounds"), _UNRECOVERABLE),
+    "verify": {
+        0: "proved: the line is consistent and can be restored",
+        3: "refuted, or a finding of severity error",
+        5: "neither proved nor refuted: evidence is missing",
+    },
+    "extent": {3: "answered, with a finding of severity error, such as a broken --max-extent"},
+}
+"""What differs from `_READS`."""
+
+
+def examples_of(command: str) -> tuple[str, ...]:
+    """Return the examples of a command (`advise delta`; "" is `cklog` itself) as one types them."""
+    return tuple(" ".join(("cklog", command, rest)).replace("  ", " ") for rest in _EXAMPLES.get(command, ()))
+
+
+def exits_of(command: str) -> dict[int, str]:
+    """Return what each exit code of a command means, sorted as an answer's own, then refusals."""
+    if command.startswith("simulate"):
+        return {0: "simulated", 2: "wrong usage", **_UNWRITTEN}
+    found = {**_READS, **_EXITS.get(command, {})}
+    return {code: found[code] for code in (0, 3, 4, 5, 2, 65, 66, 73) if code in found}
+
+
+def commands_with_examples() -> tuple[str, ...]:
+    """Return every command that has examples."""
+    return tuple(_EXAMPLES)
