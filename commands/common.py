@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -113,7 +114,7 @@ class Common:
     def answer(
         self,
         ask: Callable[[Run], Answer[R]],
-        exports: Mapping[str, Callable[[Answer[R]], str]] | None = None,
+        exports: Mapping[str, Callable[[Answer[R]], str | bytes]] | None = None,
         steps: Callable[[str], tuple[str, ...]] = lambda form: (),
     ) -> None:
         """Ask the run, print the answer, and leave with its exit code.
@@ -130,7 +131,7 @@ class Common:
         for line in told:
             print(masked(visible(line)), file=sys.stderr)
         text = own[form](found) if form in own else self._rendered(found, form)
-        self._write(text if form in _EXACT else masked(text))
+        self._write(text if form in _EXACT or isinstance(text, bytes) else masked(text))
         if (form in own or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
                 print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
@@ -143,10 +144,16 @@ class Common:
         color = terminal and not self.no_color and not os.environ.get("NO_COLOR")
         return render(answer, form, shutil.get_terminal_size().columns if terminal else None, color)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str | bytes) -> None:
         """To stdout or the file of -o."""
         try:
-            if self.output:
+            if isinstance(text, bytes):
+                if self.output:
+                    Path(self.output).write_bytes(text)
+                else:
+                    sys.stdout.buffer.write(text)
+                    sys.stdout.flush()
+            elif self.output:
                 with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:

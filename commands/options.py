@@ -13,6 +13,8 @@ from cklog.errors import UsageError
 from cklog.model.question import KafkaLogs, Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
+_LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*(px|mm|cm|in)?", re.ASCII)
+_PIXELS = {"px": 1.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0}
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 WordList = list[str] | None
@@ -93,6 +95,18 @@ def size(text: str) -> int:
     if not found:
         raise UsageError(f"{text!r} is no size", "such as 512MiB, 2G or a number of bytes")
     return int(found.group(1)) << (10 * " KMGT".index(found.group(2).upper() or " "))
+
+
+def pixels(option: str, text: str) -> float:
+    """Return the pixels, of which 96 are an inch, of `1200`, `1200px`, `180mm`, `18cm` or `7in`.
+
+    >>> pixels("--width", "1200"), pixels("--width", "25.4mm"), pixels("--width", "2in")
+    (1200.0, 96.0, 192.0)
+    """
+    found = _LENGTH.fullmatch(text.strip().lower())
+    if not found:
+        raise UsageError(f"{option} {text!r}: no length", "such as 1200 (pixels), 180mm, 18cm or 7in")
+    return round(float(found[1]) * _PIXELS[found[2] or "px"], 3)
 
 
 def moment(text: str) -> int | None:

@@ -65,15 +65,19 @@ class DiagramLayout:
     scale: tuple[tuple[int, float], tuple[int, float]] | None
 
 
-def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> DiagramLayout:
+def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float, width: float | None = None) -> DiagramLayout:
     """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that.
 
-    An initial state that has received what another one sends only later is not at the left edge.
+    With a `width` the picture is as wide, or wider where events have no room in it. An initial state that has received
+    what another one sends only later is not at the left edge.
     """
     entered = {arrow.target for arrow in arrows if arrow.head < 0}
     lanes = [replace(lane, pinned_left=lane.pinned_left and i not in entered) for i, lane in enumerate(lanes)]
     at_ease = _Placing(lanes, arrows, box)
-    return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
+    if width is None:
+        return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
+    urgent = _Placing(lanes, arrows, box, urgent=True)
+    return at_ease.to_scale_in(width) or urgent.to_scale_in(width) or at_ease.close(width)
 
 
 def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -126,9 +130,25 @@ class _Placing:
             self._rows[self._lane[event]].append(event)
         self._at = {event: k for row in self._rows for k, event in enumerate(row)}
 
-    def close(self) -> DiagramLayout:
-        """Place events as close as they can stand."""
-        return self._layout_with(self._left_edge(), {})
+    def close(self, width: float = 0.0) -> DiagramLayout:
+        """Place events as close as they can stand, or over all of a `width` that has room for them."""
+        return self._layout_with(self._left_edge(), {}, width)
+
+    def to_scale_in(self, width: float) -> DiagramLayout | None:
+        """Place checkpoints at their times in a picture of this width; None if that has no room."""
+        timed, pins = self._box_times(), self._left_edge()
+        closest = self._leftmost_places(pins)
+        if not timed or closest is None:
+            return None
+        oldest, newest = min(timed.values()), max(timed.values())
+        start = max(closest[event] for event, time in timed.items() if time == oldest)
+        end = width - BOX_GAP - self._box / 2 - (_SLOPE if self._arrows else 0.0)
+        step = (end - start) / (newest - oldest)
+        scaled = {**pins, **{event: start + step * (time - oldest) for event, time in timed.items()}}
+        low = self._leftmost_places(scaled) if step > 0 else None
+        if low is None or max(low.values()) > width - BOX_GAP - self._box / 2:
+            return None
+        return self._layout_with(scaled, timed, width)
 
     def to_scale(self) -> DiagramLayout | None:
         """Place checkpoints at their times, in the least width that allows it; None if none does."""
@@ -164,11 +184,14 @@ class _Placing:
         width = max(stretch * (max(closest.values()) - start), _ROOMY)
         return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
 
-    def _layout_with(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
-        """Give every event a place: `pins` where they are, the others spread in the room between their neighbours."""
+    def _layout_with(self, pins: dict[int, float], timed: dict[int, int], least: float = 0.0) -> DiagramLayout:
+        """Give every event a place: `pins` where they are, the others spread in the room between their neighbours.
+
+        The picture gets at least as wide as `least`.
+        """
         low = self._leftmost_places(pins)
         assert low is not None
-        width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
+        width = max(max(low.values(), default=0.0) + BOX_GAP + self._box / 2, least)
         ends = zip(self._lanes, self._first[1:], strict=True)
         pins = pins | {end - 1: width for lane, end in ends if lane.pinned_right}
         latest = self._rightmost_places(pins, width - BOX_GAP - self._box / 2)

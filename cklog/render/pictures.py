@@ -1,0 +1,36 @@
+"""Pictures as PDF and PNG, converted from SVG by vl-convert: a wheel with fonts, that needs nothing of the system."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+
+from cklog.errors import UsageError
+
+CONVERTED = ("pdf", "png")
+"""Formats of bytes that an SVG is converted to."""
+
+_POINTS = 0.75  # of a pixel, of which 96 are an inch
+_SHARP = 2.0  # pixels of a PNG for each of the SVG,
+_MOST_PIXELS = 60e6  # but not more than these in all
+_SIZE = re.compile(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"')
+
+
+def require_converter(form: str) -> None:
+    """Raise `UsageError` if what converts pictures to `form` is not installed."""
+    if form in CONVERTED and find_spec("vl_convert") is None:
+        raise UsageError(f"--format {form} needs a library that is not here", "pip install 'cklog[pictures]'")
+
+
+def converted(svg: str, form: str) -> bytes:
+    """Return an SVG picture as the bytes of a PDF, or of a PNG as sharp as its size allows."""
+    require_converter(form)
+    import vl_convert
+
+    if form == "pdf":
+        pdf: bytes = vl_convert.svg_to_pdf(svg, scale=_POINTS)
+        return pdf
+    size = _SIZE.search(svg)
+    pixels = float(size[1]) * float(size[2]) if size else 0.0
+    png: bytes = vl_convert.svg_to_png(svg, scale=min(_SHARP, (_MOST_PIXELS / max(pixels, 1.0)) ** 0.5))
+    return png
