@@ -42,9 +42,7 @@ def graph(
     everything: Annotated[
         bool, typer.Option("--all", help="The whole run in a picture, not what fits a page around the line.")
     ] = False,
-    fold: Annotated[
-        bool, typer.Option("--fold", help="One lane of a picture for each operator.")
-    ] = False,
+    fold: Annotated[bool, typer.Option("--fold", help="One lane of a picture for each operator.")] = False,
     width: Annotated[
         str, typer.Option("--width", metavar="SIZE", help="Of a picture, in pixels, or as 180mm, 18cm, 7in.")
     ] = "",

@@ -13,7 +13,7 @@ CONVERTED = ("pdf", "png")
 _POINTS = 0.75  # of a pixel, of which 96 are an inch
 _SHARP = 2.0  # pixels of a PNG for each of the SVG,
 _MOST_PIXELS = 60e6  # but not more than these in all
-_SIZE = re.compile(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"')
+_SIZE = re.compile(r'(<svg[^>]*) width="([\d.]+)" height="([\d.]+)"')
 
 
 def require_converter(form: str) -> None:
@@ -27,10 +27,12 @@ def converted(svg: str, form: str) -> bytes:
     require_converter(form)
     import vl_convert
 
+    size = _SIZE.match(svg)
+    assert size is not None
+    wide, high = float(size[2]), float(size[3])
     if form == "pdf":
-        pdf: bytes = vl_convert.svg_to_pdf(svg, scale=_POINTS)
+        points = f'{size[1]} width="{wide * _POINTS:.2f}" height="{high * _POINTS:.2f}"'
+        pdf: bytes = vl_convert.svg_to_pdf(points + svg[size.end() :])
         return pdf
-    size = _SIZE.search(svg)
-    pixels = float(size[1]) * float(size[2]) if size else 0.0
-    png: bytes = vl_convert.svg_to_png(svg, scale=min(_SHARP, (_MOST_PIXELS / max(pixels, 1.0)) ** 0.5))
+    png: bytes = vl_convert.svg_to_png(svg, scale=min(_SHARP, (_MOST_PIXELS / (wide * high)) ** 0.5))
     return png

@@ -272,11 +272,12 @@ def pictures(draw: st.DrawFn) -> tuple[list[Lane], list[Arrow]]:
 
 
 @GRAPHS
-@given(pictures())
-def test_a_layout_agrees_with_everything_known(picture: tuple[list[Lane], list[Arrow]]) -> None:
+@given(pictures(), st.sampled_from([None, 300.0, 900.0, 3_000.0]))
+def test_a_layout_agrees_with_everything_known(picture: tuple[list[Lane], list[Arrow]], width: float | None) -> None:
     lanes, arrows = picture
     box = 28.0
-    found = lay_out(lanes, arrows, box)
+    found = lay_out(lanes, arrows, box, width)
+    assert width is None or found.width >= width
     for row in found.boxes:
         assert row[0] == 0.0
         assert all(b - a >= box + BOX_GAP - 1e-6 for a, b in pairwise(row))

@@ -47,6 +47,9 @@ _LANE_HEIGHTS = ((12, 84.0), (40, 60.0), (120, 44.0))  # up to so many lanes; mo
 _TALL = 60  # lanes of a picture that has its legend and a time axis above it, too
 _GROWN = 1_600.0  # pixels, as a square's side: title and legend of a larger picture grow with it,
 _MOST_GROWTH = 2.5  # up to so many times
+_TITLE_COLUMNS = 60  # but a line of the title has as many letters at least
+_WIDER = (0.5, 0.75, 1.0)  # of a page: tried for a picture to scale where one is not as wide as its events need
+_ALL_OF_IT = "This is a window around the recovery line: --all draws everything, --last N or --around another part"
 _LABEL_PLACES = (0.5, 0.38, 0.62, 0.26, 0.74)  # along an arrow, in the order in which they are tried
 
 
@@ -103,7 +106,8 @@ class _Diagram:
         self._answer = answer
         self._graph = answer.result
         self._scene = folded_scene(self._graph) if asked.fold else scene_of(self._graph)
-        self.notes = [*left_out(self._graph), *self._scene.notes]
+        left = left_out(self._graph)
+        self.notes = [*left, *([_ALL_OF_IT] if left and not asked.chosen else []), *self._scene.notes]
         lanes = self._scene.lanes
         self._box = max([28.0, *(len(box.label) * SMALL * GLYPH + 10 for lane in lanes for box in lane.boxes)])
         names = [len(shortened(lane.name, 30)) * _NAME_SIZE * GLYPH for lane in lanes]
@@ -116,7 +120,8 @@ class _Diagram:
         pitch = next((height for most, height in _LANE_HEIGHTS if len(lanes) <= most), 30.0)
         self._tall = len(lanes) > _TALL
         side = (self._width * pitch * len(lanes)) ** 0.5
-        self._growth = min(max(side / _GROWN, self._width / self._page, 1.0), _MOST_GROWTH)
+        readable = self._width / (_TITLE_COLUMNS * _TITLE_SIZE * GLYPH)
+        self._growth = max(min(max(side / _GROWN, self._width / self._page), _MOST_GROWTH, readable), 1.0)
         self._head, top = self._heading()
         boxes = [tuple(self._left + x for x in row) for row in self._layout.boxes]
         rows = zip(lanes, boxes, strict=True)
@@ -183,6 +188,9 @@ class _Diagram:
         kept, which, layout = tried[-1]
         if len(kept) < len(whole):
             self.notes.append(arrows_note(len(kept), len(whole), which))
+        if room is not None and exact is None and layout.scale is None and (asked.fold or len(kept) < len(whole)):
+            wider = (lay_out(lanes, [a.placed for a in kept], self._box, room * part) for part in _WIDER)
+            layout = next((found for found in wider if found.scale and found.width <= room + 0.5), layout)
         return kept, layout
 
     def _drawn_arrow(self, message: SceneArrow, k: int) -> _DrawnArrow:

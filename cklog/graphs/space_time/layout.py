@@ -17,6 +17,7 @@ from itertools import chain
 BOX_GAP = 10.0  # pixels between two boxes, or a box and the end of an arrow
 _END_GAP = 12.0  # pixels between the ends of two arrows
 _SLOPE = 22.0  # pixels that an arrow goes to the right, at least
+_EASE = (1.0, 0.3, 0.08)  # of these distances between arrows, tried where a picture must not get wider
 _STRETCH = (1.0, 1.4, 2.0, 2.5, 3.0, 3.5, 4.0)  # how many times as wide as it must be a picture to scale may get
 _ANY_WIDTH = 1.4  # up to this stretch it may have any width,
 _WIDE = 1_900.0  # above not more pixels than these
@@ -116,6 +117,7 @@ class _Placing:
 
     def __init__(self, lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float, urgent: bool = False) -> None:
         self._lanes, self._arrows, self._box, self._urgent = lanes, arrows, box, urgent
+        self._ease = _EASE[0]
         self._first = [0]
         for lane in lanes:
             self._first.append(self._first[-1] + len(lane.times))
@@ -135,20 +137,21 @@ class _Placing:
         return self._layout_with(self._left_edge(), {}, width)
 
     def to_scale_in(self, width: float) -> DiagramLayout | None:
-        """Place checkpoints at their times in a picture of this width; None if that has no room."""
+        """Place checkpoints at their times in a picture of this width, arrows closer if they must; None: no room."""
         timed, pins = self._box_times(), self._left_edge()
-        closest = self._leftmost_places(pins)
-        if not timed or closest is None:
-            return None
-        oldest, newest = min(timed.values()), max(timed.values())
-        start = max(closest[event] for event, time in timed.items() if time == oldest)
-        end = width - BOX_GAP - self._box / 2 - (_SLOPE if self._arrows else 0.0)
-        step = (end - start) / (newest - oldest)
-        scaled = {**pins, **{event: start + step * (time - oldest) for event, time in timed.items()}}
-        low = self._leftmost_places(scaled) if step > 0 else None
-        if low is None or max(low.values()) > width - BOX_GAP - self._box / 2:
-            return None
-        return self._layout_with(scaled, timed, width)
+        for self._ease in _EASE if timed else ():
+            closest, end = self._leftmost_places(pins), width - BOX_GAP - self._box / 2
+            if closest is None:
+                return None
+            oldest, newest = min(timed.values()), max(timed.values())
+            start = max(closest[event] for event, time in timed.items() if time == oldest)
+            step = (end - start - (_SLOPE * self._ease if self._arrows else 0.0)) / (newest - oldest)
+            scaled = {**pins, **{event: start + step * (time - oldest) for event, time in timed.items()}}
+            low = self._leftmost_places(scaled) if step > 0 else None
+            if low is not None and max(low.values()) <= end:
+                return self._layout_with(scaled, timed, width)
+        self._ease = _EASE[0]
+        return None
 
     def to_scale(self) -> DiagramLayout | None:
         """Place checkpoints at their times, in the least width that allows it; None if none does."""
@@ -304,7 +307,9 @@ class _Placing:
     def _least_gap(self, a: int, b: int) -> float:
         """Return how far apart two neighbours of a lane must be."""
         boxes = (a < self._boxes) + (b < self._boxes)
-        return _END_GAP if not boxes else BOX_GAP + boxes * self._box / 2
+        if boxes == 2:
+            return BOX_GAP + self._box
+        return _END_GAP * self._ease if not boxes else BOX_GAP * self._ease + self._box / 2
 
     def _events_before(self, event: int) -> list[tuple[int, float]]:
         """List the events that must be left of one, and by how much."""
@@ -313,7 +318,7 @@ class _Placing:
         found = [(row[at - 1], self._least_gap(row[at - 1], event))] if at else []
         send = event - len(self._arrows)
         if event >= self._boxes + len(self._arrows) and self._rank[send] < self._rank[event]:
-            found.append((send, _SLOPE))
+            found.append((send, _SLOPE * self._ease))
         return found
 
     def _leftmost_places(self, pins: dict[int, float]) -> dict[int, float] | None:
