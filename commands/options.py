@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from cklog.errors import UsageError
+from cklog.model.moments import moment as moment
 from cklog.model.question import KafkaLogs, Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
@@ -107,25 +107,6 @@ def pixels(option: str, text: str) -> float:
     if not found:
         raise UsageError(f"{option} {text!r}: no length", "such as 1200 (pixels), 180mm, 18cm or 7in")
     return round(float(found[1]) * _PIXELS[found[2] or "px"], 3)
-
-
-def moment(text: str) -> int | None:
-    """Return milliseconds since the epoch of a number or an ISO 8601 time (UTC unless it says otherwise).
-
-    >>> moment("1000"), moment("1970-01-01T00:00:02"), moment("")
-    (1000, 2000, None)
-    """
-    if not text:
-        return None
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no time", "milliseconds since the epoch, or 2026-11-20T10:00:00Z") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return round(found.timestamp() * 1000)
 
 
 def checkpoint_named(option: str, text: str) -> tuple[str, int]:

@@ -6,6 +6,7 @@ What an answer says is put in words in the `view` modules of the rooms above; he
 - `view`: sections and views, and the view of each command
 - `curve`: a curve drawn as text
 - `svg`: elements of SVG drawings
+- `fragment`: an answer as a piece of HTML
 - `pictures`: SVG converted to PDF and PNG
 - `text`: texts from logs, made harmless
 """

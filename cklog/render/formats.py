@@ -147,14 +147,14 @@ def _harmless_cell(cell: Any) -> Any:
     return visible_cell(f"'{cell}" if risky else cell)
 
 
-def _headline(shown: View, findings: tuple[Finding, ...]) -> str:
-    """The first sentence, after a word of warning where something could not be read."""
+def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
+    """Return the first sentence, after a word of warning where something could not be read."""
     unread = any(finding.id == UNREAD for finding in findings)
     return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(_headline(shown, findings)), ""]
+    lines = [_escaped_markdown(headline_of(shown, findings)), ""]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
@@ -195,7 +195,7 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
         highlight=False,
         soft_wrap=width is None,
     )
-    console.print(Text(visible(_headline(shown, findings)), style="bold"))
+    console.print(Text(visible(headline_of(shown, findings)), style="bold"))
     for figure in shown.figures:
         console.print()
         console.print(Text(figure), soft_wrap=True)
