@@ -54,11 +54,27 @@ class Advice(Asking):
         """Reconstruct the eventual checkpoint of an operator, ready to load, with the replay filter."""
         return self._told(self._run.eventual_checkpoint(operator, forward, ms_of(as_of)))
 
-    def advise_extent(self, operator: str, *, q: Names = (), u: Names = ()) -> Result[ExtentAdvice]:
+    def advise_extent(
+        self,
+        operator: str,
+        *,
+        q: Names = (),
+        u: Names = (),
+        ci_ms: Iterable[float] = (5.0,),
+        cp_ms: Iterable[float] = (100.0,),
+        cost_us: float = 2.5,
+        mtbf_h: Iterable[float] = (1.0, 24.0, 168.0),
+        load_rate: float | None = None,
+        replay_rate: float | None = None,
+        tuple_bytes: float | None = None,
+        max_recovery_s: float | None = None,
+    ) -> Result[ExtentAdvice]:
         """Say what targets Q and U would have given on an operator's output queue; (): by the log's own scales."""
         from cklog.advise.extent.grid import ExtentQuestion
 
-        return self._told(self._run.advise_extent(operator, ExtentQuestion(names_of(q), names_of(u))))
+        grid = (names_of(q), names_of(u), tuple(ci_ms), tuple(cp_ms), cost_us, tuple(mtbf_h))
+        asked = ExtentQuestion(*grid, load_rate, replay_rate, tuple_bytes, max_recovery_s)
+        return self._told(self._run.advise_extent(operator, asked))
 
     def advise_delta(
         self,

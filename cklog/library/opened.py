@@ -232,23 +232,56 @@ class CrashedRun(Advice):
         failed: Names = "",
         as_of: Moment = None,
         at: Mapping[str, int] | None = None,
+        against: str = "",
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
     ) -> Result[Impact | SinkImpact | None]:
-        """Say which results a crash and its recovery leave missing, wrong, doubled or in doubt."""
+        """Say which results a crash and its recovery leave missing, wrong, doubled or in doubt.
+
+        By time, with a system log or `crash`; else by the line that the run restarts from, sink by sink.
+        """
         from cklog.impact.answer import UNKNOWN_CHECKPOINT, ImpactQuestion
 
         known = UNKNOWN_CHECKPOINT if checkpoint == UNKNOWN_CHECKPOINT else ms_of(checkpoint)
         asked = ImpactQuestion(ms_of(crash), ms_of(restart), recovery, known)
-        logs = kafka_of(kafka, channels, group)
-        return self._told(self._run.impact(asked, question_of(failed, as_of, at), logs))
+        line, logs = question_of(failed, as_of, at, against=against), kafka_of(kafka, channels, group)
+        return self._told(self._run.impact(asked, line, logs))
 
-    def guarantees(self, *, failed: Names = "", as_of: Moment = None) -> Result[Guarantees]:
+    def guarantees(
+        self,
+        *,
+        failed: Names = "",
+        as_of: Moment = None,
+        at: Mapping[str, int] | None = None,
+        against: str = "",
+        kafka: Place = "",
+        channels: Mapping[str, str] | None = None,
+        group: str = "",
+    ) -> Result[Guarantees]:
         """Say which guarantee each sink can keep, and what the next one would need."""
         from cklog.impact.answer import ImpactQuestion
 
-        return self._told(self._run.guarantees(ImpactQuestion(), question_of(failed, as_of)))
+        line, logs = question_of(failed, as_of, at, against=against), kafka_of(kafka, channels, group)
+        return self._told(self._run.guarantees(ImpactQuestion(), line, logs))
+
+    def annotate(
+        self,
+        target: Place,
+        *,
+        crash: Moment = None,
+        restart: Moment = None,
+        recovery: str = "",
+        results: Place = "",
+        column: str = "",
+        output: str = "",
+    ) -> Result[Impact | None]:
+        """Find the impact by a system log, and write the results with their trust to the new folder `target`."""
+        from cklog.impact.annotate import AnnotateQuestion
+        from cklog.impact.answer import ImpactQuestion
+
+        asked = ImpactQuestion(ms_of(crash), ms_of(restart), recovery)
+        return self._told(self._run.annotate(asked, AnnotateQuestion(fspath(target), fspath(results), column, output)))
 
     def latency(
         self,

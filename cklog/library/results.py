@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cklog.graphs.graph import CheckpointGraph
     from cklog.graphs.selection import GraphQuestion
 
+_FIRST = ("nodes", "edges")
+"""Tables that come before those of the line, where there are any."""
+
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -63,7 +66,8 @@ class Result(Answer[R_co]):
         """Name the tables of the answer; the first is the one that `to_arrow()` gives."""
         from cklog.library.tables import tables_of
 
-        return (*tables_of(self.result), "findings", "inputs")
+        found = [*tables_of(self.result), "findings", "inputs"]
+        return tuple(sorted(found, key=lambda name: name not in _FIRST))
 
     def to_arrow(self, table: str = "") -> pyarrow.Table:
         """Return one of `tables` as an Arrow table with typed columns; "": the first."""
@@ -76,12 +80,15 @@ class Result(Answer[R_co]):
         return arrow_table(*found[name])
 
     def to_pandas(self, table: str = "") -> pandas.DataFrame:
-        """Return one of `tables` as a data frame; "": the first."""
+        """Return one of `tables` as a data frame; "": the first. Numbers stay whole where some are missing."""
         try:
-            import pandas  # noqa: F401
+            import pandas
         except ImportError:
             raise UsageError("to_pandas needs pandas", "pip install pandas, or take to_arrow()") from None
-        found: pandas.DataFrame = self.to_arrow(table).to_pandas()
+        import pyarrow
+
+        exact = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.bool_(): pandas.BooleanDtype()}
+        found: pandas.DataFrame = self.to_arrow(table).to_pandas(types_mapper=exact.get)
         return found
 
     def __repr__(self) -> str:
