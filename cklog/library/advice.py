@@ -72,8 +72,8 @@ class Advice(Asking):
         """Say what targets Q and U would have given on an operator's output queue; (): by the log's own scales."""
         from cklog.advise.extent.grid import ExtentQuestion
 
-        grid = (names_of(q), names_of(u), tuple(ci_ms), tuple(cp_ms), cost_us, tuple(mtbf_h))
-        asked = ExtentQuestion(*grid, load_rate, replay_rate, tuple_bytes, max_recovery_s)
+        grid = (names_of(q), names_of(u), tuple(map(float, ci_ms)), tuple(map(float, cp_ms)), float(cost_us))
+        asked = ExtentQuestion(*grid, tuple(map(float, mtbf_h)), load_rate, replay_rate, tuple_bytes, max_recovery_s)
         return self._told(self._run.advise_extent(operator, asked))
 
     def advise_delta(
@@ -90,7 +90,7 @@ class Advice(Asking):
         from cklog.advise.delta.answer import DeltaQuestion
         from cklog.policies.delta_number import DeltaLimits
 
-        limits = DeltaLimits(ratio, max_delta, max_restore_ms, probe_after)
+        limits = DeltaLimits(float(ratio), max_delta, max_restore_ms, probe_after)
         return self._told(self._run.advise_delta(DeltaQuestion(limits, by, operator)))
 
     def advise_timing(
@@ -99,7 +99,7 @@ class Advice(Asking):
         """Say when to checkpoint so that little is written, by the sizes of state."""
         from cklog.advise.timing.answer import TimingQuestion
 
-        return self._told(self._run.advise_timing(TimingQuestion(period_s, profile_periods, seed)))
+        return self._told(self._run.advise_timing(TimingQuestion(float(period_s), profile_periods, seed)))
 
     def advise_protocol(
         self,
@@ -113,6 +113,7 @@ class Advice(Asking):
         """Say which checkpointing protocol the job should use, by replaying its messages under each."""
         from cklog.protocols.choice.model import ProtocolQuestion
 
-        rates = (between_failures_h, log_mb_s, checkpoint_ms)
-        asked = ProtocolQuestion(tuple(intervals_s), *rates, ms_of(as_of))
+        takes = None if checkpoint_ms is None else float(checkpoint_ms)
+        rates = (float(between_failures_h), float(log_mb_s), takes)
+        asked = ProtocolQuestion(tuple(map(float, intervals_s)), *rates, ms_of(as_of))
         return self._told(self._run.advise_protocol(asked))

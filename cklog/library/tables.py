@@ -19,6 +19,7 @@ from cklog.render.formats import plain
 
 _SIMPLE = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 _JSON = pa.string()
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999, which Python's times can say
 
 
 def tables_of(result: object) -> dict[str, tuple[list[Any], type | None]]:
@@ -94,7 +95,9 @@ def _guessed(name: str, values: list[Any]) -> pa.Array:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Return a column; values that its type cannot hold, as of a log that means harm, make it text."""
+    """Return a column; values that its type cannot hold, as of a log that means harm, make it numbers or text."""
+    if pa.types.is_timestamp(kind) and any(v is not None and not _FIRST_MS <= v <= _LAST_MS for v in values):
+        kind = pa.int64()
     try:
         return pa.array(_texts(values) if kind == _JSON else values, kind)
     except (pa.ArrowException, OverflowError, UnicodeError):

@@ -1,4 +1,4 @@
-"""The notebook of the docs, run by a real kernel: what it shows is what is stored in it, and it is as short as it says."""
+"""The notebook of the docs, run by a real kernel: it shows what is stored in it, in as few lines as it promises."""
 
 from __future__ import annotations
 

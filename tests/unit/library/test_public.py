@@ -65,7 +65,7 @@ def test_an_import_loads_nothing_and_a_question_no_other_questions() -> None:
     first, after = json.loads(told.stdout)
     assert set(first) <= {"cklog", "cklog.version"}
     assert "cklog.lines.search" in after
-    for module in ("pyspark", "pandas", "networkx", "typer", "rich", "cklog.graphs", "cklog.impact", "cklog.queues"):
+    for module in ("pyspark", "networkx", "typer", "rich", "cklog.graphs", "cklog.impact", "cklog.queues"):
         assert module not in after
 
 
