@@ -11,6 +11,7 @@ CONVERTED = ("pdf", "png")
 """Formats of bytes that an SVG is converted to."""
 
 _POINTS = 0.75  # of a pixel, of which 96 are an inch
+_LONGEST_PAGE = 14_400.0  # points that viewers open
 _SHARP = 2.0  # pixels of a PNG for each of the SVG,
 _MOST_PIXELS = 60e6  # but not more than these in all
 _SIZE = re.compile(r'(<svg[^>]*) width="([\d.]+)" height="([\d.]+)"')
@@ -31,8 +32,9 @@ def converted(svg: str, form: str) -> bytes:
     assert size is not None
     wide, high = float(size[2]), float(size[3])
     if form == "pdf":
-        points = f'{size[1]} width="{wide * _POINTS:.2f}" height="{high * _POINTS:.2f}"'
-        pdf: bytes = vl_convert.svg_to_pdf(points + svg[size.end() :])
+        scale = min(_POINTS, _LONGEST_PAGE / max(wide, high))
+        in_points = f'{size[1]} width="{wide * scale:.2f}" height="{high * scale:.2f}"'
+        pdf: bytes = vl_convert.svg_to_pdf(in_points + svg[size.end() :])
         return pdf
     png: bytes = vl_convert.svg_to_png(svg, scale=min(_SHARP, (_MOST_PIXELS / (wide * high)) ** 0.5))
     return png

@@ -296,9 +296,12 @@ def legend(
             y += SMALL * 1.3
         y -= SMALL * 1.3
         x += need
-    for text in (line for sentence in words for line in wrapped(sentence, max(int(width / size), 8))):
+    for sentence in words:
         y += _ROW_HEIGHT * 0.75
-        parts.append(element("text", text_of(text), x=0.0, y=y + 4, font_size=SMALL, fill=MUTED))
+        for text in wrapped(sentence, max(int(width / size), 8)):
+            parts.append(element("text", text_of(text), x=0.0, y=y + 4, font_size=SMALL, fill=MUTED))
+            y += SMALL * 1.3
+        y -= SMALL * 1.3
     place = f"translate({number(room.left)} {number(room.top)})"
     if room.growth != 1:
         place += f" scale({room.growth:.2f})"

@@ -190,6 +190,15 @@ def test_a_graph_is_what_the_command_exports_and_draws() -> None:
     assert "<table>" in rollback._repr_html_()
 
 
+def test_a_run_is_opened_as_the_options_of_every_command_say() -> None:
+    old = "file:///srv/cklog-sample/wordcount"
+    with cklog.open(str(WORDS), maps={old: str(WORDS)}, source="spark-checkpoint", engine="local") as run:
+        assert run.format == "spark-checkpoint"
+        assert run.recovery_line().to_json() == program("recovery-line", WORDS, "--map", f"{old}={WORDS}", "--json").out
+    with pytest.raises(cklog.UsageError, match="empty prefix"):
+        cklog.open(WORDS, maps={"": "x"})
+
+
 def test_several_runs_side_by_side() -> None:
     with cklog.open(REACH) as one, cklog.open(CIC) as other:
         assert one.compare(other).to_json() == program("compare", REACH, CIC, "--json").out
