@@ -322,8 +322,8 @@ class Run(AbstractContextManager["Run"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for engine in self._engines.values():
-            engine.close()
+        while self._engines:  # a question after this one starts another
+            self._engines.popitem()[1].close()
         if isinstance(error, (CorruptInput, NotFound, OSError)):
             refuse_unread(self._root)  # whatever it looked like: nothing is known of what was not read
 

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -153,7 +154,7 @@ class Common:
     def answer(
         self,
         ask: Callable[[Run], Answer[R]],
-        exports: Mapping[str, Callable[[Answer[R]], str]] | None = None,
+        exports: Mapping[str, Callable[[Answer[R]], str | bytes]] | None = None,
         steps: Callable[[str], tuple[str, ...]] = lambda form: (),
     ) -> None:
         """Ask the run, print the answer, and leave with its exit code.
@@ -173,7 +174,7 @@ class Common:
         following = steps(form)
         try:
             text = own[form](found) if form in own and not self.table else self._printing.rendered(found, form)
-            self._write(text if form in _EXACT else masked(text), form)
+            self._write(text if form in _EXACT or isinstance(text, bytes) else masked(text), form)
         except NothingToWrite as nothing:  # as the findings say; no file is made, which a tool might take
             following = ()
             if not self.quiet:
@@ -189,10 +190,16 @@ class Common:
     def _printing(self) -> Printing:
         return Printing(bool(self.output), self.no_color, self.brief, self.pager, self.table)
 
-    def _write(self, text: str, form: str) -> None:
+    def _write(self, text: str | bytes, form: str) -> None:
         """To stdout or the file of -o."""
         try:
-            if self.output:
+            if isinstance(text, bytes):
+                if self.output:
+                    Path(self.output).write_bytes(text)
+                else:
+                    sys.stdout.buffer.write(text)
+                    sys.stdout.flush()
+            elif self.output:
                 with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
                     file.write(text)
             else:

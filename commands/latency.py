@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import typer
@@ -63,20 +62,8 @@ def latency(
     """
     from cklog.latency.model import LatencyQuestion
 
-    if bool(results) != bool(event_time):
-        raise UsageError(
-            "--results and --event-time go together", "which results, and which field says when they began"
-        )
-    if time and not results:
-        raise UsageError("--time: a field of results", "say where they are with --results PATH")
-    if operator and results:
-        raise UsageError("--operator with --results: results are not told apart by operator", "name one sink's results")
     if not 0.001 <= step <= _LONGEST_S:
         raise UsageError(f"--step {step:g}: seconds, from 0.001 to {_LONGEST_S:g}")
-    if not (math.isfinite(factor) and factor >= 1):
-        raise UsageError(f"--factor {factor:g}: at least 1")
-    if steps < 1:
-        raise UsageError(f"--steps {steps}: at least one")
     asked = LatencyQuestion(
         results=results,
         event_time=event_time,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,9 +10,12 @@ import typer
 
 from cklog.commands.terminal import completion
 from cklog.errors import UsageError
+from cklog.model.moments import moment as moment
 from cklog.model.question import KafkaLogs, Question
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
+_LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*(px|mm|cm|in)?", re.ASCII)
+_PIXELS = {"px": 1.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0}
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 WordList = list[str] | None
@@ -103,23 +105,16 @@ def size(text: str) -> int:
     return int(found.group(1)) << (10 * " KMGT".index(found.group(2).upper() or " "))
 
 
-def moment(text: str) -> int | None:
-    """Return milliseconds since the epoch of a number or an ISO 8601 time (UTC unless it says otherwise).
+def pixels(option: str, text: str) -> float:
+    """Return the pixels, of which 96 are an inch, of `1200`, `1200px`, `180mm`, `18cm` or `7in`.
 
-    >>> moment("1000"), moment("1970-01-01T00:00:02"), moment("")
-    (1000, 2000, None)
+    >>> pixels("--width", "1200"), pixels("--width", "25.4mm"), pixels("--width", "2in")
+    (1200.0, 96.0, 192.0)
     """
-    if not text:
-        return None
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no time", "milliseconds since the epoch, or 2026-11-20T10:00:00Z") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return round(found.timestamp() * 1000)
+    found = _LENGTH.fullmatch(text.strip().lower())
+    if not found:
+        raise UsageError(f"{option} {text!r}: no length", "such as 1200 (pixels), 180mm, 18cm or 7in")
+    return round(float(found[1]) * _PIXELS[found[2] or "px"], 3)
 
 
 def checkpoint_named(option: str, text: str) -> tuple[str, int]:

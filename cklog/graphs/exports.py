@@ -13,11 +13,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode
+from cklog.graphs.selection import GraphQuestion
 from cklog.graphs.space_time.shapes import IN_FLIGHT, LINE, ORPHAN, PAST, USELESS
 from cklog.graphs.view import graph_headline, messages_word
 from cklog.model.verdict import Answer
+from cklog.render.pictures import CONVERTED, converted
 from cklog.render.svg import wrapped
-from cklog.render.text import visible
+from cklog.render.text import masked, visible
 
 if TYPE_CHECKING:
     import networkx
@@ -26,8 +28,16 @@ _TITLE_COLUMNS = 90
 
 
 def graph_formats() -> dict[str, Callable[[Answer[CheckpointGraph]], str]]:
-    """Return each format by name, as a function from an answer of `graph` to text."""
+    """Return each format of text by name, as a function from an answer of `graph`."""
     return {"dot": _dot, "graphml": _graphml, "node-link": _node_link, "mermaid": _mermaid, "svg": _svg}
+
+
+def picture_of(answer: Answer[CheckpointGraph], asked: GraphQuestion) -> tuple[str | bytes, tuple[str, ...]]:
+    """Draw an answer of `graph` as `asked`, as SVG or converted from it; return it with what it leaves out."""
+    from cklog.graphs.space_time.diagram import space_time
+
+    drawing = space_time(answer, asked)
+    return converted(masked(drawing.svg), asked.form) if asked.form in CONVERTED else drawing.svg, drawing.notes
 
 
 def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
@@ -48,7 +58,7 @@ def networkx_graph(graph: CheckpointGraph) -> networkx.MultiDiGraph[str]:
 def _svg(answer: Answer[CheckpointGraph]) -> str:
     from cklog.graphs.space_time.diagram import space_time
 
-    return space_time(answer)
+    return space_time(answer).svg
 
 
 def _node_link(answer: Answer[CheckpointGraph]) -> str:

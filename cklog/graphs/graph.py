@@ -145,7 +145,7 @@ def graph_of(history: History, line: Ints | None, found: RecoveryLine, asked: Gr
     ------
     NotFound, UsageError : see `select`
     """
-    selection = select(history, asked)
+    selection = select(history, asked, line)
     builder = _GraphRows(history, line=line, selection=selection, kind=asked.kind, useless=frozenset(found.useless))
     edges, local = builder.message_edges(), builder.local_edges()
     count = len(edges.channel) + len(local)

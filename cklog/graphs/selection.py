@@ -27,11 +27,22 @@ class FormatLimits:
     edges: int
 
 
+_DRAWN = FormatLimits(10_000, 200_000)  # more is no picture; of many arrows only those that count are drawn
 LIMITS: Mapping[str, FormatLimits] = {
-    "svg": FormatLimits(2_000, 4_000),  # more is no picture; of many arrows only those that count are drawn
+    "svg": _DRAWN,
+    "pdf": _DRAWN,
+    "png": _DRAWN,
     "mermaid": FormatLimits(500, 500),  # `maxEdges`, above which viewers refuse to draw, and documents cannot raise it
 }
 ANY_LIMITS = FormatLimits(200_000, 1_000_000)
+PICTURES = ("svg", "pdf", "png")
+"""The formats that are space-time diagrams."""
+
+PAGE = 2_400.0  # pixels that a picture is wide at most, unless all is asked for or another width
+LEAST_PAGE, MOST_PAGE = 400.0, 20_000.0
+_NAMES = 200.0  # pixels of a page that are left to names
+_BOX_ROOM = 60.0  # pixels that a checkpoint takes with the ends of some arrows beside it
+_WINDOW_NODES = 2_000  # that a window holds in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +50,10 @@ class GraphQuestion:
     """The part of a graph that is asked for, and the format that will hold it.
 
     `last`: so many checkpoints of every subtask. `around`: what happened within `steps` of one checkpoint, given as
-    ("op/sub", checkpoint). Neither: everything. The format `form` limits how much can be shown.
+    ("op/sub", checkpoint). Neither: everything; but a picture shows what is around the line where `everything` does not
+    fit a page. The format `form` limits how much can be shown.
+
+    Of pictures alone: `fold` draws an operator's subtasks as one, `width` in pixels is that of the page.
     """
 
     kind: GraphKind = "checkpoint"
@@ -47,6 +61,9 @@ class GraphQuestion:
     around: tuple[str, int] | None = None
     steps: int = 1
     form: str = "table"
+    everything: bool = False
+    fold: bool = False
+    width: float | None = None
 
     def __post_init__(self) -> None:
         if self.last is not None and self.around is not None:
@@ -55,14 +72,40 @@ class GraphQuestion:
             raise UsageError(f"--last {self.last}: at least one checkpoint")
         if self.steps < 1:
             raise UsageError(f"--steps {self.steps}: at least one step")
-        if self.kind == "rollback" and self.form == "svg":
-            message = "--kind rollback --format svg: the space-time diagram has checkpoints and intervals in one"
+        if self.everything and (self.last is not None or self.around is not None):
+            raise UsageError("--all draws what --last or --around would leave out", "give one of them")
+        if self.kind == "rollback" and self.form in PICTURES:
+            message = (
+                f"--kind rollback --format {self.form}: the space-time diagram has checkpoints and intervals in one"
+            )
             raise UsageError(message, "leave --kind out, or take dot or mermaid")
+        if self.width is not None and not LEAST_PAGE <= self.width <= MOST_PAGE:
+            raise UsageError(f"--width: {self.width:.0f} pixels are not between {LEAST_PAGE:.0f} and {MOST_PAGE:.0f}")
+        drawn = [*(["--fold"] if self.fold else []), *(["--width"] if self.width is not None else [])]
+        if drawn and self.form not in PICTURES:
+            raise UsageError(f"{drawn[0]} is about pictures", f"--format {', '.join(PICTURES)}")
 
     @property
     def limits(self) -> FormatLimits:
         """The most nodes and edges for the format."""
-        return LIMITS.get(self.form, ANY_LIMITS)
+        return ANY_LIMITS if self.fold else LIMITS.get(self.form, ANY_LIMITS)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is said which part is wanted."""
+        return self.everything or self.last is not None or self.around is not None
+
+    @property
+    def page(self) -> float | None:
+        """The pixels that a picture may be wide; None: as many as it takes."""
+        return self.width or (None if self.chosen else PAGE)
+
+    @property
+    def window(self) -> int | None:
+        """The checkpoints of a subtask that a page has room for around the line; None: there is no page to fill."""
+        if self.chosen or self.form not in PICTURES:
+            return None
+        return max(int(((self.width or PAGE) - _NAMES) / _BOX_ROOM), 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,8 +144,8 @@ def touching(history: History, edges: MessageEdges, intervals: Mask) -> Mask:
     return found
 
 
-def select(history: History, asked: GraphQuestion) -> Selection:
-    """Choose the checkpoints to show.
+def select(history: History, asked: GraphQuestion, line: Ints | None = None) -> Selection:
+    """Choose the checkpoints to show; `line` (index per subtask, shape (n,)) is what a page is filled around.
 
     Raises
     ------
@@ -114,6 +157,8 @@ def select(history: History, asked: GraphQuestion) -> Selection:
         found = Selection(np.maximum(found.high - history.survivor - asked.last + 1, 0), found.high)
     if asked.around is not None:
         found = _select_around(history, row_named(history, "--around", *asked.around), asked.steps)
+    if asked.window is not None:
+        found = _select_page(history, asked, asked.window, line)
     nodes = int(np.maximum(found.high - found.low + 1, 0).sum())
     if nodes > asked.limits.nodes:
         raise too_much(nodes, "checkpoints", asked.limits.nodes, history, asked)
@@ -129,7 +174,34 @@ def too_much(count: int, what: str, limit: int, history: History, asked: GraphQu
         ways = [f"--steps {asked.steps - 1}" if asked.steps > 1 else "--format csv lists them"]
     else:
         ways.append("--around OP/SUB=CKPT shows the neighbours of one checkpoint")
+    if asked.form in PICTURES and not asked.fold:
+        ways.insert(0, "--fold draws the subtasks of an operator as one")
     return UsageError(f"{count} {what} are more than --format {asked.form} can show ({limit})", "; ".join(ways))
+
+
+def _select_page(history: History, asked: GraphQuestion, room: int, line: Ints | None) -> Selection:
+    """Choose at most `room` checkpoints of every subtask, the line in their middle; without a line the newest.
+
+    Subtasks that are drawn as one are looked at from the first to the last checkpoint that the line has of them.
+    """
+    newest = history.newest
+    first = last = newest if line is None else line
+    if asked.fold and line is not None:
+        operators = {name: i for i, name in enumerate(dict.fromkeys(s.operator for s in history.subtasks))}
+        member = np.array([operators[s.operator] for s in history.subtasks], np.int64)
+        lowest, highest = np.full(len(operators), np.iinfo(np.int64).max), np.zeros(len(operators), np.int64)
+        np.minimum.at(lowest, member, line)
+        np.maximum.at(highest, member, line)
+        first, last = lowest[member], highest[member]
+    if not asked.fold:
+        room = min(room, max(_WINDOW_NODES // max(len(newest), 1), 1))
+    spare = np.maximum(room - 1 - (last - first), 0)
+    # What one side of the line does not need goes to the other.
+    after = np.minimum(np.maximum(newest - last, 0), spare - np.minimum(first, spare - spare // 2))
+    before = np.minimum(first, spare - after)
+    low = first - before
+    high = np.minimum(newest, low + room - 1)
+    return Selection(np.minimum(low, high), high)
 
 
 def _select_around(history: History, row: int, steps: int) -> Selection:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from cklog.arrays.types import Ints
+from cklog.errors import UsageError
 from cklog.model.findings import Finding, InputUsed
 
 
@@ -32,6 +34,23 @@ class LatencyQuestion:
     failed_at: int | None = None
     factor: float = 1.5
     steps: int = 3
+
+    def __post_init__(self) -> None:
+        if bool(self.results) != bool(self.event_time):
+            raise UsageError(
+                "--results and --event-time go together", "which results, and which field says when they began"
+            )
+        if self.time and not self.results:
+            raise UsageError("--time: a field of results", "say where they are with --results PATH")
+        if self.operator and self.results:
+            message = "--operator with --results: results are not told apart by operator"
+            raise UsageError(message, "name one sink's results")
+        if self.step_ms < 1:
+            raise UsageError(f"a step of {self.step_ms} ms: at least 1")
+        if not (math.isfinite(self.factor) and self.factor >= 1):
+            raise UsageError(f"--factor {self.factor:g}: at least 1")
+        if self.steps < 1:
+            raise UsageError(f"--steps {self.steps}: at least one")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ Public modules:
 * `lines`, `zigzag`, `eventual`: results that several rooms share
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
+* `moments`: times as people write them
 * `values`: what kind of JSON value something is
 * `wording`: numbers, names and times in sentences
 """

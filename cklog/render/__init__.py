@@ -10,5 +10,7 @@ What an answer says is put in words in the `view` modules of the rooms above; he
 - `shell`: an answer as `key=value` lines, for shells
 - `svg`: elements of SVG drawings
 - `short_ids`: ids that a terminal shows cut
+- `fragment`: an answer as a piece of HTML
+- `pictures`: SVG converted to PDF and PNG
 - `text`: texts from logs, made harmless
 """

@@ -66,7 +66,7 @@ def render(
     findings = answer.findings
     if width is not None:
         shown, findings = with_short_ids(shown, findings)
-    headline = visible(_headline(shown, findings))
+    headline = visible(headline_of(shown, findings))
     if brief:
         return brief_text(headline, shown, findings, width, height, color)
     text = _table_text(shown, findings, width, color)
@@ -90,7 +90,7 @@ def _one_table(answer: Answer[object], name: str, form: str, width: int | None, 
         return _json_lines(rows)
     if form == "csv":
         return _csv_text(View("", (as_text(rows),)))
-    shown = View(_headline(view(answer), answer.findings), (as_text(rows),))
+    shown = View(headline_of(view(answer), answer.findings), (as_text(rows),))
     return _markdown_text(shown, ()) if form == "md" else _table_text(shown, (), width, color)
 
 
@@ -201,14 +201,14 @@ def _harmless_cell(cell: Any) -> Any:
     return visible_cell(f"'{cell}" if risky else cell)
 
 
-def _headline(shown: View, findings: tuple[Finding, ...]) -> str:
-    """The first sentence, after a word of warning where something could not be read."""
+def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
+    """Return the first sentence, after a word of warning where something could not be read."""
     unread = any(finding.id == UNREAD for finding in findings)
     return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(_headline(shown, findings)), ""]
+    lines = [_escaped_markdown(headline_of(shown, findings)), ""]
     lines += [line for sentence in shown.lead for line in (_escaped_markdown(sentence), "")]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
@@ -250,7 +250,7 @@ def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, c
         highlight=False,
         soft_wrap=width is None,
     )
-    console.print(Text(visible(_headline(shown, findings)), style="bold"))
+    console.print(Text(visible(headline_of(shown, findings)), style="bold"))
     for sentence in shown.lead:
         console.print(Text(visible(sentence)))
     for figure in shown.figures:

@@ -100,6 +100,7 @@ CASES = {
     "domino-metrics.txt": "inspect sample_logs/domino-cycle --metrics",
     "compare.txt": "compare sample_logs/domino-cycle sample_logs/uncoordinated-join",
     "docs/domino-cycle.svg": "graph sample_logs/domino-cycle --format svg",
+    "docs/folded.svg": "graph sample_logs/reachability-cic --fold --width 1000 --format svg",
     "docs/uncoordinated-join.svg": "graph sample_logs/uncoordinated-join --format svg",
     "domino-graph.dot": "graph sample_logs/domino-cycle --format dot",
     "domino-graph.mmd": "graph sample_logs/domino-cycle --format mermaid",

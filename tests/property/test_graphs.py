@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.graphs.exports import graph_formats
+from cklog.graphs.exports import graph_formats, picture_of
 from cklog.graphs.graph import CheckpointGraph, Edge, graph_of
 from cklog.graphs.selection import GraphKind, GraphQuestion
 from cklog.graphs.space_time.layout import BOX_GAP, Arrow, Lane, lay_out
@@ -250,6 +250,33 @@ def test_every_history_can_be_drawn(run: tuple[oracle.Execution, frozenset[str],
     assert all(0 <= float(e.attrib.get("x", 0)) <= width for e in boxes)
 
 
+@PICTURES
+@given(runs(), st.booleans(), st.sampled_from([None, 400.0, 1_000.0]), st.booleans())
+def test_every_history_can_be_folded_to_any_page(
+    run: tuple[oracle.Execution, frozenset[str], History], fold: bool, width: float | None, everything: bool
+) -> None:
+    """A folded picture has every checkpoint and every message once; any picture keeps its boxes inside its page."""
+    found = graph(run[2], GraphQuestion())
+    asked = GraphQuestion(form="svg", fold=fold, width=width, everything=everything)
+    text, notes = picture_of(Answer("graph", "ok", 0, (), (), found), asked)
+    assert isinstance(text, str)
+    root = ET.fromstring(text)
+    assert width is None or float(root.attrib["width"]) == width
+    inner = float(root.attrib["viewBox"].split()[2])
+    boxes = root.iter("{http://www.w3.org/2000/svg}rect")
+    assert all(0 <= float(e.attrib.get("x", 0)) <= inner for e in boxes)
+    titles = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}title")]
+    if fold:
+        counts = [int(t.split(": ")[1].split()[0]) for t in titles if "=" in t.partition(":")[0]]
+        assert sum(counts) == len(found.nodes)
+    if fold and not any(note.startswith("Arrows") for note in notes):
+        drawn = [t.split(": ")[1].split()[0].replace(",", "") for t in titles if "->" in t]
+        known = [e.messages for e in messages(found.edges)] + [u.messages for u in found.unreceived]
+        assert ("?" in drawn) == (None in known)
+        if None not in known:
+            assert sum(map(int, drawn)) == sum(n for n in known if n is not None)
+
+
 @st.composite
 def pictures(draw: st.DrawFn) -> tuple[list[Lane], list[Arrow]]:
     """Lanes and arrows of an execution, its times right, shifted between subtasks, or unknown.
@@ -272,11 +299,12 @@ def pictures(draw: st.DrawFn) -> tuple[list[Lane], list[Arrow]]:
 
 
 @GRAPHS
-@given(pictures())
-def test_a_layout_agrees_with_everything_known(picture: tuple[list[Lane], list[Arrow]]) -> None:
+@given(pictures(), st.sampled_from([None, 300.0, 900.0, 3_000.0]))
+def test_a_layout_agrees_with_everything_known(picture: tuple[list[Lane], list[Arrow]], width: float | None) -> None:
     lanes, arrows = picture
     box = 28.0
-    found = lay_out(lanes, arrows, box)
+    found = lay_out(lanes, arrows, box, width)
+    assert width is None or found.width >= width
     for row in found.boxes:
         assert row[0] == 0.0
         assert all(b - a >= box + BOX_GAP - 1e-6 for a, b in pairwise(row))

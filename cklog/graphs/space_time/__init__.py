@@ -5,6 +5,8 @@ They draw what `cklog.graphs.graph` has chosen and analyse nothing.
 Public modules:
 
 * `diagram`: the whole picture of a `graph` answer
+* `scene`: what is drawn, lane by lane
+* `fold`: the same with one lane for all subtasks of an operator
 * `layout`: the place of every box and arrow, to scale where there is room
 * `shapes`: boxes, arrows and marks, and what they stand for
 """

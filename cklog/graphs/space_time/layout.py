@@ -17,6 +17,7 @@ from itertools import chain
 BOX_GAP = 10.0  # pixels between two boxes, or a box and the end of an arrow
 _END_GAP = 12.0  # pixels between the ends of two arrows
 _SLOPE = 22.0  # pixels that an arrow goes to the right, at least
+_EASE = (1.0, 0.3, 0.08)  # of these distances between arrows, tried where a picture must not get wider
 _STRETCH = (1.0, 1.4, 2.0, 2.5, 3.0, 3.5, 4.0)  # how many times as wide as it must be a picture to scale may get
 _ANY_WIDTH = 1.4  # up to this stretch it may have any width,
 _WIDE = 1_900.0  # above not more pixels than these
@@ -65,15 +66,19 @@ class DiagramLayout:
     scale: tuple[tuple[int, float], tuple[int, float]] | None
 
 
-def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float) -> DiagramLayout:
+def lay_out(lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float, width: float | None = None) -> DiagramLayout:
     """Place boxes of width `box` and arrows; to scale if all times are known and it gets not much wider by that.
 
-    An initial state that has received what another one sends only later is not at the left edge.
+    With a `width` the picture is as wide, or wider where events have no room in it. An initial state that has received
+    what another one sends only later is not at the left edge.
     """
     entered = {arrow.target for arrow in arrows if arrow.head < 0}
     lanes = [replace(lane, pinned_left=lane.pinned_left and i not in entered) for i, lane in enumerate(lanes)]
     at_ease = _Placing(lanes, arrows, box)
-    return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
+    if width is None:
+        return at_ease.to_scale() or _Placing(lanes, arrows, box, urgent=True).to_scale() or at_ease.close()
+    urgent = _Placing(lanes, arrows, box, urgent=True)
+    return at_ease.to_scale_in(width) or urgent.to_scale_in(width) or at_ease.close(width)
 
 
 def flow_order(operators: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
@@ -112,6 +117,7 @@ class _Placing:
 
     def __init__(self, lanes: Sequence[Lane], arrows: Sequence[Arrow], box: float, urgent: bool = False) -> None:
         self._lanes, self._arrows, self._box, self._urgent = lanes, arrows, box, urgent
+        self._ease = _EASE[0]
         self._first = [0]
         for lane in lanes:
             self._first.append(self._first[-1] + len(lane.times))
@@ -126,9 +132,26 @@ class _Placing:
             self._rows[self._lane[event]].append(event)
         self._at = {event: k for row in self._rows for k, event in enumerate(row)}
 
-    def close(self) -> DiagramLayout:
-        """Place events as close as they can stand."""
-        return self._layout_with(self._left_edge(), {})
+    def close(self, width: float = 0.0) -> DiagramLayout:
+        """Place events as close as they can stand, or over all of a `width` that has room for them."""
+        return self._layout_with(self._left_edge(), {}, width)
+
+    def to_scale_in(self, width: float) -> DiagramLayout | None:
+        """Place checkpoints at their times in a picture of this width, arrows closer if they must; None: no room."""
+        timed, pins = self._box_times(), self._left_edge()
+        for self._ease in _EASE if timed else ():
+            closest, end = self._leftmost_places(pins), width - BOX_GAP - self._box / 2
+            if closest is None:
+                return None
+            oldest, newest = min(timed.values()), max(timed.values())
+            start = max(closest[event] for event, time in timed.items() if time == oldest)
+            step = (end - start - (_SLOPE * self._ease if self._arrows else 0.0)) / (newest - oldest)
+            scaled = {**pins, **{event: start + step * (time - oldest) for event, time in timed.items()}}
+            low = self._leftmost_places(scaled) if step > 0 else None
+            if low is not None and max(low.values()) <= end:
+                return self._layout_with(scaled, timed, width)
+        self._ease = _EASE[0]
+        return None
 
     def to_scale(self) -> DiagramLayout | None:
         """Place checkpoints at their times, in the least width that allows it; None if none does."""
@@ -164,11 +187,14 @@ class _Placing:
         width = max(stretch * (max(closest.values()) - start), _ROOMY)
         return {event: start + width * (time - oldest) / (newest - oldest) for event, time in timed.items()}
 
-    def _layout_with(self, pins: dict[int, float], timed: dict[int, int]) -> DiagramLayout:
-        """Give every event a place: `pins` where they are, the others spread in the room between their neighbours."""
+    def _layout_with(self, pins: dict[int, float], timed: dict[int, int], least: float = 0.0) -> DiagramLayout:
+        """Give every event a place: `pins` where they are, the others spread in the room between their neighbours.
+
+        The picture gets at least as wide as `least`.
+        """
         low = self._leftmost_places(pins)
         assert low is not None
-        width = max(low.values(), default=0.0) + BOX_GAP + self._box / 2
+        width = max(max(low.values(), default=0.0) + BOX_GAP + self._box / 2, least)
         ends = zip(self._lanes, self._first[1:], strict=True)
         pins = pins | {end - 1: width for lane, end in ends if lane.pinned_right}
         latest = self._rightmost_places(pins, width - BOX_GAP - self._box / 2)
@@ -281,7 +307,9 @@ class _Placing:
     def _least_gap(self, a: int, b: int) -> float:
         """Return how far apart two neighbours of a lane must be."""
         boxes = (a < self._boxes) + (b < self._boxes)
-        return _END_GAP if not boxes else BOX_GAP + boxes * self._box / 2
+        if boxes == 2:
+            return BOX_GAP + self._box
+        return _END_GAP * self._ease if not boxes else BOX_GAP * self._ease + self._box / 2
 
     def _events_before(self, event: int) -> list[tuple[int, float]]:
         """List the events that must be left of one, and by how much."""
@@ -290,7 +318,7 @@ class _Placing:
         found = [(row[at - 1], self._least_gap(row[at - 1], event))] if at else []
         send = event - len(self._arrows)
         if event >= self._boxes + len(self._arrows) and self._rank[send] < self._rank[event]:
-            found.append((send, _SLOPE))
+            found.append((send, _SLOPE * self._ease))
         return found
 
     def _leftmost_places(self, pins: dict[int, float]) -> dict[int, float] | None:

@@ -5,13 +5,13 @@ What stands under a space-time diagram: the time axis, if it is to scale, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cklog.graphs.graph import CheckpointGraph, Edge, GraphNode, Unreceived
+from cklog.graphs.graph import Edge, GraphNode, Unreceived
 from cklog.graphs.space_time.layout import DiagramLayout
 from cklog.model.wording import utc
-from cklog.render.svg import GLYPH, Attributes, element, number, text_of
+from cklog.render.svg import GLYPH, Attributes, element, number, text_of, wrapped
 
 INK, MUTED, PAPER = "#1f2328", "#59636e", "#ffffff"
 LINE, PAST, USELESS = "#1a7f37", "#8c959f", "#cf222e"
@@ -204,6 +204,21 @@ def line_stroke(points: str) -> str:
     )
 
 
+def line_area(points: str) -> str:
+    """Draw the recovery line of many subtasks as the area between its leftmost and its rightmost checkpoints."""
+    return element(
+        "polygon",
+        element("title", "recovery line"),
+        points=points,
+        fill=LINE,
+        fill_opacity=0.18,
+        stroke=LINE,
+        stroke_width=4,
+        stroke_opacity=0.55,
+        stroke_linejoin="round",
+    )
+
+
 _TICK_PIXELS = 110.0  # between two times on the axis, at least
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _STEPS_MS = (
@@ -214,6 +229,17 @@ _STEPS_MS = (
 )
 _ROW_HEIGHT = 32.0
 _SIGN_WIDTH = 46.0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a legend stands, how wide it may be, and how many times as large as usual it is."""
+
+    left: float
+    top: float
+    width: float
+    growth: float
+
 
 _Sign = Callable[[float, float], str]
 """Draws a sign of the legend around a place (x, y)."""
@@ -251,24 +277,40 @@ def _tick_label(time: int, step: int, dated: bool) -> str:
 
 
 def legend(
-    graph: CheckpointGraph, styles: list[ArrowStyle], left: float, top: float, width: float
+    boxes: Iterable[BoxStyle], lined: bool, failed: bool, styles: list[ArrowStyle], words: Sequence[str], room: Room
 ) -> tuple[str, float]:
-    """Draw the signs that occur in the picture with what they mean; return them and the height that they take."""
-    x, y, parts = left, top, []
-    for meaning, sign in _signs(graph, styles):
-        need = _SIGN_WIDTH + len(meaning) * SMALL * GLYPH + 18
-        if x > left and x + need > left + width:
-            x, y = left, y + _ROW_HEIGHT
+    """Draw the signs that occur in the picture with what they mean; return them and the height that they take.
+
+    `lined`: there is a recovery line; `failed`: a lane ends in a failure. `words` are sentences under the signs.
+    """
+    x, y, parts = 0.0, 0.0, []
+    size = GLYPH * SMALL
+    width = room.width / room.growth
+    for meaning, sign in _signs(set(boxes), lined, failed, styles):
+        need = _SIGN_WIDTH + len(meaning) * size + 18
+        if x > 0 and x + need > width:
+            x, y = 0.0, y + _ROW_HEIGHT
         parts.append(sign(x + _SIGN_WIDTH / 2 - 4, y))
-        parts.append(element("text", text_of(meaning), x=x + _SIGN_WIDTH, y=y + 4, font_size=SMALL, fill=INK))
+        for text in wrapped(meaning, max(int((width - _SIGN_WIDTH) / size), 8)):
+            parts.append(element("text", text_of(text), x=x + _SIGN_WIDTH, y=y + 4, font_size=SMALL, fill=INK))
+            y += SMALL * 1.3
+        y -= SMALL * 1.3
         x += need
-    return "\n".join(parts), y + _ROW_HEIGHT - top
+    for sentence in words:
+        y += _ROW_HEIGHT * 0.75
+        for text in wrapped(sentence, max(int(width / size), 8)):
+            parts.append(element("text", text_of(text), x=0.0, y=y + 4, font_size=SMALL, fill=MUTED))
+            y += SMALL * 1.3
+        y -= SMALL * 1.3
+    place = f"translate({number(room.left)} {number(room.top)})"
+    if room.growth != 1:
+        place += f" scale({room.growth:.2f})"
+    return element("g", "\n".join(parts), transform=place), (y + _ROW_HEIGHT) * room.growth
 
 
-def _signs(graph: CheckpointGraph, styles: list[ArrowStyle]) -> Iterator[tuple[str, _Sign]]:
+def _signs(seen: set[BoxStyle], lined: bool, failed: bool, styles: list[ArrowStyle]) -> Iterator[tuple[str, _Sign]]:
     """Yield what each sign in the picture means, and a function that draws it around a place."""
-    seen = {box_style(node) for node in graph.nodes}
-    if any(s.on_line != "none" for s in graph.subtasks):
+    if lined:
         yield "recovery line", lambda x, y: line_stroke(f"{number(x - 16)},{number(y)} {number(x + 16)},{number(y)}")
     yield "checkpoint", _box_sign(BoxStyle(), "3")
     if any(style.state == "initial" for style in seen):
@@ -281,7 +323,7 @@ def _signs(graph: CheckpointGraph, styles: list[ArrowStyle]) -> Iterator[tuple[s
         yield "useless: on a Z-cycle, in no consistent line, ever", _box_sign(BoxStyle(useless=True), "3")
     if any(style.asked for style in seen):
         yield "looked around", _box_sign(BoxStyle(asked=True), "3")
-    if any(subtask.failed and not subtask.after for subtask in graph.subtasks):
+    if failed:
         yield "failed: its state is lost", failure_mark
     for style in styles:
         yield style.legend, _arrow_sign(style)

@@ -14,7 +14,6 @@ import pytest
 
 import cklog
 from cklog.engine.scan import Damage, Split, reader_of
-from cklog.model.question import Question
 from tests.conftest import REPOSITORY
 from tests.program import cklog as run
 
@@ -52,9 +51,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_example_is_found_and_answers(installed: Path) -> None:
     (installed / "job.ckpt.csv").write_text(GOOD)
-    with cklog.open(str(installed)) as opened:
-        found = opened.recovery_line(Question())
-    assert opened.parser.name == "csv-checkpoints"
+    with cklog.open(installed) as opened:
+        found = opened.recovery_line()
+    assert opened.format == "csv-checkpoints"
     line = {entry.operator: entry.checkpoint for entry in found.result.line}
     assert line == {"a": 2, "b": 1}
     assert [(r.channel, r.replay_from, r.replay_to) for r in found.result.channels] == [("a/0->b/0", 3, 9)]

@@ -1,0 +1,1 @@
+"""cklog as a library."""
