@@ -17,6 +17,7 @@ import typer
 
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
+from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import OutputError, UsageError
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS, render
@@ -124,7 +125,8 @@ class Common:
         own = exports or {}
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
-        with self.run() as run:
+        color = not self.no_color and not os.environ.get("NO_COLOR")
+        with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
         for line in told:

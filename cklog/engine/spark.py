@@ -21,8 +21,10 @@ import pyarrow as pa
 
 from cklog.budgets import budgets, over, use
 from cklog.engine.damage import DamageTally, refuse_over_budget
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned, scan_stage
+from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
+from cklog.progress import Stage, stage
 
 _META = pa.schema(
     [
@@ -78,6 +80,10 @@ class SparkEngine:
         """Read every split in tasks, apply the kernel there, and reduce with groupBy."""
         if not scan.splits:
             return Scanned(scan.partial.empty_table())
+        with scan_stage(scan, self.name, "splits") as told:
+            return self._run(scan, told)
+
+    def _run(self, scan: Scan, told: Stage) -> Scanned:
         session = self._started_session()
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
         count = len(scan.splits)
@@ -86,7 +92,8 @@ class SparkEngine:
         if scan.reduce is not None:
             frame = _reduced(frame, scan, scan.reduce)
         try:
-            table = frame.toArrow()
+            with counted_by_tasks(session, told):
+                table = frame.toArrow()
         except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
             raise EngineError(f"the Spark job failed: {_first_line(error)}", "-v shows Spark's log") from error
         return _scanned_of(table, scan)
@@ -103,7 +110,8 @@ class SparkEngine:
             from pyspark.sql import SparkSession
 
             self._borrowed = SparkSession.getActiveSession() is not None
-            self._session = _session(self._options)
+            with stage("starting Spark"):
+                self._session = _session(self._options)
         return self._session
 
 
