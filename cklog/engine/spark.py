@@ -80,11 +80,11 @@ class SparkEngine:
         """Read every split in tasks, apply the kernel there, and reduce with groupBy."""
         if not scan.splits:
             return Scanned(scan.partial.empty_table())
-        with scan_stage(scan, self.name, "splits") as told:
-            return self._run(scan, told)
-
-    def _run(self, scan: Scan, told: Stage) -> Scanned:
         session = self._started_session()
+        with scan_stage(scan, self.name, "splits") as told:
+            return self._run(session, scan, told)
+
+    def _run(self, session: Any, scan: Scan, told: Stage) -> Scanned:
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
         count = len(scan.splits)
         frame = session.range(0, count, 1, min(count, _MOST_TASKS))

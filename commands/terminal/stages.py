@@ -79,6 +79,7 @@ class _Shown:
 
     def start(self) -> None:
         """Draw from now on, if it takes long."""
+        self._terminal = os.dup(sys.stderr.fileno())
         self._thread = threading.Thread(target=self._draw, daemon=True)
         self._thread.start()
 
@@ -87,6 +88,7 @@ class _Shown:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+            os.close(self._terminal)
 
     def wipe(self) -> None:
         """Take the bar away at once, whatever another thread is doing; nothing more is drawn."""
@@ -99,7 +101,7 @@ class _Shown:
             return
         from cklog.commands.terminal.bar import Bar
 
-        self._bar = Bar(self._color)
+        self._bar = Bar(self._terminal, self._color)
         try:
             while not self._over.is_set():
                 current = self._open[-1:]
