@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
-Unit = Literal["bytes", "files", "splits", "snapshots"]
+Unit = Literal["bytes", "files", "splits", "snapshots", "stores"]
 """What is counted. Files without a total are those opened on the way."""
 
 
@@ -36,7 +36,7 @@ class Stage:
     def __init__(
         self, what: str, unit: Unit, total: int | None, splits: int = 0, size: int | None = None, by: str = ""
     ) -> None:
-        self.what, self.unit, self.total, self.splits, self.size, self.by = what, unit, total, splits, size, by
+        self.what, self.unit, self.total, self.splits, self.size, self.by = what, unit, total or None, splits, size, by
         self._done = 0
         self._probe: Callable[[], int] | None = None
         self._lock = threading.Lock()

@@ -239,7 +239,8 @@ def _connected_session(options: SparkOptions) -> Any:
     for key, value in options.conf:
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with _launched_with_logs_to(2 if options.verbose else None):  # `local[N]` launches a server
+            return builder.getOrCreate()
     except Exception as error:  # grpc raises its own kinds; the user needs one line
         raise EngineError(f"{options.remote}: {_first_line(error)}", "is the Connect server up?") from error
 

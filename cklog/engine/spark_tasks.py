@@ -34,7 +34,7 @@ def _told_by_connect(session: Any, told: Stage) -> Iterator[None]:
     """Have the server tell of the stages of what runs."""
     done = 0
 
-    def note(stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done_: bool) -> None:
+    def note(stages: Iterable[Any] | None, **_: object) -> None:
         nonlocal done
         first = min(stages or (), key=lambda stage: stage.stage_id, default=None)
         if first is not None:

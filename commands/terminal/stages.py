@@ -29,9 +29,9 @@ _NO_CURSOR = ("dumb", "unknown", "")
 
 @contextmanager
 def told_on_stderr(quiet: bool, verbose: bool, color: bool) -> Iterator[None]:
-    """Tell on stderr how far what is done inside is: a bar on a terminal unless `quiet`, lines if `verbose`."""
+    """Tell on stderr how far what is done inside is: a bar on a terminal, lines if `verbose`; `quiet`: nothing."""
     drawn = not quiet and _is_terminal()
-    if not drawn and not verbose:
+    if quiet or not (drawn or verbose):
         yield
         return
     shown = _Shown(verbose, color)

@@ -362,6 +362,7 @@ def _has_one_counter(uri: str) -> bool:
     try:
         with open_file(uri) as file:
             while data := file.read(_BLOCK_BYTES):
+                count_bytes(len(data))
                 rest += data
                 seen.update(_COUNTER.findall(rest))
                 rest = rest[-32:]

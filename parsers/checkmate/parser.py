@@ -48,6 +48,7 @@ from cklog.parsers.checkmate.whole_dump import (
 )
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, batch_of_rows
+from cklog.progress import count_bytes
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
@@ -196,6 +197,7 @@ class _SnapshotReading:
                 lost = True
                 yield unread_damage(snapshot)
                 continue
+            count_bytes(snapshot.size)
             try:
                 row = self._read_checkpoint(number, snapshot)
             except Refused as refused:

@@ -206,7 +206,7 @@ class Native(Format):
         """Look for the faults of all files of a table at once: those with checksums beside them are read for it."""
         summed = [e for e in self._files(table) if e.path not in self._whole and sidecar_of(e.path) in self._sizes]
         if summed:
-            with stage(f"verifying {table}", "bytes", sum(e.size for e in summed)):
+            with stage(f"verifying {table}", "bytes", size := sum(e.size for e in summed), size=size):
                 for entry in summed:
                     with portion(entry.size):
                         self._check_file(entry)

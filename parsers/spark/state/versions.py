@@ -102,7 +102,8 @@ class StateVersions:
     def _read_files(self, files: Sequence[StoredVersion]) -> list[Content]:
         """Return what is known of files, read now unless they were before."""
         found = []
-        with stage("reading state", "bytes", sum(file.entry.size for file in files)) as told:
+        size = sum(file.entry.size for file in files)
+        with stage("reading state", "bytes", size, size=size) as told:
             for file in files:
                 found.append(self._contents.of(file))
                 told.advance(file.entry.size)
