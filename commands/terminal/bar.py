@@ -68,8 +68,9 @@ class Bar:
 
     def clear(self) -> None:
         """Take it away until it is drawn again."""
-        self._file.write(_WIPE.decode())
-        self._file.flush()
+        if not self._file.closed:
+            self._file.write(_WIPE.decode())
+            self._file.flush()
 
     def close(self) -> None:
         """Take it away. Rich's own end would scroll the terminal by a line."""

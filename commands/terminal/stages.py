@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from cklog.commands.interrupts import at_interrupt
@@ -87,7 +87,7 @@ class _Shown:
         """Take the bar away, and draw no more."""
         self._over.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_PATIENCE_SECONDS)  # a terminal may have been stopped by Ctrl-S
             os.close(self._terminal)
 
     def wipe(self) -> None:
@@ -99,18 +99,16 @@ class _Shown:
     def _draw(self) -> None:
         if self._over.wait(_PATIENCE_SECONDS):
             return
-        from cklog.commands.terminal.bar import Bar
+        with suppress(Exception):  # such as of a terminal that is gone: no answer is lost for a bar
+            from cklog.commands.terminal.bar import Bar
 
-        self._bar = Bar(self._terminal, self._color)
-        try:
-            while not self._over.is_set():
-                current = self._open[-1:]
-                with self._lock:
-                    if current:
-                        self._bar.show(current[0])
-                self._over.wait(_FRAME_SECONDS)
-        finally:
-            self._bar.close()
+            with closing(Bar(self._terminal, self._color)) as self._bar:
+                while not self._over.is_set():
+                    current = self._open[-1:]
+                    with self._lock:
+                        if current:
+                            self._bar.show(current[0])
+                    self._over.wait(_FRAME_SECONDS)
 
 
 def told(stage: Stage) -> str:

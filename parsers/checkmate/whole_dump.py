@@ -148,10 +148,10 @@ def earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
     found = []
     with stage("looking for recoveries", "bytes", size := sum(log.size for log in dump.logs), size=size):
-        for log in dump.logs:
-            if log.size:
-                with portion(log.size):
-                    found.append((log.path, read_turns(root.uri(log.path), log.path)))
+        for sent in dump.logs:
+            if sent.size:
+                with portion(sent.size):
+                    found.append((sent.path, read_turns(root.uri(sent.path), sent.path)))
     late = [(path, turns) for path, turns in found if turns and (len(turns) > 1 or turns[0].counter > 0)]
     if not late:
         return

@@ -1,0 +1,81 @@
+"""What a progress bar costs: `progress.py FOLDER [PAIRS]`, FOLDER by `make_messages.py FOLDER --rows 12000000`.
+
+Whole commands, `cklog inspect FOLDER --json`, in turn with a bar and without one (`-q`), each with its stderr on a
+terminal of its own; who goes first alternates. CPU seconds of the process, since the machine may have other work. The
+last line runs the same command against itself: what the machine's noise makes of no difference at all. Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import statistics
+import subprocess
+import sys
+import threading
+from typing import NamedTuple
+
+PAIRS = 12
+
+
+class Cost(NamedTuple):
+    """CPU seconds of a command, and how many pictures of a bar it drew."""
+
+    cpu: float
+    frames: int
+
+
+def measured(folder: str, *options: str) -> Cost:
+    """Run the command on a terminal of its own."""
+    ours, its = pty.openpty()
+    drawn = bytearray()
+
+    def read() -> None:
+        try:
+            while data := os.read(ours, 1 << 16):
+                drawn.extend(data)
+        except OSError:  # the other end is closed
+            return
+
+    command = [sys.executable, "-m", "cklog", "inspect", folder, "--json", "--engine", "local", *options]
+    process = subprocess.Popen(
+        command, stdin=its, stdout=subprocess.DEVNULL, stderr=its, env={**os.environ, "TERM": "xterm-256color"}
+    )
+    os.close(its)
+    reader = threading.Thread(target=read)
+    reader.start()
+    _, status, used = os.wait4(process.pid, 0)
+    reader.join()
+    os.close(ours)
+    assert status == 0, bytes(drawn)
+    return Cost(used.ru_utime + used.ru_stime, drawn.count(b"\x1b[2K"))
+
+
+def compared(folder: str, pairs: int, one: tuple[str, ...], other: tuple[str, ...]) -> str:
+    """CPU of one way, of the other, the median of their ratios pair by pair, and the middle half of these."""
+    found = []
+    for i in range(pairs):
+        first = measured(folder, *(one if i % 2 else other))
+        second = measured(folder, *(other if i % 2 else one))
+        found.append((first, second) if i % 2 else (second, first))
+    a, b = (statistics.median(pair[k].cpu for pair in found) for k in (0, 1))
+    ratios = [x.cpu / y.cpu - 1 for x, y in found]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    frames = statistics.median(pair[0].frames for pair in found)
+    return f"{frames:.0f} | {a:.2f} | {b:.2f} | {middle:+.2%} | {low:+.2%} to {high:+.2%} |"
+
+
+def main() -> None:
+    """Print a table."""
+    folder, pairs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else PAIRS
+    size = sum(entry.stat().st_size for entry in os.scandir(os.path.join(folder, "channels")))
+    measured(folder)
+    print(f"{size / 1e6:,.0f} MB, {pairs} pairs\n")
+    print("| | pictures | CPU s | CPU s | ratio, median | middle half |")
+    print("|---|---|---|---|---|---|")
+    print(f"| with a bar beside `-q` | {compared(folder, pairs, (), ('-q',))}")
+    print(f"| `-q` beside `-q` | {compared(folder, pairs, ('-q',), ('-q',))}")
+
+
+if __name__ == "__main__":
+    main()
