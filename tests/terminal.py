@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.conftest import REPOSITORY
@@ -49,7 +50,7 @@ def on_terminal(
     columns: int = COLUMNS,
     interrupt_at: bytes = b"",
     answer_too: bool = False,
-    **environment: str,
+    environment: Mapping[str, str] | None = None,
 ) -> Shown:
     """Run cklog with its stderr on a terminal; with `answer_too` also its stdout.
 
@@ -58,7 +59,7 @@ def on_terminal(
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    env |= {"TERM": "xterm-256color", **environment}
+    env |= {"TERM": "xterm-256color", **(environment or {})}
     read, write = os.pipe()
     stdout = its if answer_too else write
     process = subprocess.Popen(program(words, first), cwd=REPOSITORY, stdin=its, stdout=stdout, stderr=its, env=env)

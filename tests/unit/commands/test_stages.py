@@ -59,7 +59,7 @@ def test_the_bar_keeps_to_one_line(columns: int) -> None:
     ("options", "environment"), [(["-q"], {}), (["-q", "-v"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})]
 )
 def test_who_wants_no_bar_or_cannot_show_it_gets_none(options: list[str], environment: dict[str, str]) -> None:
-    shown = on_terminal([*ASK, *options], LONG, **environment)
+    shown = on_terminal([*ASK, *options], LONG, environment=environment)
     assert shown == (0, b"", ANSWER)
 
 

@@ -51,7 +51,7 @@ def write(folder: Path, form: str) -> int:
         metadata = pq.read_metadata(path)
         return sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
     plain = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    path.write_bytes({".jsonl": bytes, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd}[form](plain))
+    path.write_bytes(gzip.compress(plain) if form == ".jsonl.gz" else zstd(plain) if form == ".jsonl.zst" else plain)
     return path.stat().st_size
 
 
