@@ -1,4 +1,4 @@
-"""A watched scan on Spark whose splits are read when they are let: `python -m tests.integration.spark.gates MODE FOLDER`.
+"""A watched scan on Spark whose splits are read when they are let: `python -m … MODE FOLDER`.
 
 MODE is `classic` or `connect`: both cannot be had in one process. Prints how many splits had come back each time before
 the next one was let.
