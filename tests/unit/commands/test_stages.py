@@ -74,9 +74,20 @@ def test_nothing_is_drawn_and_rich_not_loaded_where_stderr_is_a_pipe() -> None:
     assert (told.stderr, told.stdout) == (b"", ANSWER)
 
 
-@pytest.mark.parametrize("work", [LONG, SLOW.format(seconds=600)])
+IN_ONE_CALL = """
+import signal, time
+import cklog.engine.local as local
+def stuck(scan, splits):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as in a call that no signal ends: a thread is woken
+    time.sleep(600)
+local.tasks_of = lambda splits: [tuple(splits)]  # one task is done in the main thread
+local.run_splits = stuck
+"""
+
+
+@pytest.mark.parametrize("work", [LONG, SLOW.format(seconds=600), IN_ONE_CALL])
 def test_ctrl_c_leaves_the_terminal_as_it_was(work: str) -> None:
-    """In the midst of short tasks, and of one that goes on."""
+    """In the midst of short tasks, of one that goes on, and of a call in which nothing can be unwound."""
     shown = on_terminal(ASK, work, interrupt_at=b"scanning")
     assert (shown.code, shown.out) == (130, b"")
     assert screen(shown.drawn) == [""]
