@@ -45,6 +45,8 @@ DAMAGE_LISTED = 100
 class Split:
     """A part of one file: bytes [start, end) of it, or row groups [start, end) of a Parquet file.
 
+    `numbered`: start and end are numbers of other things, such as files of a folder, and `size` is what these take.
+
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
     whether links are followed out of it: a reader sees the files that the driver saw.
@@ -58,6 +60,7 @@ class Split:
     size: int
     maps: tuple[tuple[str, str], ...] = ()
     follow_links: bool = False
+    numbered: bool = False
 
     def cost(self) -> int:
         """Return the bytes that reading it costs; of some lines or batches of a file these alone.
@@ -65,7 +68,9 @@ class Split:
         >>> Split("f", "f.jsonl", "", 10, 30, 90).cost(), Split("f", "f.parquet", "", 0, 1, 90).cost()
         (20, 90)
         """
-        return self.size if self.path.endswith(".parquet") else min(self.size, self.end - self.start)
+        if self.numbered or self.path.endswith(".parquet"):
+            return self.size
+        return min(self.size, self.end - self.start)
 
     def folder(self) -> Root:
         """Return the folder that `uri` names, of a split that stands for files of a folder."""

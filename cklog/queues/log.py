@@ -246,7 +246,7 @@ class TailReader:
 
 def reading_back(queue: Queue) -> AbstractContextManager[Stage]:
     """Read a queue from its end, inside, as a stage of its own: seldom all of its bytes."""
-    return stage(f"reading back the queue of {queue.subtask}", "bytes", queue.bytes, size=queue.bytes)
+    return stage(f"reading back the queue of {queue.subtask}", "bytes", queue.bytes)
 
 
 def reading_through(queue: Queue) -> AbstractContextManager[Stage]:

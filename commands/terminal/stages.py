@@ -118,9 +118,10 @@ def told(stage: Stage) -> str:
     >>> scan.end(), told(scan)[:54]
     (None, 'scanning channels: 2 splits, 123.5 MB on local engine,')
     """
-    parts = [many(stage.splits, "split")] if stage.splits else []
-    if stage.size is not None:
-        parts.append(unit_for(stage.size).spoken(stage.size).replace(".0 B", " B"))
+    parts = [many(stage.splits, "split")] if stage.by else []
+    size = stage.done if stage.size is None and stage.unit == "bytes" else stage.size
+    if size is not None:
+        parts.append(f"{size:,} B" if size < 10_000 else unit_for(size).spoken(size))
     elif stage.done:
         parts.append(many(stage.done, stage.unit.removesuffix("s"), grouped=True))
     engine = f" on {stage.by} engine" if stage.by else ""

@@ -132,6 +132,7 @@ class CheckMate(Format):
                     end=i + 1,
                     size=size,
                     follow_links=self._root.follow_links,
+                    numbered=True,
                 )
                 start, size = i + 1, 0
 

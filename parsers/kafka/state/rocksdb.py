@@ -77,7 +77,7 @@ def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:
 
 def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: str) -> dict[str, FamilyRead]:
     """Read a column family of each RocksDB, given as {folder: files}; what cannot be read says why."""
-    if not is_installed():
+    if not stores or not is_installed():
         return {folder: FamilyRead({}, NOT_INSTALLED) for folder in stores}
     found = {}
     with _ReadingChild() as reader, stage("reading offsets in stores", "stores", len(stores)) as told:
