@@ -43,6 +43,7 @@ def main() -> None:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         script("tail.py", folder / "queue")
         script("forward.py", *(folder / n for n in ("queue-small", "queue", "queue-parquet")))
+        script("progress.py", folder / "jsonl-8M")
         script("cold.py")
         script("graph.py")
         script("events.py")

@@ -23,6 +23,7 @@ from pyarrow import fs
 from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
 from cklog.local_files import Trouble, UnfollowedLink, is_inside, is_local, os_name, reason, walk, why_unreadable
+from cklog.progress import Stage, count_file, stage
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -104,29 +105,32 @@ class Root:
     def tree(self, prefix: str = "") -> Tree:
         """Return every file and every folder below `prefix`, each sorted by path; they are listed once."""
         if prefix not in self._listed:
-            self._listed[prefix] = self._list_tree(prefix)
+            with stage(f"listing {posixpath.join(self.path, prefix)}") as told:
+                self._listed[prefix] = self._list_tree(prefix, told)
         return self._listed[prefix]
 
-    def _list_tree(self, prefix: str) -> Tree:
+    def _list_tree(self, prefix: str, told: Stage) -> Tree:
         """List everything below `prefix` in the file system."""
         if self._is_local:
-            return self._list_local(prefix)
+            return self._list_local(prefix, told)
         system, base = file_system(self.path)
         found = system.get_file_info(
             fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
         )
+        told.advance(len(found))
         self._require_few(len(found), prefix)
         cut = len(base.rstrip("/")) + 1
         files = [FileEntry(f.path[cut:], f.size) for f in found if f.is_file]
         folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
         return Tree(tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders))
 
-    def _list_local(self, prefix: str) -> Tree:
+    def _list_local(self, prefix: str, told: Stage) -> Tree:
         """List everything below `prefix` on this machine; what cannot be listed becomes trouble."""
         here, base = Trouble(), self.uri("")
         found = []
         for entry in walk(base, prefix, self.follow_links, here):
             found.append(entry)
+            told.advance(1)
             self._require_few(len(found), prefix)
         self.trouble.unread.update({posixpath.join(base, path): why for path, why in here.unread.items()})
         self.trouble.links.update({posixpath.join(base, path): to for path, to in here.links.items()})
@@ -301,6 +305,7 @@ def parse_map(option: str) -> tuple[str, str]:
 
 def open_file(uri: str) -> Any:
     """Open a path or URI as a random-access, read-only file of `pyarrow.fs`."""
+    count_file()
     system, path = file_system(uri)
     if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
         return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import typing
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.commands.terminal import completion
 from cklog.commands.terminal.printing import Printing
+from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
@@ -166,7 +168,8 @@ class Common:
         if form not in (*FORMATS, *own):
             raise UsageError(f"--format {form}: not one of {', '.join(dict.fromkeys([*FORMATS, *own]))}")
         self._printing.require(form)
-        with self.run() as run:
+        color = not self.no_color and not os.environ.get("NO_COLOR")
+        with told_on_stderr(self.quiet, self.verbose, color), self.run() as run:
             found = ask(run)
             told = [] if self.quiet else run.spoken
         for line in told:

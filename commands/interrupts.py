@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -76,11 +77,31 @@ class _Interrupt:
         _end()
 
 
+_first: list[Callable[[], None]] = []
+"""What is done first when a Ctrl-C comes."""
+
+
+@contextmanager
+def at_interrupt(tidy: Callable[[], None]) -> Iterator[None]:
+    """Call `tidy`, which must be short, when a Ctrl-C comes while what is inside is done: from any thread, maybe twice.
+
+    Nothing else is sure to be unwound.
+    """
+    _first.append(tidy)
+    try:
+        yield
+    finally:
+        _first.remove(tidy)
+
+
 def _say_no_more() -> None:
     """Let nothing more get to stderr: a traceback, or an error that the interrupt was taken for."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)
+    for tidy in [*_first]:
+        with suppress(Exception):  # the process ends either way
+            tidy()
 
 
 def _end() -> NoReturn:

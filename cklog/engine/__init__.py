@@ -7,5 +7,6 @@ Which engine runs a scan, and into how many parts a log is cut, shows in no answ
 * `local`: threads in this process
 * `spark`: tasks of Spark, classic or over Connect
 * `merge`: partial rows of equal keys made one
+* `spark_tasks`: how many splits have come back from Spark, for whoever watches
 * `damage`: damage counted, the first places kept
 """

@@ -13,9 +13,10 @@ import pyarrow as pa
 from cklog.budgets import budgets, over
 from cklog.engine.damage import DamageTally, over_budget, refuse_over_budget
 from cklog.engine.merge import merge
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of, scan_stage
 from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
+from cklog.progress import Stage, working_on
 
 _FOLD_ROWS = 1 << 21
 """Partial rows that may pile up before they are merged: what keeps memory flat."""
@@ -39,7 +40,10 @@ class LocalEngine:
         """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
-        with closing(_done(scan, [*tasks_of(scan.splits)])) as done:
+        with (
+            scan_stage(scan, self.name) as told,
+            closing(_done(scan, [*tasks_of(scan.splits)], told)) as done,
+        ):
             for parts, found in done:
                 fold.add(parts)
                 tally.update(found)
@@ -50,14 +54,21 @@ class LocalEngine:
         """Do nothing: nothing is held."""
 
 
-def _done(scan: Scan, tasks: Sequence[tuple[Split, ...]]) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
+def _done(
+    scan: Scan, tasks: Sequence[tuple[Split, ...]], told: Stage
+) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
     """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most."""
     if len(tasks) < 2:
         yield from (run_splits(scan, splits) for splits in tasks)
         return
+
+    def run(splits: tuple[Split, ...]) -> tuple[list[pa.RecordBatch], DamageTally]:
+        with working_on(told):
+            return run_splits(scan, splits)
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
         try:
-            yield from threads.map(lambda splits: run_splits(scan, splits), tasks)
+            yield from threads.map(run, tasks)
         except BaseException:  # also where nobody asks on: of all the splits that wait, none is needed any more
             threads.shutdown(wait=False, cancel_futures=True)
             raise

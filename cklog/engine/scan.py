@@ -17,8 +17,10 @@ This room knows no format and no analysis: readers and kernels are handed to it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -26,6 +28,7 @@ import pyarrow as pa
 
 from cklog.errors import first_line
 from cklog.local_files import reason
+from cklog.progress import Stage, Unit, portion, stage
 from cklog.storage import Root
 
 Aggregate = Literal["sum", "min", "max"]
@@ -42,6 +45,8 @@ DAMAGE_LISTED = 100
 class Split:
     """A part of one file: bytes [start, end) of it, or row groups [start, end) of a Parquet file.
 
+    `numbered`: start and end are numbers of other things, such as files of a folder, and `size` is what these take.
+
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
     whether links are followed out of it: a reader sees the files that the driver saw.
@@ -55,6 +60,17 @@ class Split:
     size: int
     maps: tuple[tuple[str, str], ...] = ()
     follow_links: bool = False
+    numbered: bool = False
+
+    def cost(self) -> int:
+        """Return the bytes that reading it costs; of some lines or batches of a file these alone.
+
+        >>> Split("f", "f.jsonl", "", 10, 30, 90).cost(), Split("f", "f.parquet", "", 0, 1, 90).cost()
+        (20, 90)
+        """
+        if self.numbered or self.path.endswith(".parquet"):
+            return self.size
+        return min(self.size, self.end - self.start)
 
     def folder(self) -> Root:
         """Return the folder that `uri` names, of a split that stands for files of a folder."""
@@ -151,12 +167,30 @@ class Engine(Protocol):
         """Give back what the engine holds."""
 
 
-def reader_of(split: Split) -> Reader:
-    """Import and return the function that a split names as its reader.
+def scan_stage(scan: Scan, engine: str, unit: Unit = "bytes") -> AbstractContextManager[Stage]:
+    """Run a scan as a stage of its own, counted in bytes or in splits; in files, where one split is all of a folder."""
+    size = sum(split.cost() for split in scan.splits)
+    total = len(scan.splits) if unit == "splits" else size
+    return stage(
+        f"scanning {scan.table}",
+        unit if total else "files",
+        total or None,
+        splits=len(scan.splits),
+        size=size,
+        by=engine,
+    )
 
-    >>> reader_of(Split("f", "f", "cklog.engine.scan:reader_of", 0, 1, 1)).__name__
+
+def reader_of(split: Split) -> Reader:
+    """Import and return the function that a split names as its reader; what it reads is counted as progress.
+
+    >>> reader_of(Split("f", "f", "cklog.engine.scan:reader_of", 0, 1, 1)).args[0].__name__
     'reader_of'
     """
     module, _, name = split.reader.partition(":")
-    found: Reader = getattr(importlib.import_module(module), name)
-    return found
+    return functools.partial(_counted, getattr(importlib.import_module(module), name))
+
+
+def _counted(reader: Reader, split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    with portion(split.cost()):
+        yield from reader(split, table, columns)

@@ -21,8 +21,10 @@ import pyarrow as pa
 
 from cklog.budgets import budgets, over, use
 from cklog.engine.damage import DamageTally, refuse_over_budget
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned, scan_stage
+from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
+from cklog.progress import Stage, stage
 
 _META = pa.schema(
     [
@@ -79,6 +81,10 @@ class SparkEngine:
         if not scan.splits:
             return Scanned(scan.partial.empty_table())
         session = self._started_session()
+        with scan_stage(scan, self.name, "splits") as told:
+            return self._run(session, scan, told)
+
+    def _run(self, session: Any, scan: Scan, told: Stage) -> Scanned:
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
         count = len(scan.splits)
         frame = session.range(0, count, 1, min(count, _MOST_TASKS))
@@ -86,7 +92,8 @@ class SparkEngine:
         if scan.reduce is not None:
             frame = _reduced(frame, scan, scan.reduce)
         try:
-            table = frame.toArrow()
+            with counted_by_tasks(session, told):
+                table = frame.toArrow()
         except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
             raise EngineError(f"the Spark job failed: {_first_line(error)}", "-v shows Spark's log") from error
         return _scanned_of(table, scan)
@@ -103,7 +110,8 @@ class SparkEngine:
             from pyspark.sql import SparkSession
 
             self._borrowed = SparkSession.getActiveSession() is not None
-            self._session = _session(self._options)
+            with stage("starting Spark"):
+                self._session = _session(self._options)
         return self._session
 
 
@@ -231,7 +239,8 @@ def _connected_session(options: SparkOptions) -> Any:
     for key, value in options.conf:
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with _launched_with_logs_to(2 if options.verbose else None):  # `local[N]` launches a server
+            return builder.getOrCreate()
     except Exception as error:  # grpc raises its own kinds; the user needs one line
         raise EngineError(f"{options.remote}: {_first_line(error)}", "is the Connect server up?") from error
 

@@ -21,7 +21,7 @@ from cklog.model.verdict import Draft
 from cklog.queues.findings import no_record_of, over_time_findings, queue_findings
 from cklog.queues.full_scans import QueueRow, census, forward_findings
 from cklog.queues.judge import Proof, QueueJudgement, judge
-from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader
+from cklog.queues.log import EMIT, TYPES, UNKNOWN, QueueLog, TailReader, reading_back
 from cklog.queues.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -136,7 +136,12 @@ class EventualLog:
         ------
         CorruptInput : no record can be read
         """
-        reader = TailReader(queue, with_state, below or {}, as_of)
+        with reading_back(queue):
+            return self._reconstruct(TailReader(queue, with_state, below or {}, as_of))
+
+    def _reconstruct(self, reader: TailReader) -> Reconstruction:
+        """Read on until the checkpoint is decided."""
+        queue = reader.queue
         wait = 1  # splits that are read before judging again, twice as many each time
         while True:
             while reader.open_tail is None or reader.open_seen < reader.open_tail:

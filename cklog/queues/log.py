@@ -7,6 +7,7 @@ Reading further back puts records in front, so places are given as (file, offset
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from cklog.engine.scan import Damage, Split, reader_of
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Finding, Where
 from cklog.model.schemas import OUTPUTS
+from cklog.progress import Stage, stage
 
 OPEN, CHECK, RESULT, EMIT, CONTROL = range(5)
 """Types of records as numbers. A control record takes a place in a Kafka log and holds nothing."""
@@ -155,7 +157,7 @@ class TailReader:
         if (self.below or self.as_of is not None) and (self.open_tail is None or self._disordered):
             piece = list(self._before_cut(piece))
         self._pieces.append(piece)
-        self.bytes_read += _cost_of_split(split)
+        self.bytes_read += split.cost()
         for item in reversed(piece):
             if isinstance(item, pa.RecordBatch) and item.num_rows:
                 self._note_batch(item)
@@ -170,7 +172,7 @@ class TailReader:
         if split is None or self.tail is None:
             return
         items = list(reader_of(split)(split, "outputs", ("pos",)))
-        self.bytes_read += _cost_of_split(split)
+        self.bytes_read += split.cost()
         numbers = [pc.max(item.column("pos")).as_py() for item in items if isinstance(item, pa.RecordBatch)]
         self._disordered = any(number is not None and number >= self.tail[1] for number in numbers)
         while self._disordered and self.more():
@@ -242,9 +244,14 @@ class TailReader:
         return int(batch.column("open_windows")[last].as_py()) + behind
 
 
-def _cost_of_split(split: Split) -> int:
-    """Return the bytes that reading a split costs: its byte range, or as the planner of a Parquet file gave it."""
-    return min(split.size, split.end - split.start) if not split.path.endswith(".parquet") else split.size
+def reading_back(queue: Queue) -> AbstractContextManager[Stage]:
+    """Read a queue from its end, inside, as a stage of its own: seldom all of its bytes."""
+    return stage(f"reading back the queue of {queue.subtask}", "bytes", queue.bytes)
+
+
+def reading_through(queue: Queue) -> AbstractContextManager[Stage]:
+    """Read a whole queue forward, inside, as a stage of its own."""
+    return stage(f"reading the queue of {queue.subtask}", "bytes", queue.bytes, size=queue.bytes)
 
 
 def log_of(items: list[pa.RecordBatch | Damage], paths: tuple[str, ...], with_state: bool = False) -> QueueLog:

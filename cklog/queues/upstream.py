@@ -22,7 +22,7 @@ from cklog.model.findings import Finding, Where
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.verdict import DAMAGE
 from cklog.queues.judge import QueueJudgement
-from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader
+from cklog.queues.log import EMIT, RESULT, UNKNOWN, QueueLog, TailReader, reading_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,12 @@ def _by_reading(
 def read_back(queue: Queue, number: int | None, ts: int | None) -> QueueLog:
     """Read a queue from its end to a record before T, or to its head."""
     reader = TailReader(queue)
-    while reader.more():
-        by_time = ts is not None and reader.first_ts is not None and reader.first_ts < ts
-        by_input = number is None or reader.first_pos is None or reader.first_pos < number
-        if by_time and by_input:
-            break
+    with reading_back(queue):
+        while reader.more():
+            by_time = ts is not None and reader.first_ts is not None and reader.first_ts < ts
+            by_input = number is None or reader.first_pos is None or reader.first_pos < number
+            if by_time and by_input:
+                break
     return reader.log()
 
 

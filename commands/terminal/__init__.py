@@ -1,7 +1,9 @@
-"""What stands between the program and a terminal: streams of any encoding, help, pages, and completion in a shell.
+"""What stands between the program and a terminal: streams, help, pages, completion in a shell, and how far work is.
 
 - `streams`: stdout and stderr of any encoding, closed or with a reader that stops early
 - `help`, `examples`: what `-h` prints
 - `printing`: an answer gets out, as whole text, as the verdict alone, or through a pager
 - `completion`: what a shell is offered
+- `stages`: the stages of an answer, told on stderr as they end (`-v`) or drawn while they last
+- `bar`: the drawing, by Rich, which is loaded when there is something to draw
 """

@@ -41,6 +41,7 @@ from cklog.parsers.checkmate.names import (
 )
 from cklog.parsers.pickles.restricted import CutShort, Refused, load, load_from
 from cklog.parsers.tables.records import BIGGEST, PSEUDO
+from cklog.progress import count_bytes
 from cklog.storage import FileEntry, Root, open_file
 
 SENT = "last_messages_sent"
@@ -286,6 +287,7 @@ def _read_records(file: Any, path: str) -> Iterator[LoggedMessage | Damage]:
     """Read records block by block; one that is cut by a block's end is read again with as much behind it."""
     at, rest = 0, b""
     while data := file.read(max(_BLOCK_BYTES, len(rest))):
+        count_bytes(len(data))
         rest += data
         done = 0
         while done < len(rest):
@@ -360,6 +362,7 @@ def _has_one_counter(uri: str) -> bool:
     try:
         with open_file(uri) as file:
             while data := file.read(_BLOCK_BYTES):
+                count_bytes(len(data))
                 rest += data
                 seen.update(_COUNTER.findall(rest))
                 rest = rest[-32:]

@@ -49,6 +49,7 @@ from cklog.parsers.checkmate.whole_dump import (
 )
 from cklog.parsers.pickles.restricted import Refused, load
 from cklog.parsers.tables.records import BIGGEST, batch_of_rows
+from cklog.progress import count_bytes
 from cklog.storage import Root
 
 READER = "cklog.parsers.checkmate.parser:read"
@@ -137,6 +138,7 @@ class CheckMate(Format):
                     end=i + 1,
                     size=size,
                     follow_links=self._root.follow_links,
+                    numbered=True,
                 )
                 start, size = i + 1, 0
 
@@ -202,6 +204,7 @@ class _SnapshotReading:
                 lost = True
                 yield unread_damage(snapshot)
                 continue
+            count_bytes(snapshot.size)
             try:
                 row = self._read_checkpoint(number, snapshot)
             except Refused as refused:

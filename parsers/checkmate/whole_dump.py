@@ -15,6 +15,7 @@ from cklog.parsers.checkmate.dump import (
     sent_by,
 )
 from cklog.parsers.checkmate.names import ROUND_BELOW, Deployment, endings
+from cklog.progress import portion, stage
 from cklog.storage import Root
 
 _PLACES = 100
@@ -145,7 +146,12 @@ def emptied_logs(root: Root, dump: Dump) -> Iterable[Finding]:
 
 def earlier_recoveries(root: Root, dump: Dump) -> Iterable[Finding]:
     """Report if the job has recovered before: then there are undone messages, and undone snapshots, here."""
-    found = [(log.path, read_turns(root.uri(log.path), log.path)) for log in dump.logs if log.size]
+    found = []
+    with stage("looking for recoveries", "bytes", size := sum(log.size for log in dump.logs), size=size):
+        for sent in dump.logs:
+            if sent.size:
+                with portion(sent.size):
+                    found.append((sent.path, read_turns(root.uri(sent.path), sent.path)))
     late = [(path, turns) for path, turns in found if turns and (len(turns) > 1 or turns[0].counter > 0)]
     if not late:
         return

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 
 from cklog.inputs.snapshots import LoggedCheckpoint
+from cklog.progress import count_bytes, stage
 from cklog.storage import open_file
 
 _JOB = rb"(?: (?:for|of) job (?P<job>[0-9a-f]{32}))?"
@@ -94,9 +95,10 @@ def last_restore(path: str) -> tuple[str, int, int | None] | None:
 
 def _read_lines(path: str) -> Iterable[bytes]:
     """Read the lines of a log; of a very long one its beginning."""
-    with open_file(path) as file:
+    with open_file(path) as file, stage(f"reading {path}", "bytes", file.size(), size=file.size()):
         rest = b""
         while block := file.read(1 << 20):
+            count_bytes(len(block))
             *lines, rest = (rest + block).split(b"\n")
             yield from (line[:_LINE_LIMIT] for line in lines)
             rest = rest[:_LINE_LIMIT]

@@ -30,6 +30,7 @@ from cklog.parsers.codecs.sst import Read, check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
 from cklog.parsers.flink.java import Cursor, Malformed, Unknown
 from cklog.parsers.flink.state_heads import HEAD_BYTES, read_keyed_head, read_operator_head
+from cklog.progress import Stage, stage
 from cklog.storage import open_file
 
 _TEXT_BYTES = 68 << 10
@@ -55,9 +56,27 @@ def check_states(uris: Sequence[str], stretches: Sequence[StateStretch], thoroug
     """Check stretches of files, each at its URI, several side by side; in their order."""
     step = min(_AT_ONCE, -(-len(stretches) // _READERS) or 1)
     parts = [range(at, min(at + step, len(stretches))) for at in range(0, len(stretches), step)]
+    if len(parts) <= _READERS:
+        return _check_parts(uris, stretches, thorough, parts)
+    with stage("looking into state files", "files", len(stretches)) as told:
+        return _check_parts(uris, stretches, thorough, parts, told)
+
+
+def _check_parts(
+    uris: Sequence[str],
+    stretches: Sequence[StateStretch],
+    thorough: bool,
+    parts: Sequence[range],
+    told: Stage | None = None,
+) -> list[ContentCheck]:
+    """Check stretches of files, several parts of them side by side."""
+    found: list[ContentCheck] = []
     with ThreadPoolExecutor(_READERS) as readers:
-        found = readers.map(lambda part: [check_state(uris[i], stretches[i], thorough) for i in part], parts)
-        return [check for some in found for check in some]
+        for some in readers.map(lambda part: [check_state(uris[i], stretches[i], thorough) for i in part], parts):
+            found += some
+            if told is not None:
+                told.advance(len(some))
+    return found
 
 
 def check_state(uri: str, stretch: StateStretch, thorough: bool) -> ContentCheck:

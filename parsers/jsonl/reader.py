@@ -37,6 +37,7 @@ from cklog.parsers.tables.records import (
     members_of,
     strict_json,
 )
+from cklog.progress import count_bytes
 from cklog.storage import open_file
 
 _BLOCK_BYTES = 8 << 20
@@ -227,6 +228,7 @@ class ByteStream:
         """No checksum covers the bytes of a compressed stream."""
 
         self._left: int | None = None
+        self._taken = 0  # of what is stored of a compressed file
 
     def __enter__(self) -> ByteStream:
         if self._codec is not None:
@@ -245,6 +247,7 @@ class ByteStream:
         if self._left is not None:
             size = min(size, self._left)
         data: bytes = self._file.read(size) if size else b""
+        self._count(len(data))
         if self._left is not None:
             self._left -= len(data)
         return data
@@ -253,8 +256,16 @@ class ByteStream:
         """Move to a byte of an uncompressed file."""
         self._file.seek(to)
 
+    def _count(self, size: int) -> None:
+        """Count as progress what was read: of a compressed file, which is read twice, half of what was taken of it."""
+        if self._codec is not None:
+            before, self._taken = self._taken, self._stored.tell()
+            size = (self._taken - before) // 2
+        count_bytes(size)
+
     def _open(self) -> Any:
-        file = open_file(self._split.uri)
+        file = self._stored = open_file(self._split.uri)
+        self._taken = 0
         plain = file if self._codec in (None, "gzip") else pa.CompressedInputStream(file, self._codec)
         return Gunzip(file) if self._codec == "gzip" else plain
 
@@ -284,6 +295,7 @@ class ByteStream:
             try:
                 while data := file.read(min(_BLOCK_BYTES, skip - done) if done < skip else step):
                     done += len(data)
+                    self._count(len(data))
                     if done > most:
                         raise over(f"what its {self._split.size} compressed bytes become", most, self._split.path)
             except OSError as error:

@@ -23,6 +23,7 @@ from cklog.engine.scan import Damage
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
 from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
+from cklog.progress import count_bytes
 from cklog.storage import FileEntry, open_file
 
 BLOCK_BYTES = 1 << 20
@@ -134,6 +135,7 @@ class Segment:
             if not read:
                 raise FileShrunk(self._end, self.size)
             self._end += read
+        count_bytes(self._end - at)
 
     def header(self, at: int) -> Header:
         """Decode the header at `at`; raise `BadBatch` if no batch can begin there."""

@@ -34,6 +34,7 @@ from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.parsers.tables.member_names import damaged_name
+from cklog.progress import count_bytes, portion, stage
 from cklog.storage import FileEntry, Root
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -89,6 +90,7 @@ class Native(Format):
         found = [*self.manifest_findings, *self._unfollowed(table)]
         if "outputs" in self._links and table != "outputs":  # then queues would be what all is judged by
             found += self._unfollowed("outputs")
+        self._check_files(table)
         for entry in self._files(table):
             found += self._check_file(entry)
         for folder in sorted({posixpath.dirname(e.path) for e in self._files(table) if is_segment(e.path)}):
@@ -173,6 +175,7 @@ class Native(Format):
 
         `wanted` may refuse row groups of Parquet files.
         """
+        self._check_files(table)
         for entry in self._files(table):
             faults = {f.id for f in self._check_file(entry) if f.severity == "error"}
             uri = self._root.uri(entry.path)
@@ -202,6 +205,15 @@ class Native(Format):
         """Return a segment of a Kafka log with its index."""
         path = segment.path.removesuffix(".log") + ".index"
         return [segment, FileEntry(path, self._sizes[path])] if path in self._sizes else [segment]
+
+    def _check_files(self, table: str) -> None:
+        """Look for the faults of all files of a table at once: those with checksums beside them are read for it."""
+        summed = [e for e in self._files(table) if e.path not in self._whole and sidecar_of(e.path) in self._sizes]
+        if summed:
+            with stage(f"verifying {table}", "bytes", size := sum(e.size for e in summed), size=size):
+                for entry in summed:
+                    with portion(entry.size):
+                        self._check_file(entry)
 
     def _check_file(self, entry: FileEntry) -> tuple[Finding, ...]:
         """Return the faults of a file as a whole: empty, wrong checksum, no Parquet footer."""
@@ -261,6 +273,7 @@ class Native(Format):
         """Read a file of any size, piece by piece."""
         with self._root.open(entry.path) as file:
             while piece := file.read(_PIECE_BYTES):
+                count_bytes(len(piece))
                 yield piece
 
     def _read_manifest(self) -> tuple[dict[str, Any], tuple[Finding, ...]]:

@@ -45,6 +45,7 @@ from cklog.parsers.patent.pieces import GatheredValues, rows_of
 from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, batch_of_rows, strict_json
 from cklog.parsers.tables.records_parser import whole_folder
+from cklog.progress import Stage, stage
 from cklog.storage import FileEntry, Root
 
 READER = "cklog.parsers.patent.parser:read"
@@ -121,12 +122,14 @@ class PatentStore(Format):
         rows: list[dict[str, Any]] = []
         used = []
         for store in stores:
-            checkpoints, found, count = self._gather_values(store)
+            size = sum(entry.size for entry in store.files)
+            with stage(f"reading the store of {store.operator}", "bytes", size, size=size) as told:
+                checkpoints, found, count = self._gather_values(store, told)
             findings += found
             more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator))
             rows += more
             findings += flaws
-            used.append(InputUsed(store.path or ".", self.name, sum(e.size for e in store.files), count))
+            used.append(InputUsed(store.path or ".", self.name, size, count))
         if not rows:
             why = findings[0].message if findings else "its stores are empty"
             hint = "of a damaged LevelDB, LevelDB's own repair of a copy may bring something back"
@@ -135,7 +138,7 @@ class PatentStore(Format):
             )
         return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used))
 
-    def _gather_values(self, store: _Store) -> tuple[GatheredValues, list[Finding], int]:
+    def _gather_values(self, store: _Store, told: Stage) -> tuple[GatheredValues, list[Finding], int]:
         """Read the values of a store by checkpoint, what is damaged in it, and how many pairs there were."""
         checkpoints, tally, count = GatheredValues(), DamageTally(DAMAGE_LISTED), 0
         unknown: list[Damage] = []
@@ -143,6 +146,8 @@ class PatentStore(Format):
             if isinstance(item, StoredValue):
                 checkpoints.add(item)
                 count += 1
+                if store.leveldb:  # an export is counted as it is read
+                    told.advance(item.size)
             elif item.id == "unknown-key":
                 unknown += [item] if not unknown else []
             else:

@@ -42,6 +42,7 @@ from cklog.parsers.spark.state.checksums import sidecars_of
 from cklog.parsers.spark.state.versions import StateVersions
 from cklog.parsers.tables.records import BIGGEST, NotARecord, batch_of_rows, json_text
 from cklog.parsers.tables.records_parser import whole_folder
+from cklog.progress import stage
 from cklog.storage import FileEntry, Root
 
 BATCHES = pa.schema(
@@ -124,11 +125,13 @@ class SparkCheckpoint(Format):
         return re.fullmatch(folders, path) is not None
 
     def _read_all(self, log: LogListing, decode: Callable[[bytes], _Value]) -> dict[int, FileRead[_Value]]:
-        return {
-            n: read(self._root, entry, decode, log.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
-            for n, entry in sorted(log.files.items())
-            if n not in log.compacts  # neither offsets nor commits are ever compacted
-        }
+        found: dict[int, FileRead[_Value]] = {}
+        with stage(f"reading {log.folder}", "files", len(log.files)) as told:
+            for n, entry in sorted(log.files.items()):
+                if n not in log.compacts:  # neither offsets nor commits are ever compacted
+                    found[n] = read(self._root, entry, decode, log.sidecars.get(hadoop_crc.sidecar_of(entry.path)))
+                told.advance(1)
+        return found
 
     def state(self, logs: MetadataLogs, thorough: bool = False) -> StateVersions:
         """Return the state stores as of the batches in `logs`."""

@@ -22,6 +22,7 @@ from cklog.parsers.tables.footers import Bounds, bounds_of, chunks_of_row_groups
 from cklog.parsers.tables.member_names import misplaced
 from cklog.parsers.tables.parquet_batches import ParquetRows, check_rows
 from cklog.parsers.tables.records import faults, json_text, member_of
+from cklog.progress import count_bytes
 from cklog.storage import open_file
 
 READER = "cklog.parsers.tables.parquet:read"
@@ -114,6 +115,7 @@ def _read_row_groups(
                 what = f"row group {group}: {at - row} of its {metadata.row_group(group).num_rows} rows can be read"
                 yield Damage(split.path, "corrupt-file", None, what)
         row += metadata.row_group(group).num_rows
+        count_bytes(metadata.row_group(group).total_byte_size)
 
 
 def _dictionary_columns(schema: pa.Schema, metadata: Any) -> list[str]:

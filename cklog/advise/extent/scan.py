@@ -24,7 +24,7 @@ from cklog.arrays.columns import entries
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.scan import Damage, reader_of
 from cklog.inputs.queues import Queue
-from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, kinds_of
+from cklog.queues.log import CHECK, CONTROL, DELTA, EMIT, OPEN, RESULT, kinds_of, reading_through
 
 _LOOK_COLUMNS = ("type", "ts", "open_windows", "input", "inputs", "bytes")
 _EVENT_COLUMNS = ("type", "window", "ts", "input", "inputs")
@@ -296,9 +296,10 @@ def _queue_batches(
     queue: Queue, split_bytes: int, columns: tuple[str, ...], damaged: Callable[[Damage], None]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a queue that hold a record, in log order; hand damage to `damaged`."""
-    for split in queue.splits(split_bytes):
-        for item in reader_of(split)(split, "outputs", columns):
-            if isinstance(item, Damage):
-                damaged(item)
-            elif item.num_rows:
-                yield item
+    with reading_through(queue):
+        for split in queue.splits(split_bytes):
+            for item in reader_of(split)(split, "outputs", columns):
+                if isinstance(item, Damage):
+                    damaged(item)
+                elif item.num_rows:
+                    yield item

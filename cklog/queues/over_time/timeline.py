@@ -21,7 +21,7 @@ from cklog.engine.damage import DamageTally
 from cklog.engine.scan import DAMAGE_LISTED, Damage, reader_of
 from cklog.inputs.queues import Queue
 from cklog.model.findings import Where
-from cklog.queues.log import COLUMNS, CONTROL, log_of
+from cklog.queues.log import COLUMNS, CONTROL, log_of, reading_through
 from cklog.queues.over_time.folds import Breaches, Counts, Mean, Samples, Slow, WindowCountMismatch
 from cklog.queues.over_time.pieces import NOTHING, RecordStretch, evaluated
 
@@ -91,8 +91,9 @@ def over_time(queue: Queue, step: int, max_extent: int | None = None, max_replay
     """
     tally = DamageTally(DAMAGE_LISTED)
     folds = _Folds(Breaches(max_extent, max_replay), Breaches(max_extent, None))
-    for piece in _evaluated_pieces(queue, step, tally):
-        folds.add(piece)
+    with reading_through(queue):
+        for piece in _evaluated_pieces(queue, step, tally):
+            folds.add(piece)
     return folds.timeline(queue, tally.damage(), max_extent, max_replay)
 
 

@@ -34,7 +34,7 @@ from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.verdict import Draft
-from cklog.queues.log import UNKNOWN, QueueLog, TailReader
+from cklog.queues.log import UNKNOWN, QueueLog, TailReader, reading_back
 from cklog.queues.upstream import read_back
 from cklog.retention.plan import LogTrim, RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy
@@ -256,9 +256,10 @@ def _replayed(queue: Queue, offset: UpstreamOffset, ts: int | None) -> QueuePosi
 def _numbered(queue: Queue, number: int) -> QueuePosition | None:
     """Return the record of a number in a queue, or the last one before it; None if the queue has no numbers."""
     reader = TailReader(queue)
-    while reader.more():
-        if reader.first_pos is not None and reader.first_pos <= number:
-            break
+    with reading_back(queue):
+        while reader.more():
+            if reader.first_pos is not None and reader.first_pos <= number:
+                break
     log = reader.log()
     if not len(log) or (log.pos == UNKNOWN).any():
         return None

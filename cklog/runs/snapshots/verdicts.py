@@ -23,6 +23,7 @@ from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
+from cklog.progress import stage
 from cklog.runs.snapshots.contents import ExaminedState
 
 SnapshotVerdict = Literal[
@@ -145,11 +146,13 @@ def survey(parser: OffersSnapshots, reading: Reading, check_files: bool = True, 
     named = _named_files(table, folders)
     damage = {posixpath.dirname(d.path): d for d in sorted(scanned.damage, key=lambda d: (d.path, d.offset or 0))}
     contents = ExaminedState(parser, check_contents) if check_files else None
-    judged = tuple(
-        _judge(parser, folder, tables.get(folder.path), named.get(folder.path), damage.get(folder.path), contents)
-        for folder in parser.snapshots
-    )
-    return Survey(judged, tables, scanned.damage, parser.inputs(table.num_rows), contents)
+    judged = []
+    with stage("judging snapshots", "snapshots", len(parser.snapshots)) as told:
+        for folder in parser.snapshots:
+            at = folder.path
+            judged.append(_judge(parser, folder, tables.get(at), named.get(at), damage.get(at), contents))
+            told.advance(1)
+    return Survey(tuple(judged), tables, scanned.damage, parser.inputs(table.num_rows), contents)
 
 
 def _in_order(table: pa.Table) -> tuple[pa.Table, list[tuple[str, int, int]]]:

@@ -30,6 +30,7 @@ import pyarrow as pa
 from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
 from cklog.parsers.kafka.state import child
+from cklog.progress import stage
 from cklog.storage import FileEntry, Root, open_file
 
 LIBRARY = "rocksdict"
@@ -76,10 +77,10 @@ def has_family(root: Root, files: Sequence[FileEntry], family: str) -> bool:
 
 def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: str) -> dict[str, FamilyRead]:
     """Read a column family of each RocksDB, given as {folder: files}; what cannot be read says why."""
-    if not is_installed():
+    if not stores or not is_installed():
         return {folder: FamilyRead({}, NOT_INSTALLED) for folder in stores}
     found = {}
-    with _ReadingChild() as reader:
+    with _ReadingChild() as reader, stage("reading offsets in stores", "stores", len(stores)) as told:
         for folder, files in stores.items():
             with tempfile.TemporaryDirectory(prefix="cklog-") as copy:
                 try:
@@ -87,6 +88,7 @@ def read_family(root: Root, stores: Mapping[str, Sequence[FileEntry]], family: s
                     found[folder] = reader.read(copy, family)
                 except (OSError, pa.ArrowException) as error:
                     found[folder] = FamilyRead({}, first_line(error).replace(copy, "the copy"))
+            told.advance(1)
     return found
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 from cklog.inputs.batches import FileFlaw, MetadataLogs, StateOperator, StateStoreRow, TablesSeen
 from cklog.inputs.pieces import PIECES, ChainName
 from cklog.model.findings import InputUsed
-from cklog.parsers.spark.state.files import StateContents
+from cklog.parsers.spark.state.files import Content, StateContents
 from cklog.parsers.spark.state.listing import StateStores, StoredVersion, list_stores
+from cklog.progress import stage
 from cklog.storage import FileEntry, Root
 
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
@@ -91,13 +92,22 @@ class StateVersions:
     def read(self, paths: Collection[str]) -> bool:
         """Read files that were not read before; return whether `table` may look different now."""
         unread = [file for file in self._files() if file.entry.path in paths and self._contents.known(file) is None]
-        contents = [self._contents.of(file) for file in unread]
+        contents = self._read_files(unread)
         return any(content.flaw is not None or content.lineage or content.has_families for content in contents)
 
     def read_all(self) -> None:
         """Read every file that counts."""
-        for file in self._files():
-            self._contents.of(file)
+        self._read_files([*self._files()])
+
+    def _read_files(self, files: Sequence[StoredVersion]) -> list[Content]:
+        """Return what is known of files, read now unless they were before."""
+        found = []
+        size = sum(file.entry.size for file in files)
+        with stage("reading state", "bytes", size, size=size) as told:
+            for file in files:
+                found.append(self._contents.of(file))
+                told.advance(file.entry.size)
+        return found
 
     def flaws(self) -> list[tuple[str, FileFlaw]]:
         """Return the files read so far that cannot be used, by path."""

@@ -1,0 +1,110 @@
+"""A bar on the terminal, drawn by Rich: what is being done, how much of it is, how fast, and how long it will take.
+
+It draws to a file of its own, as stderr is turned away for a while when Spark starts, and for good by a Ctrl-C. It is
+one line, and the cursor stays visible: however the process ends, nothing has to be put back.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
+
+from cklog.model.wording import unit_for
+from cklog.progress import Stage
+from cklog.render.text import masked, visible
+
+_WIPE = b"\r\x1b[2K"
+"""To the beginning of the line, and nothing in it."""
+
+
+_BAR_WIDTH = 24
+
+
+class _CalmConsole(Console):
+    """A console whose cursor is never hidden."""
+
+    def show_cursor(self, show: bool = True) -> bool:
+        """Leave it as it is."""
+        return False
+
+
+class Bar:
+    """A bar that shows one stage at a time on the terminal that is open as `terminal`."""
+
+    def __init__(self, terminal: int, color: bool) -> None:
+        self._terminal = terminal
+        self._file = os.fdopen(os.dup(terminal), "w", encoding="utf-8", errors="replace")
+        console = _CalmConsole(
+            file=self._file, force_terminal=True, color_system="auto" if color else None, legacy_windows=False
+        )
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=_BAR_WIDTH),
+            TextColumn("{task.fields[said]}", markup=False, table_column=Column(no_wrap=True)),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._shown: Stage | None = None
+        self._task = TaskID(0)
+        self._progress.start()
+
+    def show(self, stage: Stage) -> None:
+        """Draw how far a stage is."""
+        done = stage.done
+        said = amount(stage, done, stage.seconds)
+        if stage is self._shown:
+            self._progress.update(self._task, completed=done, said=said, refresh=True)
+            return
+        if self._shown is not None:
+            self._progress.remove_task(self._task)
+        self._shown, what = stage, masked(visible(stage.what))
+        self._task = self._progress.add_task(what, total=stage.total, completed=done, said=said)
+
+    def clear(self) -> None:
+        """Take it away until it is drawn again."""
+        if not self._file.closed:
+            self._file.write(_WIPE.decode())
+            self._file.flush()
+
+    def close(self) -> None:
+        """Take it away. Rich's own end would scroll the terminal by a line."""
+        self.clear()
+        self._file.close()
+
+    def wipe(self) -> None:
+        """Take it away in the midst of drawing: what is drawn after goes nowhere."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._file.fileno())
+        os.close(nowhere)
+        os.write(self._terminal, _WIPE)
+
+
+def amount(stage: Stage, done: int, seconds: float) -> str:
+    """Return how much is done, of how much, how fast, and how long the rest will take; else how long it takes already.
+
+    >>> amount(Stage("", "bytes", 838_000_000), 120_400_000, 2.5)
+    '120.4/838.0 MB, 48.2 MB/s, 0:15 left'
+    >>> amount(Stage("", "splits", 64), 12, 3.0), amount(Stage("", "files", None), 1234, 61.0)
+    ('12/64 splits, 0:13 left', '1,234 files, 1:01')
+    """
+    if stage.unit == "bytes":
+        unit = unit_for(stage.total or done)
+        of = "" if stage.total is None else f"/{unit.number(stage.total)}"
+        parts = [f"{unit.number(done)}{of} {unit.name}", f"{unit_for(done / seconds).spoken(done / seconds)}/s"]
+    else:
+        of = "" if stage.total is None else f"/{stage.total:,}"
+        parts = [f"{done:,}{of} {stage.unit}"] if done or of else []
+    if stage.total is None or not done:
+        return ", ".join([*parts, _clock(seconds)])
+    return ", ".join([*parts, f"{_clock(seconds * (stage.total - done) / done)} left"])
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"

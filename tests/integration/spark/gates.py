@@ -1,0 +1,72 @@
+"""A watched scan on Spark whose splits are read when they are let: `python -m … MODE FOLDER`.
+
+MODE is `classic` or `connect`: both cannot be had in one process. Prints how many splits had come back each time before
+the next one was let.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from cklog.engine.scan import Damage, Scan, Split
+from cklog.engine.spark import SparkEngine, SparkOptions
+from cklog.inputs.tables import as_it_is
+from cklog.progress import Stage, watched_by
+
+SPLITS = 4
+PATIENCE_SECONDS = 300
+
+
+def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Wait for the split's gate to open, then yield one row."""
+    while not Path(split.uri).exists():
+        time.sleep(0.05)
+    yield pa.RecordBatch.from_arrays([pa.array([split.path])], ["channel"])
+
+
+class Opener:
+    """Opens a gate when the splits of all gates before it have come back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seen: list[int] = []
+
+    def begin(self, stage: Stage) -> None:
+        if stage.what.startswith("scanning"):
+            threading.Thread(target=self._open_all, args=(stage,), daemon=True).start()
+
+    def end(self, stage: Stage) -> None:
+        pass
+
+    def _open_all(self, stage: Stage) -> None:
+        for number in range(SPLITS):
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while stage.done < number and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.seen.append(stage.done)
+            (self.folder / str(number)).touch()
+
+
+def main() -> None:
+    """Scan, and print what was seen."""
+    mode, folder = sys.argv[1], Path(sys.argv[2])
+    options = SparkOptions(remote="local[2]") if mode == "connect" else SparkOptions(master="local[2]")
+    splits = tuple(
+        Split(str(folder / str(n)), str(n), "tests.integration.spark.gates:read", 0, 1, 1) for n in range(SPLITS)
+    )
+    partial = pa.schema([pa.field("channel", pa.string())])
+    engine, opener = SparkEngine(options), Opener(folder)
+    with watched_by(opener):
+        found = engine.run(Scan(splits, "channels", ("channel",), as_it_is, partial, None))
+    engine.close()
+    print(*opener.seen, "of", len(found.table))
+
+
+if __name__ == "__main__":
+    main()
