@@ -23,6 +23,7 @@ Public modules:
 * `verdict`: drafts, answers, and how one becomes the other
 * `checks`: what was proved or refuted of a given line
 * `audits`: what an engine restored, held against what it should have
+* `actions`: what to do about a run, the same for every format
 * `lines`, `zigzag`, `eventual`: results that several rooms share
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted

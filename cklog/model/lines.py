@@ -95,12 +95,12 @@ class RecoveryLine:
     """
 
     action: Action = field(default="undetermined", kw_only=True)
-    runs: tuple[RunAction, ...] = field(default=(), kw_only=True)
     consistent: bool
     protocol: Protocol
     line: tuple[LineEntry, ...]
     channels: tuple[ReplayRange, ...]
     sources: tuple[SourceOffset, ...]
+    runs: tuple[RunAction, ...] = field(default=(), kw_only=True)
     rolled_back: tuple[CheckpointId, ...]
     useless: tuple[CheckpointId, ...]
     steps: tuple[Rollback, ...]

@@ -50,7 +50,6 @@ def render(
     """
     if form in ("kv", "env") and not table:
         from cklog.render.shell import env_text, kv_text  # here, as below, because few need it
-
         return (kv_text if form == "kv" else env_text)(envelope(answer), answer.exit_code)
     if table:
         return _one_table(answer, table, form, width, color)
@@ -83,7 +82,6 @@ def require_table_format(table: str, form: str) -> None:
 def _one_table(answer: Answer[object], name: str, form: str, width: int | None, color: bool) -> str:
     """One list of an answer; times and types as programs take them."""
     from cklog.render.tables import as_text, table_of
-
     require_table_format(name, form)
     rows = table_of(envelope(answer), type(answer.result), name)
     if form == "jsonl":

@@ -87,8 +87,9 @@ def _replay_formats() -> Iterable[str]:
 
 def _graph_formats() -> Iterable[str]:
     from cklog.graphs.exports import graph_formats
+    from cklog.render.pictures import CONVERTED
 
-    return graph_formats()
+    return (*graph_formats(), *CONVERTED)
 
 
 _OWN_FORMATS: dict[str, Callable[[], Iterable[str]]] = {

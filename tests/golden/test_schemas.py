@@ -30,7 +30,10 @@ def as_json(case: str) -> list[str]:
     if "--format" in words:
         at = words.index("--format")
         del words[at : at + 2]
-    return [*(word for word in words if word != "--json"), "--json"]
+    if "--width" in words:
+        at = words.index("--width")
+        del words[at : at + 2]
+    return [*(word for word in words if word not in ("--json", "--fold")), "--json"]
 
 
 def test_every_answer_has_a_schema() -> None:

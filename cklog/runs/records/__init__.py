@@ -3,6 +3,7 @@
 * `reading`: records read, put in order, and the chains that they tell of
 * `evidence`: what was read for one question, and the line planned from it, as values
 * `plan`: the line and what follows from it
+* `actions`: what to do about the run, and which damage touches that
 * `verify`: a given line, proved or refuted
 * `inspection`: what is here
 * `channel_logs`: messages in the channels' logs

@@ -51,7 +51,7 @@ def offered(line: str, **environment: str) -> list[str]:
         ("cklog recovery-line sample_logs/flink-orders --failed ", []),  # it restarts as a whole
         ("cklog replay sample_logs/kafka-broker --operator ", ["audit", "billing"]),
         ("cklog replay sample_logs/flink-orders --operator ", ["orders"]),
-        ("cklog chain sample_logs/patent-store --operator t", ["totals"]),
+        ("cklog chain sample_logs/patent-store --operator t", ["totals", "totals/0"]),
         ("cklog extent sample_logs/cec-aggregate --operator ag", ["agg1", "agg1/0"]),
         ("cklog recovery-line no/such/place --failed ", []),
     ],

@@ -85,7 +85,7 @@ def test_options_are_in_groups(name: str) -> None:
     titles = [line for line in told.splitlines() if line and not line.startswith((" ", "Usage"))]
     assert titles[0] == "Arguments:"
     assert "How to print:" in titles
-    assert ("Engine:" in titles) == (not name.startswith("simulate"))
+    assert ("Engine:" in titles) == (name != "explain" and not name.startswith("simulate"))
     printed = told.partition("\nHow to print:\n")[2].partition("\n\n")[0]
     assert "--format" in printed
     assert "--engine" not in printed
