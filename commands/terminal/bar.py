@@ -1,16 +1,18 @@
 """A bar on the terminal, drawn by Rich: what is being done, how much of it is, how fast, and how long it will take.
 
 It draws to a file of its own, as stderr is turned away for a while when Spark starts, and for good by a Ctrl-C. It is
-one line, and the cursor stays visible: however the process ends, nothing has to be put back.
+one line, and the cursor stays visible: however the process ends, nothing has to be put back. Rich's bar is used alone,
+without its live display, which takes longer to load and to draw than a short scan may pay.
 """
 
 from __future__ import annotations
 
 import os
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
-from rich.table import Column
+from rich.progress_bar import ProgressBar
+from rich.segment import Segment, Segments
 
 from cklog.model.wording import unit_for
 from cklog.progress import Stage
@@ -20,15 +22,7 @@ _WIPE = b"\r\x1b[2K"
 """To the beginning of the line, and nothing in it."""
 
 
-_BAR_WIDTH = 24
-
-
-class _CalmConsole(Console):
-    """A console whose cursor is never hidden."""
-
-    def show_cursor(self, show: bool = True) -> bool:
-        """Leave it as it is."""
-        return False
+_BAR_WIDTH, _MOST_NAME = 24, 48
 
 
 class Bar:
@@ -37,34 +31,27 @@ class Bar:
     def __init__(self, terminal: int, color: bool) -> None:
         self._terminal = terminal
         self._file = os.fdopen(os.dup(terminal), "w", encoding="utf-8", errors="replace")
-        console = _CalmConsole(
+        self._console = Console(
             file=self._file, force_terminal=True, color_system="auto" if color else None, legacy_windows=False
         )
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-            BarColumn(bar_width=_BAR_WIDTH),
-            TextColumn("{task.fields[said]}", markup=False, table_column=Column(no_wrap=True)),
-            console=console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._shown: Stage | None = None
-        self._task = TaskID(0)
-        self._progress.start()
 
     def show(self, stage: Stage) -> None:
         """Draw how far a stage is."""
-        done = stage.done
-        said = amount(stage, done, stage.seconds)
-        if stage is self._shown:
-            self._progress.update(self._task, completed=done, said=said, refresh=True)
-            return
-        if self._shown is not None:
-            self._progress.remove_task(self._task)
-        self._shown, what = stage, masked(visible(stage.what))
-        self._task = self._progress.add_task(what, total=stage.total, completed=done, said=said)
+        done, seconds = stage.done, stage.seconds
+        room = self._console.width - 1
+        said = set_cell_size(f"{masked(visible(stage.what))} ", min(room, _MOST_NAME)).rstrip() + " "
+        more = " " + amount(stage, done, seconds)
+        room -= cell_len(said) + cell_len(more)
+        bar = ProgressBar(total=stage.total, completed=done, pulse=stage.total is None)
+        width = max(min(room, _BAR_WIDTH), 1)
+        lines = self._console.render_lines(bar, self._console.options.update_width(width))
+        drawn = Segments(lines[0] if lines else [Segment(" " * width)])  # an empty bar without color is no line
+        self.clear()
+        with self._console:  # what is printed inside is written at once
+            self._console.out(said, end="", highlight=False)
+            if room > 0:
+                self._console.print(drawn, end="")
+                self._console.out(more, end="", highlight=False)
 
     def clear(self) -> None:
         """Take it away until it is drawn again."""
@@ -73,7 +60,7 @@ class Bar:
             self._file.flush()
 
     def close(self) -> None:
-        """Take it away. Rich's own end would scroll the terminal by a line."""
+        """Take it away."""
         self.clear()
         self._file.close()
 
