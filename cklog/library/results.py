@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.verdict import Answer
-from cklog.render.formats import envelope, headline_of, render
+from cklog.render.formats import envelope, render
 from cklog.render.text import masked, visible
-from cklog.render.view import view
+from cklog.render.view import headline_of, view
 
 if TYPE_CHECKING:
     import networkx

@@ -12,11 +12,11 @@ from typing import Any
 
 from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
-from cklog.model.verdict import UNREAD, Answer
+from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
 from cklog.render.short_ids import with_short_ids
 from cklog.render.text import visible, visible_cell, visible_json
-from cklog.render.view import Section, View, view
+from cklog.render.view import Section, View, headline_of, view
 from cklog.version import __version__
 
 FORMATS = ("table", "json", "jsonl", "csv", "md", "kv", "env")
@@ -50,6 +50,7 @@ def render(
     """
     if form in ("kv", "env") and not table:
         from cklog.render.shell import env_text, kv_text  # here, as below, because few need it
+
         return (kv_text if form == "kv" else env_text)(envelope(answer), answer.exit_code)
     if table:
         return _one_table(answer, table, form, width, color)
@@ -82,6 +83,7 @@ def require_table_format(table: str, form: str) -> None:
 def _one_table(answer: Answer[object], name: str, form: str, width: int | None, color: bool) -> str:
     """One list of an answer; times and types as programs take them."""
     from cklog.render.tables import as_text, table_of
+
     require_table_format(name, form)
     rows = table_of(envelope(answer), type(answer.result), name)
     if form == "jsonl":
@@ -197,12 +199,6 @@ def _harmless_cell(cell: Any) -> Any:
         return cell
     risky = cell[:1] in tuple("=+-@\t\r") and cell != "-"
     return visible_cell(f"'{cell}" if risky else cell)
-
-
-def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
-    """Return the first sentence, after a word of warning where something could not be read."""
-    unread = any(finding.id == UNREAD for finding in findings)
-    return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:

@@ -7,9 +7,8 @@ from html import escape
 from typing import Any
 
 from cklog.model.verdict import Answer
-from cklog.render.formats import headline_of
 from cklog.render.text import masked, visible
-from cklog.render.view import Section, view
+from cklog.render.view import Section, headline_of, view
 
 
 def html_fragment(answer: Answer[object], picture: str = "") -> str:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cklog.model.verdict import Answer
+from cklog.model.findings import Finding
+from cklog.model.verdict import UNREAD, Answer
 from cklog.model.wording import utc
 
 
@@ -44,6 +45,12 @@ class View:
     data: Section | None = None
     lead: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+
+
+def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
+    """Return the first sentence, after a word of warning where something could not be read."""
+    unread = any(finding.id == UNREAD for finding in findings)
+    return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
 
 
 def section(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]], note: str = "") -> Section:
