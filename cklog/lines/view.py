@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cklog.lines.sentences import rollback_sentence
-from cklog.model.actions import MEANINGS
+from cklog.model.actions import MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange
@@ -57,13 +57,19 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
 def _action_sentences(line: RecoveryLine) -> Iterator[str]:
     """Say what to do, and what to mind; of several runs, those of which there is something to say."""
     alone = line.runs[0] if len(line.runs) == 1 else None
-    note = f": {alone.note}" if alone is not None and alone.note else ""
-    yield f"Action: {line.action} ({MEANINGS[line.action]}){note}."
+    yield f"Action: {line.action} ({MEANINGS[line.action]}){'' if alone is None else _note_of(alone)}."
     told = [] if alone else [run for run in line.runs if run.action != "restart" or run.note]
     for run in told[:_RUNS_SHOWN]:
-        yield f"{run.run or run.path}: {run.action}{f': {run.note}' if run.note else ''}."
+        yield f"{run.run or run.path}: {run.action}{_note_of(run)}."
     if len(told) > _RUNS_SHOWN:
         yield f"And {len(told) - _RUNS_SHOWN} more: --json names them."
+
+
+def _note_of(run: RunAction) -> str:
+    """What to do, or what to mind about a command."""
+    if not run.note:
+        return ""
+    return f". Mind: {run.note}" if run.command else f": {run.note}"
 
 
 _NAMED = 12
