@@ -1,4 +1,4 @@
-.PHONY: check test test-slow lowest bench samples golden mutants fuzz
+.PHONY: check test test-slow site lowest bench samples golden mutants fuzz
 
 check:
 	ruff check .
@@ -29,6 +29,9 @@ samples:  # not those of real systems: make_spark_wordcount.py, make_spark_state
 
 golden:
 	python -m pytest --refresh-golden tests/golden
+
+site:  # the documentation site, in build/site; the same by CI, strictly: .ci/site
+	mkdocs build
 
 lowest:  # the golden answers with the lowest versions that pyproject.toml allows
 	.ci/lowest

@@ -330,6 +330,8 @@ def open(
     master, remote, spark_conf : the Spark session to use
     max_memory : bytes that reading may take
 
+    Examples
+    --------
     >>> open("no/such/folder").format
     Traceback (most recent call last):
         ...
