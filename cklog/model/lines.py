@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from cklog.model.actions import Action, RunAction
 from cklog.model.names import CheckpointId
+from cklog.model.recovery_time import RecoveryTime
 
 Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eventual", "mixed"]
 
@@ -91,11 +92,13 @@ class SourceOffset:
 class RecoveryLine:
     """The latest consistent line and what follows from it (docs/json.md).
 
-    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`).
+    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`). `recovery_time` None:
+    there is no line to recover from.
     """
 
     action: Action = field(default="undetermined", kw_only=True)
     runs: tuple[RunAction, ...] = field(default=(), kw_only=True)
+    recovery_time: RecoveryTime | None = field(default=None, kw_only=True)
     consistent: bool
     protocol: Protocol
     line: tuple[LineEntry, ...]
