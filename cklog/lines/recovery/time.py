@@ -25,8 +25,14 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import first_few
 
 
+_SAME = 1 + 1e-9
+"""Rates that differ by less are equal: a quotient of such a difference is noise."""
+
+
 def with_recovery_time(draft: Draft[RecoveryLine], works: Works, asked: RecoveryRates) -> Draft[RecoveryLine]:
     """Return a line with the time that a recovery from it takes, and what a bound says of that."""
+    if not draft.result.line:
+        return draft
     found = recovery_time(works, asked)
     findings = [*draft.findings, *bound_findings(found)]
     return replace(draft, result=replace(draft.result, recovery_time=found), findings=findings)
@@ -114,10 +120,10 @@ def _backlog(one: Timed, ready: Span | None, matters: bool) -> _Behind:
     if one.rate is None:
         return _Behind(backlog, None)
     slow, fast = one.rate.low / 1000, None if one.rate.high is None else one.rate.high / 1000
-    if fast is not None and fast <= arrive:
+    if fast is not None and fast <= arrive * _SAME:
         return _Behind(backlog, None, (True, True))
     low = 0.0 if fast is None else backlog.low / (fast - arrive)
-    if slow <= arrive:
+    if slow <= arrive * _SAME:
         return _Behind(backlog, Span(low, None), (False, True))
     return _Behind(backlog, Span(low, None if backlog.high is None else backlog.high / (slow - arrive)))
 

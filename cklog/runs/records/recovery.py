@@ -42,6 +42,7 @@ _BY = {
 _WHY = {
     "bytes": "no record tells it",
     "read": "no record tells bytes and duration_ms; --read-rate says it",
+    "messages": "nothing tells of messages to it, or from it",
     "replay": "no two checkpoints with times tell it; --replay-rate says it",
     "input": "no two checkpoints with times tell it; --input-rate says it",
 }
@@ -72,12 +73,13 @@ def records_works(planned: Planned) -> Works:
         subtask = history.subtasks[i]
         size, took = (0, NOTHING) if line[i] == 0 else stored.of(i, int(history.label[history.first[i] + line[i]]))
         rate, arrives = paces[i]
-        reader = not (history.dst == i).any()
+        reads, sends = bool((history.dst == i).any()), bool((history.src == i).any())
+        logged = ranges.in_flight(subtask) if reads else ranges.sent_again(subtask)
         parts.append(
             Work(
                 name=str(subtask),
                 bytes=size,
-                logged=exactly(ranges.sent_again(subtask) if reader else ranges.in_flight(subtask)),
+                logged=exactly(logged) if reads or sends else None,
                 resent=ranges.resent_to(subtask),
                 restore_ms=took,
                 read_rate=stored.rate,
@@ -199,7 +201,8 @@ def _paces(history: History) -> list[tuple[Span | None, float | None]]:
     found = []
     for i in range(len(history.subtasks)):
         mine = np.flatnonzero(known[history.first[i] : history.first[i + 1]]) + history.first[i]
-        found.append(pace_of(history.time[mine], counts[mine]))
+        linked = bool(reads[i] or (history.src == i).any())
+        found.append(pace_of(history.time[mine], counts[mine]) if linked else (None, None))
     return found
 
 
