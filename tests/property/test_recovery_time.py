@@ -119,9 +119,11 @@ def test_every_recovery_ends_within_its_range(parts: list[Part], rng: random.Ran
     found = recovery_time(works_of(parts), RecoveryRates())
     ready = simulate(parts, rng)
     for part, at in zip(found.parts, ready, strict=True):
-        assert part.ready_ms is not None and part.ready_ms.high is not None
+        assert part.ready_ms is not None
+        assert part.ready_ms.high is not None
         assert part.ready_ms.low - SLACK <= at <= part.ready_ms.high + SLACK
-    assert found.total_ms is not None and found.total_ms.high is not None
+    assert found.total_ms is not None
+    assert found.total_ms.high is not None
     assert found.total_ms.low - SLACK <= max(ready) <= found.total_ms.high + SLACK
 
 
@@ -155,10 +157,13 @@ def test_a_backlog_is_worked_off_as_when_it_is_counted_out(arrive_ms: int, messa
     part = Work("p", 1, exactly(0), {}, Span(ready, ready), None, None, None, 1000 / arrive_ms)
     found = recovery_time(Works([part]), RecoveryRates(replay=1000 / message_ms))
     if message_ms >= arrive_ms:
-        assert found.catches_up is False and found.total_ms is None
+        assert found.catches_up is False
+        assert found.total_ms is None
         assert waiting_after(arrive_ms, message_ms, ready, 100_000) >= waiting_after(arrive_ms, message_ms, ready, 0)
         return
-    assert found.catches_up is True and found.total_ms is not None and found.total_ms.high is not None
+    assert found.catches_up is True
+    assert found.total_ms is not None
+    assert found.total_ms.high is not None
     after = [Fraction(end) - ready for end in (found.total_ms.low, found.total_ms.high)]
     assert [float(waiting_after(arrive_ms, message_ms, ready, ms)) for ms in after] == pytest.approx([0, 0], abs=SLACK)
 
@@ -171,7 +176,8 @@ def waiting_after(arrive_ms: int, message_ms: int, ready: int, since: Fraction |
 @given(runs(), st.floats(0.001, 10))
 def test_an_error_only_where_no_recovery_is_fast_enough(parts: list[Part], bound: float) -> None:
     found = recovery_time(works_of(parts), RecoveryRates(most_s=bound))
-    assert found.total_ms is not None and found.total_ms.high is not None
+    assert found.total_ms is not None
+    assert found.total_ms.high is not None
     told = [f.severity for f in bound_findings(found)]
     soonest, latest = found.total_ms.low > 1000 * bound, found.total_ms.high > 1000 * bound
     near = abs(found.total_ms.low - 1000 * bound) < SLACK or abs(found.total_ms.high - 1000 * bound) < SLACK

@@ -11,6 +11,8 @@ from cklog.model.recovery_time import RecoveryRates, Span
 
 Source = Literal["history", "published"]
 NOTHING = Span(0.0, 0.0)
+_MOST_MESSAGES = 1 << 100
+"""More than any log numbers: a damaged number is not to end in one that no float holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ def _time_of(messages: Span | None, rate: Span | None) -> Span | None:
 
 
 def exactly(count: float) -> Span:
-    return Span(float(count), float(count))
+    known = float(min(max(count, 0), _MOST_MESSAGES))
+    return Span(known, known)
 
 
 def all_of(again: Mapping[str, Span] | None) -> Span | None:

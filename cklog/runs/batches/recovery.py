@@ -13,6 +13,9 @@ from cklog.model.recovery_time import Span
 from cklog.runs.batches.offsets import records_between
 from cklog.runs.batches.plan import BatchPlan
 
+_MOST = 1 << 63
+"""More records, or ms, are of damaged numbers."""
+
 _BY = {
     "replay": "at least the most of any batch, by the time until the next one was planned",
     "input": "the mean of all batches whose records the offsets count",
@@ -30,7 +33,7 @@ def batch_works(plan: BatchPlan) -> Works:
     """Return what the query restores and how fast its batches were; what it reads again stands in its run."""
     took, rates = [], []
     for one, following in itertools.pairwise(_in_a_row(plan)):
-        if one.time is None or following.time is None or following.time <= one.time:
+        if one.time is None or following.time is None or not 0 < following.time - one.time < _MOST:
             continue
         took.append(float(following.time - one.time))
         before = next((b for b in plan.batches if b.batch == one.batch - 1), None)
@@ -64,4 +67,5 @@ def _records(before: Batch, batch: Batch) -> int | None:
     if not batch.offsets or before.offsets is None:
         return None
     known = [records_between(before.offsets.get(source), end) for source, end in batch.offsets.items()]
-    return None if None in known else sum(count for count in known if count is not None)
+    total = sum(count for count in known if count is not None)
+    return None if None in known or total >= _MOST else total

@@ -77,15 +77,17 @@ def judge_state(
     lost = len(unsure) < len({link.path for link in broken})
     batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
     unjudged = f"{unsure[0]} cannot be judged" if unsure else state.uncounted if logs.committed >= 0 else ""
-    if batch != logs.committed:
-        chains = chains_of(state.table())
-    return JudgedState(batch, state.needed, broken, unjudged, _bytes_to_load(chains, batch))
+    return JudgedState(batch, state.needed, broken, unjudged, _bytes_to_load(state, batch))
 
 
-def _bytes_to_load(chains: Chains, batch: int) -> int | None:
-    """Count what all stores read to load what a batch left; None: of some that is not known."""
+def _bytes_to_load(state: StoredState, batch: int) -> int | None:
+    """Count what all stores read to load what a batch left; None: of some that is not known.
+
+    Files that were read tell more: snapshots which others they stand on, and how large these are.
+    """
     if batch < 0:
         return 0
+    chains = chains_of(state.table())
     nodes = [chains.node(i, batch + 1) for i in range(len(chains.names))]
     sums = chains.ways.sums(piece_sizes(chains.table)[chains.row])
     sizes = [-1 if node is None or not chains.restorable[node] else int(sums[node]) for node in nodes]

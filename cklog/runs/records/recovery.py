@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Floats, Ints
 from cklog.chains.build import piece_microseconds, piece_sizes
 from cklog.chains.restorable import chains_of
 from cklog.history.history import History
@@ -184,7 +184,7 @@ def _again(row: ReplayRange) -> int:
 def _paces(history: History) -> list[tuple[Span | None, float | None]]:
     """Return the replay rate and the input rate of each subtask, in messages a second, by its watermarks."""
     rows = int(history.first[-1])
-    counts = np.zeros(rows, np.int64)
+    counts = np.zeros(rows)  # sums of watermarks, which need not fit 63 bits where one of them is wrong
     known = history.time >= 0
     reads = np.zeros(len(history.subtasks), np.bool_)
     reads[history.dst] = True
@@ -206,13 +206,13 @@ def _paces(history: History) -> list[tuple[Span | None, float | None]]:
     return found
 
 
-def pace_of(times: Ints, counts: Ints) -> tuple[Span | None, float | None]:
+def pace_of(times: Ints, counts: Ints | Floats) -> tuple[Span | None, float | None]:
     """Return rates in messages a second: at least the fastest between two moments, and the mean; times in ms.
 
     >>> pace_of(np.array([0, 1000, 3000]), np.array([0, 10, 15]))
     (Span(low=10.0, high=None), 5.0)
     """
-    passed, done = np.diff(times), np.diff(counts)
+    passed, done = np.diff(times.astype(np.float64)), np.diff(counts)
     forward = (passed > 0) & (done >= 0)
     if not forward.any():
         return None, None
