@@ -191,9 +191,9 @@ def _critical_path(
         one = timed[at]
         again = end_of(all_of(one.again))
         if (one.own is not None and one.own.high != 0) or again != 0:
-            steps.append(f"{one.work.name}: replay")
+            steps.append(_step(timed, one, "replay"))
         if waited[at] is None and one.restore is not None and one.restore.high != 0:
-            steps.append(f"{one.work.name}: restore")
+            steps.append(_step(timed, one, "restore"))
         at = waited[at]
     if in_turn and len(timed) > 1:
         steps.append(f"{len(timed) - 1} others before it, at the latest")
@@ -201,7 +201,12 @@ def _critical_path(
     slowest = [i for i, one in enumerate(behind) if one.never[1] or (one.catch_up and one.catch_up.high != 0)]
     if slowest:
         last = max(slowest, key=lambda i: (_slow_end(behind[i]), -i))
-        yield f"{timed[last].work.name}: backlog"
+        yield _step(timed, timed[last], "backlog")
+
+
+def _step(timed: Sequence[Timed], one: Timed, what: str) -> str:
+    """Name a step; that of the only part needs no name."""
+    return what if len(timed) == 1 else f"{one.work.name}: {what}"
 
 
 def _slow_end(behind: _Behind) -> float:

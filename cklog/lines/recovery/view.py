@@ -23,17 +23,18 @@ def recovery_sections(found: RecoveryTime | None) -> list[Section]:
     """
     if found is None or not (found.bound_ms is not None or _tells(found)):
         return []
+    alone = found.parts[0] if len(found.parts) == 1 else None
     rows: list[tuple[Any, ...]] = [
         (
             "the whole",
             _cell(found.restore_ms),
-            "-",
+            "-" if alone is None else _cell(alone.replay_ms),
             _cell(found.ready_ms),
             "never" if found.catches_up is False else _cell(found.catch_up_ms),
             "never" if found.catches_up is False else _cell(found.total_ms),
         )
     ]
-    parts = sorted(found.parts, key=lambda part: -_slow_end(part)) if len(found.parts) > 1 else list(found.parts)
+    parts = [] if alone else sorted(found.parts, key=lambda part: -_slow_end(part))
     rows += [_row(part) for part in parts[:_SHOWN]]
     more = [f"and {many(len(parts) - _SHOWN, 'other')}: --json has them all"] if len(parts) > _SHOWN else []
     path = [f"critical path: {first_few(found.critical_path, 6)}"] if found.critical_path else []
@@ -57,7 +58,7 @@ def _tells(found: RecoveryTime) -> bool:
 
 def _row(part: PartRecovery) -> tuple[Any, ...]:
     times = (part.restore_ms, part.replay_ms, part.ready_ms, part.catch_up_ms)
-    return (part.name or "it", *map(_cell, times), "-")
+    return (part.name, *map(_cell, times), "-")
 
 
 def _slow_end(part: PartRecovery) -> float:
