@@ -24,6 +24,7 @@ Public modules:
 * `checks`: what was proved or refuted of a given line
 * `audits`: what an engine restored, held against what it should have
 * `lines`, `zigzag`, `eventual`: results that several rooms share
+* `recovery_time`: how long a recovery takes, and what somebody says of that
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
 * `moments`: times as people write them

@@ -24,7 +24,6 @@ from cklog.model.recovery_time import PartRecovery, RateUsed, RecoveryRates, Rec
 from cklog.model.verdict import Draft
 from cklog.model.wording import first_few
 
-
 _SAME = 1 + 1e-9
 """Rates that differ by less are equal: a quotient of such a difference is noise."""
 

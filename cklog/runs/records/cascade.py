@@ -31,8 +31,8 @@ from cklog.queues.log import UNKNOWN
 from cklog.runs.records.actions import of_line
 from cklog.runs.records.evidence import Fixed, Planned
 from cklog.runs.records.plan import plan_line
+from cklog.runs.records.queue_recovery import queue_works
 from cklog.runs.records.reading import RecordReader, subtasks_named
-from cklog.runs.records.recovery import queue_works
 
 ENDLESS = 1 << 62
 """A watermark beyond all others: a queue without record numbers holds all that anybody has received from it."""

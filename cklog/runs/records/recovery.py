@@ -6,7 +6,7 @@ tells. One without senders reads its source again: its messages are those that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,13 +25,8 @@ from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.recovery_time import Span
 from cklog.model.verdict import DAMAGE
 from cklog.policies.delta_number import RESTORE
-from cklog.policies.load_time import PUBLISHED, published
-from cklog.queues.analyses import extent_of
-from cklog.queues.log import CONTROL
 
 if TYPE_CHECKING:
-    from cklog.model.eventual import EventualReplay
-    from cklog.queues.analyses import Reconstruction
     from cklog.runs.records.evidence import Planned
 
 _BY = {
@@ -46,17 +41,6 @@ _WHY = {
     "replay": "no two checkpoints with times tell it; --replay-rate says it",
     "input": "no two checkpoints with times tell it; --input-rate says it",
 }
-_OF_QUEUES = {
-    "read": "the load times of Sebepou and Magoutis 2011, section IV.B, on their machine",
-    "replay": "at least the most in a whole second of the extent, or its mean if it has none",
-    "input": "the mean over the extent",
-}
-_WHY_OF_QUEUES = {
-    "messages": "the records do not number their input",
-    "replay": "the extent is too short to tell it; --replay-rate says it",
-    "input": "the extent is too short to tell it; --input-rate says it",
-}
-_FASTEST_LOAD = min(point.seconds / point.records for point in PUBLISHED)
 
 
 def records_works(planned: Planned) -> Works:
@@ -219,50 +203,3 @@ def pace_of(times: Ints, counts: Ints | Floats) -> tuple[Span | None, float | No
     fastest = float((done[forward] / passed[forward]).max()) * 1000
     mean = 1000 * float(done[forward].sum()) / float(passed[forward].sum())
     return Span(fastest, None) if fastest > 0 else None, mean
-
-
-def queue_works(restarts: Mapping[Subtask, tuple[Reconstruction, EventualReplay]], planned: Planned | None) -> Works:
-    """Return the work of operators that load eventual checkpoints, and of those with checkpoints beside them."""
-    others = records_works(planned) if planned is not None else Works(())
-    names = {str(subtask) for subtask in restarts}
-    parts = [_queue_work(subtask, *found) for subtask, found in restarts.items()]
-    merged: Callable[[Mapping[str, str], Mapping[str, str]], dict[str, str]] = lambda a, b: (  # noqa: E731
-        {key: "; ".join(dict.fromkeys(filter(None, (a.get(key), b.get(key))))) for key in {**a, **b}}
-    )
-    beside = [part for part in others.parts if part.name not in names]
-    if not beside:
-        return Works(parts, _OF_QUEUES, _WHY_OF_QUEUES, {"read": "published"})
-    by, why = merged(_OF_QUEUES, others.by), merged(_WHY_OF_QUEUES, others.why)
-    return Works([*parts, *beside], by, why, {"read": "published"})
-
-
-def _queue_work(subtask: Subtask, found: Reconstruction, replay: EventualReplay) -> Work:
-    extent = extent_of(found, replay)
-    slowest = 1000 * float(published().seconds(extent.records))
-    rate, arrives = _extent_pace(found)
-    return Work(
-        name=str(subtask),
-        bytes=extent.bytes,
-        logged=None if replay.tuples is None else exactly(replay.tuples),
-        restore_ms=Span(min(1000 * _FASTEST_LOAD * extent.records, slowest), slowest),
-        replay_rate=rate,
-        input_rate=arrives,
-    )
-
-
-def _extent_pace(found: Reconstruction) -> tuple[Span | None, float | None]:
-    """The rates that the records of the extent show, by whole seconds from its first: however much more was read."""
-    judged, log = found.judged, found.judged.log
-    if not len(judged.open) or not log.channels:
-        return None, None
-    rows = np.arange(int(judged.open[0]), len(log))
-    rows = rows[(log.type[rows] != CONTROL) & (log.ts[rows] >= 0)]
-    if len(rows) < 2:
-        return None, None
-    ms = np.maximum.accumulate(log.ts[rows] - log.ts[rows[0]])
-    taken = np.maximum.accumulate(log.input[rows].sum(1))
-    second = ms // 1000
-    ends = np.flatnonzero(np.diff(second))  # the last record of each second that is over
-    fastest = pace_of(1000 * second[ends], taken[ends])[0]
-    mean = pace_of(ms[[0, -1]], taken[[0, -1]])[1]
-    return fastest or (Span(mean, None) if mean else None), mean
