@@ -46,7 +46,9 @@ class SnapshotsKind(Kind):
     def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         draft, works = self._line.draft(command, question)
         beside = self._beside_logs(draft, kafka)
-        return self._timed(beside, with_counts(works, beside.result.runs), question)
+        known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
+        counted = [run for run in beside.result.runs if run.run in known]
+        return self._timed(beside, with_counts(works, counted), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -57,8 +57,8 @@ class Works:
     input_matters: bool = True
 
 
-def with_counts(works: Works, runs: Sequence[RunAction]) -> Works:
-    """Return works whose parts are runs, with what each is known to read again; None where it reads more."""
+def with_counts(works: Works, runs: Iterable[RunAction]) -> Works:
+    """Return works whose parts are runs, with what each is known to read again; None where it may read more."""
     counted = {run.run: None if run.reads_more else exactly(run.read_again) for run in runs}
     parts = [replace(part, logged=counted.get(part.name)) for part in works.parts]
     return replace(works, parts=parts)

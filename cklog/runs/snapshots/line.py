@@ -59,8 +59,8 @@ class SnapshotLine:
     def draft(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
         """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads."""
         plan = plan_snapshots(self._parser, self._reading, question)
-        chosen = [(self._parser.job_id(g.job), plan.chosen[g.job]) for g in plan.groups]
-        return self._draft(command, plan, question), snapshot_works(chosen)
+        sizes = {self._parser.job_id(g.job): _bytes_to_read(g, plan.chosen[g.job]) for g in plan.groups}
+        return self._draft(command, plan, question), snapshot_works(sizes)
 
     def _draft(self, command: str, plan: SnapshotPlan, question: Question) -> Draft[RecoveryLine]:
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
@@ -253,10 +253,18 @@ class SnapshotLine:
         return f"{none}: there is no recovery point but the initial state."
 
 
-def snapshot_works(chosen: Sequence[tuple[str, JudgedSnapshot | None]]) -> Works:
+def _bytes_to_read(group: Candidates, judged: JudgedSnapshot | None) -> int | None:
+    """Count the bytes of state that a job restores; None: whether it restores any is not known."""
+    if judged is not None:
+        return judged.bytes
+    return None if is_unsure(group, judged) else 0
+
+
+def snapshot_works(sizes: Mapping[str, int | None]) -> Works:
     """Return what each job, by its id, restores: the bytes that its snapshot names, whatever times they take."""
-    parts = [Work(name=job, bytes=0 if judged is None else judged.bytes, logged=None) for job, judged in chosen]
+    parts = [Work(name=job, bytes=size, logged=None) for job, size in sizes.items()]
     why = {
+        "bytes": "no snapshot can be chosen for sure",
         "read": "Flink's metadata holds no times; --read-rate says it",
         "messages": "the sources' logs tell it (--kafka)",
         "replay": "Flink's metadata holds no times; --replay-rate says it",

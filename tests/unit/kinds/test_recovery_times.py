@@ -41,6 +41,17 @@ def test_flink_reads_the_state_of_the_snapshot_and_its_metadata_tells_no_rate() 
     assert any("how fast state is read" in reason for reason in unsaid["unknown"])
 
 
+@pytest.mark.parametrize(
+    ("job", "size"),
+    [("changelog/82d0b3a4969cad4810f85a8322f21839", None), ("f39964/f2d94ce82da46440c2b4005edf87a083", 0)],
+)
+def test_a_flink_job_without_a_snapshot_is_not_ready_at_once(shared_data: Path, job: str, size: int | None) -> None:
+    """One that cannot be told (exit 5) may have state to read; one without any starts over, and reads all again."""
+    found = told("recovery-line", shared_data / "flink-checkpoints" / job, "--read-rate", "5")["recovery_time"]
+    (part,) = found["parts"]
+    assert (part["bytes"], part["messages"], found["ready_ms"], found["total_ms"]) == (size, None, None, None)
+
+
 @pytest.mark.parametrize("run", ["spark-state-hdfs", "spark-state-rocksdb", "spark-wordcount"])
 def test_spark_loads_what_its_chains_stand_on_and_runs_one_batch_again(run: str) -> None:
     (part,) = time_of(run)["parts"]
