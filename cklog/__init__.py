@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from cklog.model.lines import RollbackDistance as RollbackDistance
     from cklog.model.lines import SourceOffset as SourceOffset
     from cklog.model.names import CheckpointId as CheckpointId
+    from cklog.model.recovery_time import PartRecovery as PartRecovery
+    from cklog.model.recovery_time import RateUsed as RateUsed
+    from cklog.model.recovery_time import RecoveryRates as RecoveryRates
+    from cklog.model.recovery_time import RecoveryTime as RecoveryTime
+    from cklog.model.recovery_time import Span as Span
     from cklog.model.zigzag import AuditResult as AuditResult
     from cklog.model.zigzag import UselessCheckpoint as UselessCheckpoint
     from cklog.model.zigzag import ZCycles as ZCycles
@@ -117,8 +122,12 @@ __all__ = [
     "NotFound",
     "Orphans",
     "OverBudget",
+    "PartRecovery",
     "ProtocolAdvice",
+    "RateUsed",
     "RecoveryLine",
+    "RecoveryRates",
+    "RecoveryTime",
     "ReplayRange",
     "RestoredAudit",
     "Result",
@@ -130,6 +139,7 @@ __all__ = [
     "RunComparison",
     "SinkImpact",
     "SourceOffset",
+    "Span",
     "SweepAnswer",
     "TimingAdvice",
     "Unreadable",
@@ -176,8 +186,12 @@ _PLACES = {
     "NotFound": "cklog.errors",
     "Orphans": "cklog.model.lines",
     "OverBudget": "cklog.errors",
+    "PartRecovery": "cklog.model.recovery_time",
     "ProtocolAdvice": "cklog.protocols.choice.model",
+    "RateUsed": "cklog.model.recovery_time",
     "RecoveryLine": "cklog.model.lines",
+    "RecoveryRates": "cklog.model.recovery_time",
+    "RecoveryTime": "cklog.model.recovery_time",
     "ReplayRange": "cklog.model.lines",
     "RestoredAudit": "cklog.model.audits",
     "Result": "cklog.library.results",
@@ -189,6 +203,7 @@ _PLACES = {
     "RunComparison": "cklog.protocols.metrics",
     "SinkImpact": "cklog.impact.sinks.model",
     "SourceOffset": "cklog.model.lines",
+    "Span": "cklog.model.recovery_time",
     "SweepAnswer": "cklog.rounds.sweep",
     "TimingAdvice": "cklog.advise.timing.answer",
     "Unreadable": "cklog.errors",

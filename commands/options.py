@@ -12,6 +12,7 @@ from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 from cklog.model.moments import moment as moment
 from cklog.model.question import KafkaLogs, Question
+from cklog.model.recovery_time import RecoveryRates
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(I?B)?", re.IGNORECASE)
 _LENGTH = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*(px|mm|cm|in)?", re.ASCII)
@@ -89,6 +90,22 @@ CheckContents = Annotated[
     bool,
     typer.Option("--check-contents", help="Of Flink, Spark: check every block of state files, not only their ends."),
 ]
+ReadRate = Annotated[
+    float | None,
+    typer.Option("--read-rate", metavar="MB/S", help="How fast a subtask reads its state (else as the logs show)."),
+]
+ReplayRate = Annotated[
+    float | None,
+    typer.Option("--replay-rate", metavar="MSG/S", help="How fast a subtask processes messages (as the logs show)."),
+]
+InputRate = Annotated[
+    float | None,
+    typer.Option("--input-rate", metavar="MSG/S", help="How many messages arrive for a subtask (as the logs show)."),
+]
+MaxRecoveryTime = Annotated[
+    float | None,
+    typer.Option("--max-recovery-time", metavar="S", help="Exit 3 if a recovery surely takes longer."),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="Why each subtask fell: the orphan messages.")]
 AlgorithmName = Annotated[Algorithm, typer.Option("--algorithm", help="How to find the line; both agree.")]
 
@@ -153,6 +170,7 @@ def question(
     against: str = "",
     check_files: bool = True,
     check_contents: bool = False,
+    rates: RecoveryRates | None = None,
 ) -> Question:
     """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
@@ -171,6 +189,7 @@ def question(
         against=against,
         check_files=check_files,
         check_contents=check_contents,
+        rates=rates or RecoveryRates(),
     )
 
 

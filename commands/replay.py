@@ -15,13 +15,18 @@ from cklog.commands.options import (
     Earliest,
     Failed,
     GroupOption,
+    InputRate,
     KafkaOption,
+    MaxRecoveryTime,
     NoCheckFiles,
+    ReadRate,
+    ReplayRate,
     kafka_logs,
     question,
 )
 from cklog.commands.terminal import completion
 from cklog.lines.exports import export_steps, replay_formats
+from cklog.model.recovery_time import RecoveryRates
 
 
 @command
@@ -47,6 +52,10 @@ def replay(
     kafka: KafkaOption = "",
     channel: ChannelOption = None,
     group: GroupOption = "",
+    read_rate: ReadRate = None,
+    replay_rate: ReplayRate = None,
+    input_rate: InputRate = None,
+    max_recovery_time: MaxRecoveryTime = None,
     rollback: Annotated[
         bool, typer.Option("--rollback", help="Export what is committed now instead, so that the plan can be undone.")
     ] = False,
@@ -56,6 +65,7 @@ def replay(
     --format also takes what tools accept: kafka-csv, kafka-to-offset, kafka-get-offsets, kafka-delete-records,
     streams-csv, kcat, spark-offsets, spark-ending-offsets, flink-offsets, flink-sql.
     """
+    rates = RecoveryRates(read_rate, replay_rate, input_rate, max_recovery_time)
     asked = question(
         failed,
         as_of,
@@ -64,6 +74,7 @@ def replay(
         against=against,
         check_files=not no_check_files,
         check_contents=check_contents,
+        rates=rates,
     )
     logs = kafka_logs(kafka, channel, group)
     common.answer(lambda run: run.replay(asked, logs), replay_formats(operator, topic, rollback), export_steps)

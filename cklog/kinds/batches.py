@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersBatches
 from cklog.kinds.kind import Kind, Opened
+from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.batches.line import BatchLog
@@ -41,10 +42,15 @@ class BatchesKind(Kind):
         return self._log.inspect(asked.check_contents)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.recovery_line(question), kafka)
+        return self._whole_line("recovery-line", question, kafka)
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._log.replay(question), kafka)
+        return self._whole_line("replay", question, kafka)
+
+    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        draft, works = self._log.line(command, question)
+        beside = self._beside_logs(draft, kafka)
+        return self._timed(beside, with_counts(works, beside.result.runs), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return self._log.verify(line, maximal, question)

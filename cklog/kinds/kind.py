@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.latency.model import Latency, LatencyQuestion
+    from cklog.lines.recovery.work import Works
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
@@ -242,6 +243,12 @@ class Kind:
         from cklog.lines.kafka_logs import beside_logs, bindings_of
 
         return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
+
+    def _timed(self, line: Draft[RecoveryLine], works: Works, question: Question) -> Draft[RecoveryLine]:
+        """The line with how long a recovery from it takes."""
+        from cklog.lines.recovery.time import with_recovery_time
+
+        return with_recovery_time(line, works, question.rates)
 
     def _logs_of(self, kafka: KafkaLogs) -> PartitionLogs | None:
         if not kafka.folder:

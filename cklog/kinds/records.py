@@ -80,9 +80,11 @@ class RecordsKind(Kind):
 
     def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.plan import plan_line
+        from cklog.runs.records.recovery import records_works
 
         planned = plan_line(self._records, question)
-        return planned.draft(command, planned.result)
+        draft = planned.draft(command, planned.result)
+        return self._timed(draft, records_works(planned), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         from cklog.runs.records.verify import verify_line

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
 from cklog.kinds.kind import Kind, Opened
+from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
@@ -37,10 +38,17 @@ class SnapshotsKind(Kind):
         return inspect_snapshots(self._parser, self._opened.reading, asked)
 
     def recovery_line(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._line.draft("recovery-line", question), kafka)
+        return self._whole_line("recovery-line", question, kafka)
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
-        return self._beside_logs(self._line.draft("replay", question), kafka)
+        return self._whole_line("replay", question, kafka)
+
+    def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
+        draft, works = self._line.draft(command, question)
+        beside = self._beside_logs(draft, kafka)
+        known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
+        counted = [run for run in beside.result.runs if run.run in known]
+        return self._timed(beside, with_counts(works, counted), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cklog.model.checks import Verification
     from cklog.model.inspection import Inspection
     from cklog.model.lines import RecoveryLine
+    from cklog.model.recovery_time import RecoveryRates
     from cklog.model.zigzag import AuditResult, ZCycles
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import RunComparison
@@ -67,13 +68,15 @@ class CrashedRun(Advice):
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
+        rates: RecoveryRates | None = None,
     ) -> Result[RecoveryLine]:
         """Find the latest consistent line: where every subtask can restart, and what to replay.
 
         `at` are checkpoints that it must hold ({"join/0": 3}), `earliest` asks for the earliest such line. `kafka` is
         a folder of a broker's logs, `channels` says which partition a channel is, `group` whose offsets count.
+        `rates` tell how long a recovery takes.
         """
-        asked = question_of(failed, as_of, at, earliest, explain, algorithm, "", check_files, check_contents)
+        asked = question_of(failed, as_of, at, earliest, explain, algorithm, "", check_files, check_contents, rates)
         return self._told(self._run.recovery_line(asked, kafka_of(kafka, channels, group)))
 
     def replay(
@@ -88,9 +91,18 @@ class CrashedRun(Advice):
         kafka: Place = "",
         channels: Mapping[str, str] | None = None,
         group: str = "",
+        rates: RecoveryRates | None = None,
     ) -> Result[RecoveryLine]:
         """Find the offsets that sources resume at and the ranges to replay; `against` is another snapshot of Flink."""
-        asked = question_of(failed, as_of, at, against=against, check_files=check_files, check_contents=check_contents)
+        asked = question_of(
+            failed,
+            as_of,
+            at,
+            against=against,
+            check_files=check_files,
+            check_contents=check_contents,
+            rates=rates,
+        )
         return self._told(self._run.replay(asked, kafka_of(kafka, channels, group)))
 
     def verify(

@@ -10,6 +10,7 @@ from cklog.errors import UsageError
 from cklog.model.moments import milliseconds, moment
 from cklog.model.names import parse_subtask
 from cklog.model.question import KafkaLogs, Question
+from cklog.model.recovery_time import RecoveryRates
 
 Moment = datetime | int | str | None
 """A time: a datetime (UTC unless it says otherwise), milliseconds since the epoch, or ISO 8601."""
@@ -87,6 +88,7 @@ def question_of(
     against: str = "",
     check_files: bool = True,
     check_contents: bool = False,
+    rates: RecoveryRates | None = None,
 ) -> Question:
     """Make the question about a line."""
     return Question(
@@ -99,4 +101,5 @@ def question_of(
         against=against,
         check_files=check_files,
         check_contents=check_contents,
+        rates=rates or RecoveryRates(),
     )

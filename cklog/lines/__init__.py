@@ -17,6 +17,7 @@ Public modules:
 * `verify`: a given line read from a file and checked with `proof`
 * `entries`: a line, its rollbacks and zigzag messages as rows of an answer
 * `sentences`: rollbacks, checkpoints and zigzag messages in words
+* `recovery`: how long a recovery from a line takes, by rates
 * `resume_offsets`: where Kafka partitions resume, checked for what Kafka can take
 * `exports`: those offsets in the formats of the tools that will use them
 * `view`: answers of recovery-line, replay, verify and inspect as sections of rows

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from cklog.lines.recovery.view import recovery_notes, recovery_sections
 from cklog.lines.sentences import rollback_sentence
 from cklog.model.actions import MEANINGS, RunAction
 from cklog.model.audits import RestoredAudit
@@ -41,7 +42,9 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
     if any(d.depth is not None and d.checkpoints for d in line.rollback):
         sections.append(_distance_section(line))
     sections += detail_sections(line.details, answer.command)
+    sections += recovery_sections(line.recovery_time)
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
+    notes += recovery_notes(line.recovery_time)
     commands = [run.command for run in line.runs if run.command]
     lead = tuple(_action_sentences(line))
     return View(

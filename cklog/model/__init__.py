@@ -25,6 +25,7 @@ Public modules:
 * `audits`: what an engine restored, held against what it should have
 * `actions`: what to do about a run, the same for every format
 * `lines`, `zigzag`, `eventual`: results that several rooms share
+* `recovery_time`: how long a recovery takes, and what somebody says of that
 * `inspection`: what `inspect` answers whatever lies there
 * `trust`: how far a result can be trusted
 * `moments`: times as people write them

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from cklog.model.actions import Action, RunAction
 from cklog.model.names import CheckpointId
+from cklog.model.recovery_time import RecoveryTime
 
 Protocol = Literal["uncoordinated", "communication-induced", "coordinated", "eventual", "mixed"]
 
@@ -91,7 +92,8 @@ class SourceOffset:
 class RecoveryLine:
     """The latest consistent line and what follows from it (docs/json.md).
 
-    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`).
+    `action` is the one that asks most of people, of those of all `runs` (`cklog.model.actions`). `recovery_time` None:
+    there is no line to recover from.
     """
 
     action: Action = field(default="undetermined", kw_only=True)
@@ -101,6 +103,7 @@ class RecoveryLine:
     channels: tuple[ReplayRange, ...]
     sources: tuple[SourceOffset, ...]
     runs: tuple[RunAction, ...] = field(default=(), kw_only=True)
+    recovery_time: RecoveryTime | None = field(default=None, kw_only=True)
     rolled_back: tuple[CheckpointId, ...]
     useless: tuple[CheckpointId, ...]
     steps: tuple[Rollback, ...]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from cklog.model.recovery_time import RecoveryRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Question:
     `failed` as OP or OP/SUB, empty: the manifest's, or all; `as_of` in ms; `at` as ("op/sub", checkpoint);
     `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
     Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
-    `check_contents` checks every block of state files, where as a rule what costs little is looked at.
+    `check_contents` checks every block of state files, where as a rule what costs little is looked at. `rates` tell how
+    long a recovery takes.
     """
 
     failed: tuple[str, ...] = ()
@@ -35,6 +38,7 @@ class Question:
     against: str = ""
     check_files: bool = True
     check_contents: bool = False
+    rates: RecoveryRates = field(default_factory=RecoveryRates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         *("--from", "--run", "--map", "--follow-links", "--strict", "--no-check-files", "--check-contents"),
         *("--kafka", "--channel", "--group", "--job-log", "--max-memory"),
     ),
+    "Time to recover": ("--read-rate", "--replay-rate", "--input-rate", "--max-recovery-time"),
     "How to print": (
         *(
             "--format",

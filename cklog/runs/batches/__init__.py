@@ -9,6 +9,7 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `offsets`: offsets as Spark writes them, and the ranges that a batch reads
 - `connectors`: logs and files of sources and of the file sink
 - `state_line`: to which batch all state stores can go back
+- `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink
 - `retention`: which files of a checkpoint no batch needs
 """

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.batches import StateStoreRow
 from cklog.inputs.offers import OffersBatches
+from cklog.lines.recovery.work import Works
 from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
@@ -21,10 +22,11 @@ from cklog.model.inspection import Inspection
 from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
-from cklog.model.values import is_integer
 from cklog.model.verdict import Draft
 from cklog.model.wording import agreeing, many
+from cklog.runs.batches.offsets import records_between
 from cklog.runs.batches.plan import BatchPlan, plan_of
+from cklog.runs.batches.recovery import batch_works
 
 QUERY = "query"
 """The one operator of such a run, as `query/0`."""
@@ -66,13 +68,10 @@ class BatchLog:
     def __init__(self, parser: OffersBatches) -> None:
         self._parser = parser
 
-    def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
-        """Return the last committed batch, and what will be run again."""
-        return self._draft("recovery-line", question)
-
-    def replay(self, question: Question) -> Draft[RecoveryLine]:
-        """Return the same, for the tools that will replay from it."""
-        return self._draft("replay", question)
+    def line(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
+        """Return the last committed batch, and what will be run again; and what a recovery reads."""
+        plan = self.plan(question)
+        return self._draft(command, plan, question), batch_works(plan)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Prove or refute that the query can restart after a given batch."""
@@ -101,8 +100,7 @@ class BatchLog:
         at = batches.pop() if batches else None
         return plan_of(self._parser, question.as_of, at, question.check_contents)
 
-    def _draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
-        plan = self.plan(question)
+    def _draft(self, command: str, plan: BatchPlan, question: Question) -> Draft[RecoveryLine]:
         return Draft(
             command,
             line_of(plan, chosen=bool(question.at)),
@@ -165,7 +163,7 @@ def _run_action(plan: BatchPlan) -> RunAction:
     newest = max((b.batch for b in plan.batches if b.committed), default=None)
     last = max((t for t in times.values() if t is not None), default=None)
     time = times.get(plan.committed)
-    known = [_records_between(s.start, s.end) for s in plan.sources]
+    known = [records_between(s.start, s.end) for s in plan.sources]
     return RunAction(
         run=plan.query_id or "",
         action=action_of(bool(plan.unjudged), nothing=plan.committed < 0 and not to_repair, repair=to_repair),
@@ -204,23 +202,6 @@ def _note(plan: BatchPlan) -> str:
     if plan.fails:
         return "the findings say what to mend before the query is started again"
     return "start the query's own program again, with this checkpointLocation"
-
-
-def _records_between(start: object, end: object) -> int | None:
-    """Count the offsets between two of Kafka's, as {topic: {partition: offset}}; None: they are not of that form."""
-    if not isinstance(start, dict) or not isinstance(end, dict):
-        return None
-    total = 0
-    for topic, partitions in end.items():
-        before = start.get(topic)
-        if not isinstance(partitions, dict) or not isinstance(before, dict):
-            return None
-        for partition, offset in partitions.items():
-            first = before.get(partition)
-            if not (is_integer(offset) and is_integer(first)):
-                return None
-            total += max(offset - first, 0)
-    return total
 
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:

@@ -146,3 +146,20 @@ def went_back(start: Any, end: Any) -> bool:
         return stop < begin
     starts, ends = _offsets_by_partition(start), _offsets_by_partition(end)
     return any(0 <= ends[key] < starts[key] for key in starts.keys() & ends.keys())
+
+
+def records_between(start: object, end: object) -> int | None:
+    """Return how many offsets lie between two of Kafka's, {topic: {partition: offset}}; None: of another form."""
+    if not isinstance(start, dict) or not isinstance(end, dict):
+        return None
+    total = 0
+    for topic, partitions in end.items():
+        before = start.get(topic)
+        if not isinstance(partitions, dict) or not isinstance(before, dict):
+            return None
+        for partition, offset in partitions.items():
+            first = before.get(partition)
+            if not (is_integer(offset) and is_integer(first)):
+                return None
+            total += max(offset - first, 0)
+    return total

@@ -31,7 +31,8 @@ class BatchPlan:
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
     state stores; `unjudged` why nothing can be said of the state, "" if it was judged; `remove` the files below PATH
-    that going back to `committed` removes, on a copy; `removed_to` the newest batch that it removes, None if none.
+    that going back to `committed` removes, on a copy; `removed_to` the newest batch that it removes, None if none;
+    `state_bytes` what loading the state of `committed` reads, None if that is not known.
     """
 
     query_id: str | None
@@ -51,6 +52,7 @@ class BatchPlan:
     unjudged: str = ""
     remove: tuple[str, ...] = ()
     removed_to: int | None = None
+    state_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def plan_of(
         unjudged=judged.unjudged,
         remove=() if blocked else parser.with_checksums(removed),
         removed_to=removed_to,
+        state_bytes=judged.bytes,
     )
 
 

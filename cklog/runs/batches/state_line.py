@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cklog.chains.build import piece_sizes
 from cklog.chains.restorable import Chains, chains_of
 from cklog.inputs.batches import MetadataLogs, StateOperator, StoredState
 from cklog.inputs.pieces import ChainName
@@ -50,12 +51,14 @@ class JudgedState:
     needed : the version that a restart loads
     broken : why not to the newest commit; none if `batch` is that
     unjudged : why it cannot be told, "" if it can
+    bytes : what loading the state reads, None: not known
     """
 
     batch: int
     needed: int
     broken: tuple[BrokenStore, ...]
     unjudged: str
+    bytes: int | None = None
 
 
 def judge_state(
@@ -74,7 +77,21 @@ def judge_state(
     lost = len(unsure) < len({link.path for link in broken})
     batch = _newest_batch(state, logs, chains, can_start) if lost else logs.committed
     unjudged = f"{unsure[0]} cannot be judged" if unsure else state.uncounted if logs.committed >= 0 else ""
-    return JudgedState(batch, state.needed, broken, unjudged)
+    return JudgedState(batch, state.needed, broken, unjudged, _bytes_to_load(state, batch))
+
+
+def _bytes_to_load(state: StoredState, batch: int) -> int | None:
+    """Count what all stores read to load what a batch left; None: of some that is not known.
+
+    Files that were read tell more: snapshots which others they stand on, and how large these are.
+    """
+    if batch < 0:
+        return 0
+    chains = chains_of(state.table())
+    nodes = [chains.node(i, batch + 1) for i in range(len(chains.names))]
+    sums = chains.ways.sums(piece_sizes(chains.table)[chains.row])
+    sizes = [-1 if node is None or not chains.restorable[node] else int(sums[node]) for node in nodes]
+    return None if any(size < 0 for size in sizes) else sum(sizes)
 
 
 def _read_for(state: StoredState, batch: int) -> Chains:

@@ -15,9 +15,11 @@ from typing import Any
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.damage import damage_findings
-from cklog.inputs.partitions import UNREAD, GroupCommit, Partition, Range, RangeCount
+from cklog.inputs.partitions import UNREAD, Folder, GroupCommit, Partition, Range, RangeCount
 from cklog.kafka_logs.findings import commit_findings, partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.recovery.time import with_recovery_time
+from cklog.lines.recovery.work import Work, Works
 from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
@@ -52,7 +54,7 @@ class PartitionLog:
     def recovery_line(self, question: Question) -> Draft[RecoveryLine]:
         """Say where logs will end and groups go on."""
         _refuse(question)
-        return self._draft("recovery-line", self._line())
+        return self._timed(self._draft("recovery-line", self._line()), question)
 
     def replay(self, question: Question) -> Draft[RecoveryLine]:
         """Return the same, with what each group has to read from its committed offset on (`details["ranges"]`)."""
@@ -63,7 +65,7 @@ class PartitionLog:
         ranges = [Range(c.topic, c.partition, offset) for c, offset in zip(here, resume, strict=True)]
         counts = self.logs.counts(ranges)
         rows = [_range_row(commit, count) for commit, count in zip(here, counts, strict=True)]
-        return self._draft("replay", replace(line, details=line.details | {"ranges": rows}))
+        return self._timed(self._draft("replay", replace(line, details=line.details | {"ranges": rows})), question)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Say whether readers can resume at given offsets of partitions, as `topic/0`, once the broker is back."""
@@ -94,6 +96,9 @@ class PartitionLog:
         return any(p.unread for p in self.partitions.values()) or any(
             item.id in UNREAD for item in self.logs.commits.damage
         )
+
+    def _timed(self, draft: Draft[RecoveryLine], question: Question) -> Draft[RecoveryLine]:
+        return with_recovery_time(draft, partition_works(self.partitions.values()), question.rates)
 
     def _draft(self, command: str, line: RecoveryLine) -> Draft[RecoveryLine]:
         return Draft(command, line, self.findings(), self.inputs(), indeterminate=self.unread)
@@ -175,6 +180,28 @@ class PartitionLog:
                 raise UsageError(f"{name}: a log has no current state, only offsets")
             found.append((p, offset))
         return found
+
+
+def partition_works(partitions: Iterable[Partition]) -> Works:
+    """Return what a broker reads before it is up: of each log the segments from its recovery point on.
+
+    So many threads as the broker is told to have check logs side by side; no file says how many.
+    """
+    parts = [Work(name=p.name, bytes=unchecked_bytes(p.folder)) for p in partitions]
+    why = {"read": "no file of a broker holds times of reading; --read-rate says it"}
+    return Works(parts, why=why, in_turn=True, input_matters=False)
+
+
+def unchecked_bytes(folder: Folder) -> int:
+    """Count the bytes of the segments that a restarting broker checks: none if it was stopped cleanly.
+
+    The first is the one that holds the recovery point; all, where no file tells that.
+    """
+    if folder.clean:
+        return 0
+    point = folder.recovery_point
+    held = max((s.base for s in folder.segments if point is not None and s.base <= point), default=None)
+    return sum(s.size for s in folder.segments if held is None or s.base >= held)
 
 
 def _names(partitions: Mapping[str, Partition]) -> Iterable[str]:

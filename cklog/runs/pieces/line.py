@@ -12,13 +12,17 @@ from cklog.chains.model import ChainAnswer, ChainRestore, ChainRow
 from cklog.chains.source import source_of_pieces
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersPieces
+from cklog.lines.recovery.time import with_recovery_time
+from cklog.lines.recovery.work import Work, Works
 from cklog.model.actions import RunAction, action_of
 from cklog.model.findings import Finding
 from cklog.model.lines import LineEntry, RecoveryLine
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
+from cklog.model.recovery_time import Span
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
+from cklog.policies.delta_number import RESTORE
 
 
 def pieces_line(command: str, parser: OffersPieces, question: Question) -> Draft[RecoveryLine]:
@@ -59,7 +63,8 @@ def pieces_line(command: str, parser: OffersPieces, question: Question) -> Draft
         runs=tuple(_run_action(row, _newest(found, row), draft.indeterminate) for row in named),
     )
     findings = [*draft.findings, *([] if alone else [_unrelated(named)])]
-    return Draft(command, result, findings, draft.inputs, draft.unrecoverable, draft.indeterminate)
+    whole = Draft(command, result, findings, draft.inputs, draft.unrecoverable, draft.indeterminate)
+    return with_recovery_time(whole, pieces_works(named), question.rates)
 
 
 def _newest(found: ChainAnswer, row: ChainRestore) -> int | None:
@@ -93,6 +98,19 @@ def _run_action(row: ChainRestore, newest: int | None, undetermined: bool) -> Ru
         note="cklog chain lists the pieces to read, in order",
         reads_more=True,
     )
+
+
+def pieces_works(rows: Sequence[ChainRestore]) -> Works:
+    """Return the bytes that each subtask reads, and how long that takes by how long storing them took."""
+    parts = []
+    for row in rows:
+        time = None if row.time_ms is None else Span(row.time_ms / RESTORE, row.time_ms)
+        size = 0 if row.checkpoint is None else row.bytes
+        parts.append(Work(name=f"{row.operator}/{row.subtask}", bytes=size, logged=None, restore_ms=time))
+    by = {"read": "as long as storing state took, up to 1.2 times that (US patent 9,471,438)"}
+    nothing = "a store by key knows no messages"
+    why = {"read": "no piece tells how long it took; --read-rate says it", "messages": nothing, "input": nothing}
+    return Works(parts, by, why)
 
 
 def _headline(line: Sequence[LineEntry]) -> str:

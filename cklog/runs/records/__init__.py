@@ -8,6 +8,7 @@
 * `inspection`: what is here
 * `channel_logs`: messages in the channels' logs
 * `cascade`: operators with output queues beside those with checkpoints
+* `recovery`, `queue_recovery`: what a recovery has to read and to process again
 * `impact`: what a restart does to the results of sinks
 * `latency`: how long messages took into sinks
 * `retention`: which checkpoints may go

@@ -17,6 +17,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from cklog.inputs.queues import Queue
+from cklog.lines.recovery.time import with_recovery_time
+from cklog.lines.recovery.work import Works
 from cklog.model.eventual import EventualReplay
 from cklog.model.findings import InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
@@ -29,6 +31,7 @@ from cklog.queues.log import UNKNOWN
 from cklog.runs.records.actions import of_line
 from cklog.runs.records.evidence import Fixed, Planned
 from cklog.runs.records.plan import plan_line
+from cklog.runs.records.queue_recovery import queue_works
 from cklog.runs.records.reading import RecordReader, subtasks_named
 
 ENDLESS = 1 << 62
@@ -56,10 +59,11 @@ class Cascade:
         """Find the latest line of eventual checkpoints and of those that others took."""
         lost = self._lost(question)
         if not self._records.has_checkpoints():
-            return self._draft(command, {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost})
+            alone = {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost}
+            return with_recovery_time(self._draft(command, alone), _works(alone, None), question.rates)
         restarts, planned = self._settled(question)
         moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
-        return self._draft(command, moved, planned)
+        return with_recovery_time(self._draft(command, moved, planned), _works(moved, planned), question.rates)
 
     def after_total_failure(self) -> tuple[Mapping[Subtask, QueueRestart], Draft[RecoveryLine]]:
         """Return where each operator with a queue restarts if everything fails, and the line that they are part of."""
@@ -264,6 +268,10 @@ class Cascade:
                 )
             )
         return rows
+
+
+def _works(restarts: Mapping[Subtask, QueueRestart], planned: Planned | None) -> Works:
+    return queue_works({s: (r.found, r.replay) for s, r in restarts.items()}, planned)
 
 
 _NOTHING = RecoveryLine(

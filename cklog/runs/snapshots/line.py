@@ -14,6 +14,7 @@ from typing import Any
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound
 from cklog.inputs.offers import OffersSnapshots
+from cklog.lines.recovery.work import Work, Works
 from cklog.local_files import plain_reason
 from cklog.model.actions import RunAction, action_of
 from cklog.model.audits import Restored, RestoredAudit, audit_of, entry_of
@@ -55,9 +56,13 @@ class SnapshotLine:
         self._parser = parser
         self._reading = reading
 
-    def draft(self, command: str, question: Question) -> Draft[RecoveryLine]:
-        """Make the whole answer of `recovery-line` or `replay`, before its verdict."""
+    def draft(self, command: str, question: Question) -> tuple[Draft[RecoveryLine], Works]:
+        """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads."""
         plan = plan_snapshots(self._parser, self._reading, question)
+        sizes = {self._parser.job_id(g.job): _bytes_to_read(g, plan.chosen[g.job]) for g in plan.groups}
+        return self._draft(command, plan, question), snapshot_works(sizes)
+
+    def _draft(self, command: str, plan: SnapshotPlan, question: Question) -> Draft[RecoveryLine]:
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]
         restored = [(g, j) for g, j in picks if j is not None]
         sources: list[SourceOffset] = []
@@ -246,6 +251,26 @@ class SnapshotLine:
             )
         none = none_of(len(plan.survey.judged), "snapshot", "can be restored", "cannot be restored")
         return f"{none}: there is no recovery point but the initial state."
+
+
+def _bytes_to_read(group: Candidates, judged: JudgedSnapshot | None) -> int | None:
+    """Count the bytes of state that a job restores; None: whether it restores any is not known."""
+    if judged is not None:
+        return judged.bytes
+    return None if is_unsure(group, judged) else 0
+
+
+def snapshot_works(sizes: Mapping[str, int | None]) -> Works:
+    """Return what each job, by its id, restores: the bytes that its snapshot names, whatever times they take."""
+    parts = [Work(name=job, bytes=size, logged=None) for job, size in sizes.items()]
+    why = {
+        "bytes": "no snapshot can be chosen for sure",
+        "read": "Flink's metadata holds no times; --read-rate says it",
+        "messages": "the sources' logs tell it (--kafka)",
+        "replay": "Flink's metadata holds no times; --replay-rate says it",
+        "input": "Flink's metadata holds no times; --input-rate says it",
+    }
+    return Works(parts, why=why)
 
 
 def _to_compare(restored: Sequence[tuple[Candidates, JudgedSnapshot]], other: JudgedSnapshot) -> list[JudgedSnapshot]:

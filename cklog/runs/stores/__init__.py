@@ -1,5 +1,6 @@
 """A run given as state stores that are rebuilt from changelogs (Kafka Streams).
 
 * `ranges`: what a task's stores read again, by its own files, then inside the changelogs
+* `recovery`: what a recovery has to read and to apply again
 * `line`: what each store reads again, the line of tasks, what is here
 """

@@ -21,6 +21,7 @@ from cklog.inputs.partitions import UNREAD, Range
 from cklog.inputs.stores import StoreLayout, StoreOffset, StoreRestore, StoreTask
 from cklog.kafka_logs.findings import partition_findings
 from cklog.kafka_logs.logs import PartitionLogs
+from cklog.lines.recovery.time import with_recovery_time
 from cklog.model.actions import RunAction, action_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding, InputUsed
@@ -30,6 +31,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task, unread_stores
+from cklog.runs.stores.recovery import store_works
 
 
 class TaskRow(TypedDict):
@@ -143,9 +145,10 @@ class StoreRestores:
         nothing = bool(line) and all(e.state == "initial" for e in line)
         applications = sorted({task.application for task in self._layout.tasks})
         result = replace(result, runs=tuple(self._run_action(name, restores, findings) for name in applications))
-        return Draft(
+        draft = Draft(
             command, result, findings, self._inputs(), unrecoverable=nothing, indeterminate=_is_unsure(findings)
         )
+        return with_recovery_time(draft, store_works(line, restores), question.rates)
 
     def _run_action(self, application: str, restores: list[StoreRestore], findings: list[Finding]) -> RunAction:
         """What to do about one application: its stores go on by themselves, unless one is ahead of its changelog."""
