@@ -7,6 +7,7 @@ links that lead out of the root, a root remembers as trouble: every answer says 
 
 from __future__ import annotations
 
+import bisect
 import errno
 import functools
 import os
@@ -194,6 +195,27 @@ class Root:
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
         return replace(self, path=posixpath.join(bare, folder) + mark + query)
 
+    def listed_below(self, folder: str) -> Root:
+        """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
+        tree, whole = self.tree(), self.uri("")
+        own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links)
+        start = posixpath.join(whole, folder) if folder else whole
+        for mine, found in ((own.trouble.unread, self.trouble.unread), (own.trouble.links, self.trouble.links)):
+            mine.update({path: why for path, why in found.items() if path == start or path.startswith(f"{start}/")})
+        if not folder:
+            own.take_listing(tree)
+            return own
+        cut = len(folder) + 1
+        first, last = (bisect.bisect_left(tree.files, mark, key=_entry_path) for mark in (f"{folder}/", f"{folder}0"))
+        files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[first:last])
+        first, last = (bisect.bisect_left(tree.folders, mark) for mark in (f"{folder}/", f"{folder}0"))
+        own.take_listing(Tree(files, tuple(path[cut:] for path in tree.folders[first:last])))
+        return own
+
+    def take_listing(self, tree: Tree) -> None:
+        """Take what somebody has listed for what lies here."""
+        self._listed[""] = tree
+
     def parent(self) -> tuple[Root, str]:
         """Return the folder that holds this one, and this one's name in it."""
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
@@ -289,6 +311,10 @@ class Root:
         root = _without_file_scheme(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
         inside = posixpath.normpath(plain) == plain and plain.startswith(root + "/")
         return plain if inside else None
+
+
+def _entry_path(entry: FileEntry) -> str:
+    return entry.path
 
 
 def parse_map(option: str) -> tuple[str, str]:
