@@ -44,7 +44,8 @@ def _split(group: Sequence[Job], how: HowToAsk) -> Split:
 def read_group(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Ask every run of a group; each folder is listed here, by who reads it."""
     told = json.loads(split.path)
-    how = HowToAsk(*told["how"], memory=budgets().memory)
+    split_bytes, strict = told["how"]
+    how = HowToAsk(split_bytes, strict, budgets().memory)
     whole = split.folder()
     rows = []
     for folder, form, shown in told["runs"]:

@@ -14,6 +14,9 @@ from cklog.sweep.model import ScanAnswer, ScannedRun
 
 _COLUMNS = ("path", "format", "run", "action", "newest restorable", "its time", "age", "size", "findings")
 
+_LONGEST = 32
+"""Characters of a line that a row shows: all of it is in the other formats."""
+
 
 def scan_view(answer: Answer[ScanAnswer]) -> View:
     """Show what to do about each run, and first how many need more than a restart."""
@@ -66,12 +69,17 @@ def _row(run: ScannedRun) -> tuple[Any, ...]:
         run.format or "-",
         run.run or "-",
         run.action,
-        run.chosen or "-",
+        _cut(run.chosen or "-"),
         utc(run.chosen_time),
         "-" if run.age_ms is None else _age(run.age_ms),
         unit_for(run.bytes).spoken(run.bytes) if run.bytes >= 10_000 else f"{run.bytes:,} B",
         _findings(run),
     )
+
+
+def _cut(text: str) -> str:
+    """A line's checkpoints, as far as a column has room for them."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _age(milliseconds: int) -> str:

@@ -1,4 +1,4 @@
-"""A process that asks runs: `python -m cklog.sweep.worker`, a job a line in, its rows a line out, until there is no more.
+"""A process that asks runs: `python -m cklog.sweep.worker`, a job a line in, its rows a line out, until no more come.
 
 It says first that it is ready. Where it ends in the midst of a job, that one run has killed it, and no other is lost.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,18 +17,6 @@ if TYPE_CHECKING:
     from cklog.sweep.model import ScanAnswer
 
 
-class Column(StrEnum):
-    """`--sort`."""
-
-    path = "path"
-    format = "format"
-    action = "action"
-    newest = "newest"
-    age = "age"
-    size = "size"
-    findings = "findings"
-
-
 Others = Annotated[list[str] | None, typer.Argument(metavar="ROOT", help="More folders.")]
 Since = Annotated[
     str,
@@ -39,11 +26,18 @@ Since = Annotated[
         help="Without runs whose own logs tell of nothing since then (ms or ISO 8601); those without times stay.",
     ),
 ]
-Sort = Annotated[Column, typer.Option("--sort", help="What comes first: what most needs a look, by this column.")]
+Sort = Annotated[
+    str,
+    typer.Option(
+        "--sort",
+        metavar="COLUMN",
+        help="What most needs a look first, by path, format, action, newest, age, size or findings.",
+    ),
+]
 
 
 @command
-def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = Column.path) -> None:
+def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = "path") -> None:
     """Every run below some folders: what to do, how old its line is, what is wrong.
 
     --format prometheus is a textfile for the node exporter. The exit code is 3 if any run has an error, or would end
@@ -55,6 +49,6 @@ def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = 
     def ask(run: Run) -> Answer[ScanAnswer]:
         with ExitStack() as opened:
             more = [opened.enter_context(replace(common, path=path).run()) for path in others or []]
-            return run.scan(ScanQuestion(moment(since), sort.value), more)
+            return run.scan(ScanQuestion(moment(since), sort), more)
 
     common.answer(ask, {"prometheus": prometheus_text})

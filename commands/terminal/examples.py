@@ -85,6 +85,7 @@ _EXITS: Mapping[str, Mapping[int, str]] = {
     "scan": {
         0: "answered, and every run could be restarted",
         3: "a run has a finding of severity error, or no answer; by --fail-on another finding or action",
+        5: "the folder may not be read",
         66: "there is no such folder, or no run is below it",
     },
     "extent": {3: "answered, with a finding of severity error, such as a broken --max-extent"},
