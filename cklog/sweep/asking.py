@@ -142,9 +142,8 @@ def _row(answer: Answer[RecoveryLine], action: RunAction, shown: str, form: str,
     runs = answer.result.runs
     mine = [f for f in answer.findings if _counts_for(f, action, runs)]
     files, size = _sizes_below(root, action.path if len(runs) > 1 else ".")
-    timed = action.age_ms is not None and action.chosen_time is not None
-    times = [t for t in (action.newest_time, action.chosen_time) if t is not None]
-    last = (action.chosen_time or 0) + (action.age_ms or 0) if timed else max(times, default=None)
+    told = None if action.age_ms is None or action.chosen_time is None else action.chosen_time + action.age_ms
+    last = max((t for t in (told, action.newest_time, action.chosen_time) if t is not None), default=None)
     counts = {severity: [f.id for f in mine if f.severity == severity] for severity in ("error", "warning", "info")}
     worst = counts["error"] or counts["warning"]
     return ScannedRun(

@@ -31,7 +31,7 @@ class ScannedRun:
     newest, newest_time : the newest that was stored, and when (ms); None: not known
     chosen, chosen_time : the newest that can be restored
     last_time : the last moment that the run's own logs tell of; None: they tell no time
-    age_ms : from `chosen_time` to `last_time`
+    age_ms : from `chosen_time` to the failure, or to `last_time`, as `recovery-line` has it
     files, bytes : of the folder, whatever lies in it
     errors, warnings, infos : findings about this run, and about the folder as a whole
     worst : the ids of the findings that weigh most

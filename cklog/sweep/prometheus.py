@@ -39,7 +39,7 @@ def prometheus_text(answer: Answer[ScanAnswer]) -> str:
 
 
 def _each_once(rows: Sequence[ScannedRun]) -> list[tuple[Labels, ScannedRun]]:
-    """Rows with their labels, in order; of rows that have the same, which may stand once, the one with most findings."""
+    """Rows with their labels, in order; of rows with the same labels only the one with most findings."""
     found: dict[Labels, ScannedRun] = {}
     for row in sorted(rows, key=lambda row: (row.path, row.format, row.run, -row.errors, -row.warnings)):
         found.setdefault((("path", row.path), ("format", row.format), ("run", row.run)), row)
