@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import errno
 import functools
+import operator
 import os
 import posixpath
 import re
@@ -206,7 +207,10 @@ class Root:
             own.take_listing(tree)
             return own
         cut = len(folder) + 1
-        first, last = (bisect.bisect_left(tree.files, mark, key=_entry_path) for mark in (f"{folder}/", f"{folder}0"))
+        first, last = (
+            bisect.bisect_left(tree.files, mark, key=operator.attrgetter("path"))
+            for mark in (f"{folder}/", f"{folder}0")
+        )
         files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[first:last])
         first, last = (bisect.bisect_left(tree.folders, mark) for mark in (f"{folder}/", f"{folder}0"))
         own.take_listing(Tree(files, tuple(path[cut:] for path in tree.folders[first:last])))
@@ -311,10 +315,6 @@ class Root:
         root = _without_file_scheme(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
         inside = posixpath.normpath(plain) == plain and plain.startswith(root + "/")
         return plain if inside else None
-
-
-def _entry_path(entry: FileEntry) -> str:
-    return entry.path
 
 
 def parse_map(option: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cklog.budgets import budgets
 from cklog.engine.scan import Damage, Engine, Scan, Split
+from cklog.errors import SelfCheckFailed
 from cklog.storage import Root
 from cklog.sweep.asking import HowToAsk, as_told, rows_of
 from cklog.sweep.model import ScannedRun
@@ -29,7 +30,10 @@ def ask_by_engine(jobs: Sequence[Job], how: HowToAsk, engine: Engine) -> list[Sc
     groups = [mine[i : i + _GROUP] for mine in by_root.values() for i in range(0, len(mine), _GROUP)]
     schema = pa.schema([pa.field(_COLUMN, pa.string())])
     scan = Scan(tuple(_split(group, how) for group in groups), "runs", (_COLUMN,), _same, schema, None)
-    return [ScannedRun.of(json.loads(text)) for text in engine.run(scan).table[_COLUMN].to_pylist()]
+    scanned = engine.run(scan)
+    if scanned.damage:  # whatever is wrong with a run is in its row
+        raise SelfCheckFailed(f"a bug: folders were passed over: {scanned.damage[0].detail}")
+    return [ScannedRun.of(json.loads(text)) for text in scanned.table[_COLUMN].to_pylist()]
 
 
 def _split(group: Sequence[Job], how: HowToAsk) -> Split:

@@ -19,9 +19,8 @@ from cklog.run import Run
 from cklog.sweep import worker, workers
 from cklog.sweep.workers import Job
 from tests.conftest import REPOSITORY, SAMPLES
-from tests.integration.test_unreadable import folder as folder
-from tests.integration.test_unreadable import somebody_else
 from tests.program import cklog
+from tests.users import open_to_all, somebody_else
 
 GOOD = ("flink-orders", "spark-wordcount", "domino-cycle", "kafka-broker", "patent-store", "kafka-streams-state")
 SEVERITIES = ("error", "warning", "info")
@@ -128,8 +127,8 @@ def test_a_bad_folder_leaves_the_rows_of_the_others_as_they_are(
         assert mine[0]["message"] == "a bug: RecursionError: too deep"
 
 
-def test_a_folder_that_may_not_be_looked_at_has_a_row_that_says_so(folder: Path) -> None:
-    of_samples(folder, *GOOD)
+def test_a_folder_that_may_not_be_looked_at_has_a_row_that_says_so(tmp_path: Path) -> None:
+    folder = of_samples(open_to_all(tmp_path) / "runs", *GOOD)
     before = rows(folder)
     hidden = folder / "hidden"
     shutil.copytree(SAMPLES / "domino-cycle", hidden)
