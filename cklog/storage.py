@@ -200,20 +200,16 @@ class Root:
         """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
         tree, whole = self.tree(), self.uri("")
         own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links)
-        start = posixpath.join(whole, folder) if folder else whole
+        start = posixpath.join(whole, folder).rstrip("/")
         for mine, found in ((own.trouble.unread, self.trouble.unread), (own.trouble.links, self.trouble.links)):
             mine.update({path: why for path, why in found.items() if path == start or path.startswith(f"{start}/")})
-        if not folder:
-            own.take_listing(tree)
-            return own
-        cut = len(folder) + 1
-        first, last = (
-            bisect.bisect_left(tree.files, mark, key=operator.attrgetter("path"))
-            for mark in (f"{folder}/", f"{folder}0")
-        )
-        files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[first:last])
-        first, last = (bisect.bisect_left(tree.folders, mark) for mark in (f"{folder}/", f"{folder}0"))
-        own.take_listing(Tree(files, tuple(path[cut:] for path in tree.folders[first:last])))
+        if folder:
+            cut, ends = len(folder) + 1, (f"{folder}/", f"{folder}0")  # "0" comes after "/"
+            a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
+            files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[a:b])
+            a, b = (bisect.bisect_left(tree.folders, end) for end in ends)
+            tree = Tree(files, tuple(path[cut:] for path in tree.folders[a:b]))
+        own.take_listing(tree)
         return own
 
     def take_listing(self, tree: Tree) -> None:
