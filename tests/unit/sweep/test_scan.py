@@ -70,6 +70,18 @@ def test_a_row_says_what_recovery_line_says_of_the_folder() -> None:
         assert all(set(row["worst"]) <= everything for row in mine)
 
 
+def test_rows_of_real_systems_are_what_recovery_line_says(shared_data: Path) -> None:
+    found = rows(shared_data)
+    assert {row["format"] for row in found} >= {"flink", "spark-checkpoint", "kafka", "kafka-streams", "checkmate"}
+    names = ("run", "action", "newest", "newest_time", "chosen", "chosen_time", "age_ms")
+    for path in {row["path"] for row in found}:
+        mine = [row for row in found if row["path"] == path]
+        ended = cklog("recovery-line", path, "--from", mine[0]["format"], "--json")
+        told = json.loads(ended.out)["result"]["runs"]
+        assert [[row[n] for n in names] for row in mine] == sorted(([run[n] for n in names] for run in told), key=str)
+        assert {row["exit"] for row in mine} == {ended.code}
+
+
 def test_sizes_are_those_of_the_files() -> None:
     for row in rows("sample_logs"):
         files = [path for path in Path(row["path"]).rglob("*") if path.is_file()]
