@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
-Unit = Literal["bytes", "files", "splits", "snapshots", "stores"]
+Unit = Literal["bytes", "files", "splits", "snapshots", "stores", "runs"]
 """What is counted. Files without a total are those opened on the way."""
 
 

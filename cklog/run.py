@@ -19,7 +19,7 @@ from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.discovery import several_runs
 from cklog.kinds.enclosing import enclosing_run
 from cklog.kinds.kind import Kind, Opened
-from cklog.kinds.opening import PARSERS, ChosenRun, choose, holds_run, kind_of, parser_class, runs_of
+from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_below, runs_of
 from cklog.local_files import text_name
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
@@ -56,11 +56,15 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
     from cklog.rounds.sweep import SweepAnswer, SweepQuestion
+    from cklog.sweep.model import ScanAnswer, ScanQuestion
 
 R = TypeVar("R")
 
 SPARK_ABOVE = 512 << 20
 SPLIT_BYTES = 64 << 20
+
+LOCAL_RUNS, REMOTE_RUNS = 50_000, 1_000
+"""Runs that this machine asks by itself, in its own files and in an object store, before `auto` takes Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,15 +275,41 @@ class Run(AbstractContextManager["Run"]):
         runs = {name: self, **others}
         return self._concluded(compared({name: run.kind.checkpoint_records for name, run in runs.items()}))
 
+    def scan(self, asked: ScanQuestion, others: Sequence[Run] = ()) -> Answer[ScanAnswer]:
+        """Say of every run below this folder, and below those of others, what to do.
+
+        Raises
+        ------
+        UsageError : one of several runs was chosen
+        """
+        from cklog.sweep.answer import scan_answer
+        from cklog.sweep.asking import HowToAsk
+
+        o = self._options
+        if o.run:
+            raise UsageError("--run chooses one run, and scan tells of all", f"cklog recovery-line --run {o.run}")
+        how = HowToAsk(o.split_bytes, o.strict, o.max_memory)
+        roots = [run._asked for run in (self, *others)]
+        return scan_answer(roots, asked, how, self._engine_for_runs, o.source)
+
+    def _engine_for_runs(self, count: int, elsewhere: bool) -> Engine | None:
+        """Return the engine that asks so many runs; None: this machine does, by processes of its own."""
+        name = self._options.engine
+        if name == "auto":
+            name = "spark" if count > (REMOTE_RUNS if elsewhere else LOCAL_RUNS) else "local"
+            if name == "spark":
+                self.spoken.append(f"engine: spark ({count} runs to ask)")
+        if name == "local":
+            return None
+        if name not in self._engines:
+            self._engines[name] = self._engine(name)
+        return self._engines[name]
+
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
-        from cklog.kafka_logs.logs import PartitionLogs
-        from cklog.kinds.opening import partitions_of
-
         root = self._root if folder == self._root.path else replace(self._root, path=folder)
         root.require()
-        parser = parser_class(PARSERS["kafka"])
-        return PartitionLogs(partitions_of(parser(root)), self._reading) if parser.recognises(root) else None
+        return logs_below(root, self._reading)
 
     def _results_in(self, path: str) -> TimedResults:
         """The parser of result files."""

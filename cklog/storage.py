@@ -7,8 +7,10 @@ links that lead out of the root, a root remembers as trouble: every answer says 
 
 from __future__ import annotations
 
+import bisect
 import errno
 import functools
+import operator
 import os
 import posixpath
 import re
@@ -193,6 +195,26 @@ class Root:
             return self
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
         return replace(self, path=posixpath.join(bare, folder) + mark + query)
+
+    def listed_below(self, folder: str) -> Root:
+        """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
+        tree, whole = self.tree(), self.uri("")
+        own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links)
+        start = posixpath.join(whole, folder).rstrip("/")
+        for mine, found in ((own.trouble.unread, self.trouble.unread), (own.trouble.links, self.trouble.links)):
+            mine.update({path: why for path, why in found.items() if path == start or path.startswith(f"{start}/")})
+        if folder:
+            cut, ends = len(folder) + 1, (f"{folder}/", f"{folder}0")  # "0" comes after "/"
+            a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
+            files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[a:b])
+            a, b = (bisect.bisect_left(tree.folders, end) for end in ends)
+            tree = Tree(files, tuple(path[cut:] for path in tree.folders[a:b]))
+        own.take_listing(tree)
+        return own
+
+    def take_listing(self, tree: Tree) -> None:
+        """Take what somebody has listed for what lies here."""
+        self._listed[""] = tree
 
     def parent(self) -> tuple[Root, str]:
         """Return the folder that holds this one, and this one's name in it."""

@@ -27,6 +27,7 @@ from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
 from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
 from cklog.storage import parse_map
+from cklog.sweep.model import ScanAnswer
 
 R = TypeVar("R")
 _EXACT = ("paths", "script", "kv", "env")
@@ -215,8 +216,11 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     """Return the exit code of an answer, as `--fail-on` asks for it."""
     if fail_on == FailOn.never:
         return 0
-    doubtful = fail_on == FailOn.warning and any(f.severity == "warning" for f in found.findings)
-    older = fail_on == FailOn.older and isinstance(found.result, RecoveryLine) and found.result.action != "restart"
+    result = found.result
+    many = result if isinstance(result, ScanAnswer) else None
+    warned = any(f.severity == "warning" for f in found.findings) or (many and any(row.warnings for row in many.runs))
+    doubtful = fail_on == FailOn.warning and warned
+    older = fail_on == FailOn.older and isinstance(result, RecoveryLine | ScanAnswer) and result.action != "restart"
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 

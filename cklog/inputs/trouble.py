@@ -33,7 +33,7 @@ def with_trouble(draft: Draft[R], root: Root) -> Draft[R]:
     hidden = [path for path in links if any(_names(finding, path) for finding in kept)]
     return replace(
         draft,
-        findings=[*kept, *refused, *_link_findings(links)],
+        findings=[*kept, *refused, *link_findings(links)],
         indeterminate=draft.indeterminate or bool(unread) or bool(hidden),
     )
 
@@ -92,7 +92,7 @@ def _unread_findings(unread: dict[str, str]) -> Iterable[Finding]:
         yield Finding("unreadable-file", "error", paths[0], message, tuple(map(Where, paths[:_PLACES])))
 
 
-def _link_findings(links: dict[str, str]) -> Iterable[Finding]:
+def link_findings(links: dict[str, str]) -> Iterable[Finding]:
     """Report links that were not followed."""
     if links:
         shown = [f"{path} (to {to})" for path, to in sorted(links.items())]

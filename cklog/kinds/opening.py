@@ -9,14 +9,18 @@ import importlib
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cklog.errors import NotFound, UsageError
 from cklog.inputs.offers import KindName, OffersPartitions, Parser, ParserClass
 from cklog.kinds.discovery import RunFolder, runs_below
 from cklog.kinds.kind import Kind, Opened
 from cklog.model.wording import first_few
-from cklog.storage import Root
+from cklog.storage import Root, Tree
+
+if TYPE_CHECKING:
+    from cklog.engine.reading import Reading
+    from cklog.kafka_logs.logs import PartitionLogs
 
 PARSERS: Mapping[str, str] = {
     "native": "cklog.parsers.native.parser:Native",
@@ -66,10 +70,13 @@ def runs_of(root: Root, source: str = "") -> list[RunFolder]:
     NotFound : there is no such folder
     """
     root.require()
-    files, folders = root.tree()
-    paths = "\n".join([*(entry.path for entry in files), *(f"{folder}/" for folder in folders)])
-    names = [name for name in PARSERS if source in ("", name) and re.search(MARKS[name], paths, re.MULTILINE)]
-    return runs_below(root, names, lambda name: parser_class(PARSERS[name]))
+    return runs_below(root, formats_in(root.tree(), source), lambda name: parser_class(PARSERS[name]))
+
+
+def formats_in(tree: Tree, source: str = "") -> list[str]:
+    """Name the formats of which a run may lie among some files, by their names; `source`: that format only."""
+    paths = "\n".join([*(entry.path for entry in tree.files), *(f"{folder}/" for folder in tree.folders)])
+    return [name for name in PARSERS if source in ("", name) and re.search(MARKS[name], paths, re.MULTILINE)]
 
 
 def choose(root: Root, source: str = "", run: str = "") -> ChosenRun:
@@ -213,6 +220,14 @@ def kind_of(parser: Parser, opened: Opened) -> Kind:
     # keeps to it is checked by its own type checker, not here.
     made = cast("Callable[[Parser, Opened], Kind]", getattr(importlib.import_module(module), name))
     return made(parser, opened)
+
+
+def logs_below(root: Root, reading: Reading) -> PartitionLogs | None:
+    """Open the partitions of a folder of Kafka logs; None: it holds none."""
+    from cklog.kafka_logs.logs import PartitionLogs
+
+    parser = parser_class(PARSERS["kafka"])
+    return PartitionLogs(partitions_of(parser(root)), reading) if parser.recognises(root) else None
 
 
 def partitions_of(parser: Parser) -> OffersPartitions:

@@ -139,11 +139,12 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
 
 def _blocks(run: RunAction, findings: Sequence[Finding], alone: bool) -> tuple[str, ...]:
     """Return the errors about a run: all of them where it is the only one."""
-    mine = (f for f in findings if f.severity == "error" and (alone or _is_about(run, f)))
+    mine = (f for f in findings if f.severity == "error" and (alone or is_about(run, f)))
     return tuple(dict.fromkeys(f"{f.id} {f.subject}" for f in mine))[:_MOST_BLOCKS]
 
 
-def _is_about(run: RunAction, finding: Finding) -> bool:
+def is_about(run: RunAction, finding: Finding) -> bool:
+    """Return whether a finding names a run, or something in its folder."""
     places = [finding.subject, *(place.path for place in finding.where)]
     named = bool(run.run) and finding.subject.startswith(run.run)
     return named or (run.path != "." and any(f"{place}/".startswith(f"{run.path}/") for place in places))

@@ -113,6 +113,7 @@ VIEWS = {
     "rounds-sweep": "cklog.rounds.view:sweep_view",
     "impact": "cklog.impact.view:impact_view",
     "latency": "cklog.latency.view:latency_view",
+    "scan": "cklog.sweep.view:scan_view",
     "diff": "cklog.differences.view:differences_view",
     "explain": "cklog.explanations.view:explain_view",
     "simulate": "cklog.simulate.view:simulate_view",

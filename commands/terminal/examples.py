@@ -35,6 +35,7 @@ _EXAMPLES: Mapping[str, tuple[str, str]] = {
         "sample_logs/raw-events --step 5",
         "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created",
     ),
+    "scan": ("sample_logs --sort action", "sample_logs --format prometheus"),
     "diff": (
         "sample_logs/uncoordinated-join sample_logs/uncoordinated-join-parquet",
         "sample_logs/domino-cycle sample_logs/domino-cycle --exit-code",
@@ -80,6 +81,12 @@ _EXITS: Mapping[str, Mapping[int, str]] = {
         0: "proved: the line is consistent and can be restored",
         3: "refuted, or a finding of severity error",
         5: "neither proved nor refuted: evidence is missing",
+    },
+    "scan": {
+        0: "answered, and every run could be restarted",
+        3: "a run has a finding of severity error, or no answer; by --fail-on another finding or action",
+        5: "the folder may not be read",
+        66: "there is no such folder, or no run is below it",
     },
     "extent": {3: "answered, with a finding of severity error, such as a broken --max-extent"},
 }

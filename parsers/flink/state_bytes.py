@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from cklog.budgets import reading
 from cklog.inputs.snapshots import ContentCheck, StateStretch
+from cklog.local_files import is_local
 from cklog.parsers.codecs.record_log import check_record_log
 from cklog.parsers.codecs.sst import Read, check_sst
 from cklog.parsers.codecs.zeros import tell_zeros
@@ -41,6 +42,10 @@ _READERS = 8
 """Files that are read side by side: far away, what takes time is to open them."""
 
 _AT_ONCE = 64
+
+_FEW = 32
+"""Files of this machine that one thread reads as soon as several are started."""
+
 _GROUPS_LOOKED_AT = 8
 _GROUP_BYTES = 14
 _CHANGE_BYTES = 13
@@ -54,6 +59,8 @@ _CURRENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
 
 def check_states(uris: Sequence[str], stretches: Sequence[StateStretch], thorough: bool) -> list[ContentCheck]:
     """Check stretches of files, each at its URI, several side by side; in their order."""
+    if len(stretches) <= _FEW and all(map(is_local, uris)):
+        return [check_state(uri, stretch, thorough) for uri, stretch in zip(uris, stretches, strict=True)]
     step = min(_AT_ONCE, -(-len(stretches) // _READERS) or 1)
     parts = [range(at, min(at + step, len(stretches))) for at in range(0, len(stretches), step)]
     if len(parts) <= _READERS:

@@ -46,6 +46,7 @@ from cklog.runs.records.inspection import RecordsInspection
 from cklog.runs.snapshots.inspection import SnapshotsInspection
 from cklog.runs.stores.line import StoresInspection
 from cklog.simulate.cec.figures import PaperFigures
+from cklog.sweep.model import ScanAnswer
 
 RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
@@ -82,6 +83,7 @@ RESULTS: Mapping[str, Any] = {
     "advise-protocol": ProtocolAdvice,
     "rounds": RoundsAnswer,
     "rounds-sweep": SweepAnswer,
+    "scan": ScanAnswer,
     "diff": Differences,
     "explain": Explanations,
     "simulate": {"folder": str},

@@ -14,6 +14,8 @@ CASES = {
         "recovery-line sample_logs/checkmate-uncoordinated --explain --json"
     ),
     "sample_logs/kafka-streams-state/expected.json": f"recovery-line {STREAMS} --json",
+    "scan.txt": "scan sample_logs --sort action",
+    "scan.json": "scan sample_logs --json",
     "kafka-broker.txt": "recovery-line sample_logs/kafka-broker",
     "kafka-broker-replay.json": "replay sample_logs/kafka-broker --json",
     "kafka-broker-replay.csv": "replay sample_logs/kafka-broker --operator billing --format kafka-csv",
@@ -191,6 +193,8 @@ EXITS = (
         (
             "sample_logs/kafka-broker/expected.json",
             "kafka-broker.txt",
+            "scan.txt",
+            "scan.json",
             "kafka-broker-replay.json",
             "kafka-broker-inspect.txt",
         ),

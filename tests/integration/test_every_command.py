@@ -21,6 +21,8 @@ QUESTIONS = (
     "recovery-line PATH --explain",
     "recovery-line PATH --failed-at all",
     "replay PATH --json",
+    "scan PATH",
+    "scan PATH --format prometheus",
     "inspect PATH",
     "inspect PATH --metrics --json",
     "impact PATH",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +12,17 @@ import pytest
 
 from tests.conftest import SAMPLES
 from tests.program import cklog
+from tests.users import open_to_all, somebody_else
 
-NOBODY = 65534
 WITHOUT_A_LINE = ("flink", "patent-store", "raw-events")
 FOLDERS = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir() and path.name not in WITHOUT_A_LINE)
 NOT_OPENED = ("README.md", "expected.json")
 
 
-@contextmanager
-def somebody_else() -> Iterator[None]:
-    """As a user who may read what all may read; code that is to run must be loaded before."""
-    if os.getuid() != 0:
-        yield  # the owner of a file without any permission may not read it either
-        return
-    os.setresuid(NOBODY, NOBODY, 0)
-    try:
-        yield
-    finally:
-        os.setresuid(0, 0, 0)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that everybody may look into, which those above it may be, too."""
-    for path in (tmp_path, *tmp_path.parents):
-        if path.stat().st_uid == os.getuid() and path != Path("/"):
-            path.chmod(path.stat().st_mode | 0o055)
-    return tmp_path
+    """A folder that everybody may look into."""
+    return open_to_all(tmp_path)
 
 
 def ask(*words: str | Path) -> tuple[int, dict[str, Any]]:

@@ -1,0 +1,63 @@
+"""Runs asked by tasks of an engine: groups of folders as splits, their rows as JSON in one column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from cklog.budgets import budgets
+from cklog.engine.scan import Damage, Engine, Scan, Split
+from cklog.errors import SelfCheckFailed
+from cklog.storage import Root
+from cklog.sweep.asking import HowToAsk, as_told, rows_of
+from cklog.sweep.model import ScannedRun
+from cklog.sweep.workers import Job
+
+_COLUMN = "row"
+_READER = "cklog.sweep.tasks:read_group"
+
+_GROUP = 50
+"""Folders of a task at the most: less would cost more for the task than for them."""
+
+
+def ask_by_engine(jobs: Sequence[Job], how: HowToAsk, engine: Engine) -> list[ScannedRun]:
+    """Ask every run in tasks of an engine, each for a group of folders; rows come in no order."""
+    by_root: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_root.setdefault(id(job.root), []).append(job)
+    groups = [mine[i : i + _GROUP] for mine in by_root.values() for i in range(0, len(mine), _GROUP)]
+    schema = pa.schema([pa.field(_COLUMN, pa.string())])
+    scan = Scan(tuple(_split(group, how) for group in groups), "runs", (_COLUMN,), _same, schema, None)
+    scanned = engine.run(scan)
+    if scanned.damage:  # whatever is wrong with a run is in its row
+        raise SelfCheckFailed(f"a bug: folders were passed over: {scanned.damage[0].detail}")
+    return [ScannedRun.of(json.loads(text)) for text in scanned.table[_COLUMN].to_pylist()]
+
+
+def _split(group: Sequence[Job], how: HowToAsk) -> Split:
+    """A group of folders of one root as a split, whose `path` tells which they are."""
+    root = group[0].root
+    runs = [(job.folder, job.format, job.shown) for job in group]
+    told = json.dumps({"runs": runs, "how": (how.split_bytes, how.strict)})
+    maps = root.maps_anywhere()
+    return Split(root.uri(""), told, _READER, 0, len(group), len(group), maps, root.follow_links, numbered=True)
+
+
+def read_group(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    """Ask every run of a group; each folder is listed here, by who reads it."""
+    told = json.loads(split.path)
+    split_bytes, strict = told["how"]
+    how = HowToAsk(split_bytes, strict, budgets().memory)
+    whole = split.folder()
+    rows = []
+    for folder, form, shown in told["runs"]:
+        root = Root(whole.below(folder).path, split.maps, follow_links=split.follow_links)
+        rows += [json.dumps(as_told(row)) for row in rows_of(root, form, shown, how)]
+    yield pa.record_batch({_COLUMN: pa.array(rows, pa.string())})
+
+
+def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Keep rows as they are: the kernel of these scans."""
+    return batch

@@ -1,0 +1,54 @@
+"""cklog scan ROOT…"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cklog.commands.common import Common, command
+from cklog.commands.options import moment
+
+if TYPE_CHECKING:
+    from cklog.model.verdict import Answer
+    from cklog.run import Run
+    from cklog.sweep.model import ScanAnswer
+
+
+Others = Annotated[list[str] | None, typer.Argument(metavar="ROOT", help="More folders.")]
+Since = Annotated[
+    str,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Without runs whose own logs tell of nothing since then (ms or ISO 8601); those without times stay.",
+    ),
+]
+Sort = Annotated[
+    str,
+    typer.Option(
+        "--sort",
+        metavar="COLUMN",
+        help="What most needs a look first, by path, format, action, newest, age, size or findings.",
+    ),
+]
+
+
+@command
+def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = "path") -> None:
+    """Every run below some folders: what to do, how old its line is, what is wrong.
+
+    --format prometheus is a textfile for the node exporter. The exit code is 3 if any run has an error, or would end
+    with another code than 0; --fail-on asks for more, or less.
+    """
+    from cklog.sweep.model import ScanQuestion
+    from cklog.sweep.prometheus import prometheus_text
+
+    def ask(run: Run) -> Answer[ScanAnswer]:
+        with ExitStack() as opened:
+            more = [opened.enter_context(replace(common, path=path).run()) for path in others or []]
+            return run.scan(ScanQuestion(moment(since), sort), more)
+
+    common.answer(ask, {"prometheus": prometheus_text})

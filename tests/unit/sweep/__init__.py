@@ -1,0 +1,1 @@
+"""Many runs at once: a row each, whatever lies between them."""
