@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import RunComparison
     from cklog.retention.plan import RetentionPlan
+    from cklog.runbook.model import Runbook
 
 
 class CrashedRun(Advice):
@@ -92,6 +93,21 @@ class CrashedRun(Advice):
         """Find the offsets that sources resume at and the ranges to replay; `against` is another snapshot of Flink."""
         asked = question_of(failed, as_of, at, against=against, check_files=check_files, check_contents=check_contents)
         return self._told(self._run.replay(asked, kafka_of(kafka, channels, group)))
+
+    def runbook(
+        self,
+        *,
+        failed: Names = "",
+        at: Mapping[str, int] | None = None,
+        check_files: bool = True,
+        check_contents: bool = False,
+        kafka: Place = "",
+        channels: Mapping[str, str] | None = None,
+        group: str = "",
+    ) -> Result[Runbook]:
+        """List what to do about the run, step by step; `to_text("md")` and "script" are pages and scripts of it."""
+        asked = question_of(failed, None, at, check_files=check_files, check_contents=check_contents)
+        return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
 
     def verify(
         self,

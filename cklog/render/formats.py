@@ -202,29 +202,30 @@ def _harmless_cell(cell: Any) -> Any:
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(headline_of(shown, findings)), ""]
-    lines += [line for sentence in shown.lead for line in (_escaped_markdown(sentence), "")]
+    lines = [escaped_markdown(headline_of(shown, findings)), ""]
+    lines += [line for sentence in shown.lead for line in (escaped_markdown(sentence), "")]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
         lines += [f"## {section.title}", ""]
         lines += [section.note, ""] if section.note else []
         lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
-        lines += ["| " + " | ".join(_escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
+        lines += ["| " + " | ".join(escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
         lines.append("")
     if shown.notes:
-        lines += ["## Why", "", *(f"{i}. {_escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
+        lines += ["## Why", "", *(f"{i}. {escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
     if findings:
         lines += [
             "## Findings",
             "",
-            *(f"- **{f.severity}** `{f.id}`: {_escaped_markdown(f.message)}" for f in findings),
+            *(f"- **{f.severity}** `{f.id}`: {escaped_markdown(f.message)}" for f in findings),
             "",
         ]
     return "\n".join(lines)
 
 
-def _escaped_markdown(text: str) -> str:
+def escaped_markdown(text: str) -> str:
+    """Return a text in which Markdown sees no marks, on one line."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, "\\" + mark)
     return visible(text)

@@ -39,6 +39,7 @@ from cklog.render.formats import LEFT_OUT_IF_EMPTY
 from cklog.retention.plan import RetentionPlan
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.sweep import SweepAnswer
+from cklog.runbook.model import Runbook
 from cklog.runs.batches.line import BatchesInspection
 from cklog.runs.partitions.inspection import PartitionsInspection
 from cklog.runs.pieces.analyses import PiecesInspection
@@ -50,6 +51,7 @@ from cklog.simulate.cec.figures import PaperFigures
 RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
     "replay": RecoveryLine,
+    "runbook": Runbook,
     "verify": Verification,
     "verify-restored": RestoredAudit,
     "inspect": (

@@ -11,4 +11,5 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `state_line`: to which batch all state stores can go back
 - `impact`: what a restart does to the results of the sink
 - `retention`: which files of a checkpoint no batch needs
+- `runbook`: steps that take a query from a crash to its restart
 """
