@@ -18,12 +18,18 @@ _JOB = """case ${1-} in "$FAILS") exit 7 ;; esac"""
 _GROUPS = """
 plan='' mode=''
 while [ $# -gt 0 ]; do
-  case $1 in --from-file) plan=$2; shift ;; --group) group=$2; shift ;; --dry-run | --execute | --export) mode="$mode$1" ;; esac
+  case $1 in
+  --from-file) plan=$2; shift ;;
+  --group) group=$2; shift ;;
+  --dry-run | --execute | --export) mode="$mode$1" ;;
+  esac
   shift
 done
 case $mode in
 --dry-run--export) cat -- "$COMMITTED/$group" ;;
---dry-run) if [ -n "$GROUPS_FAIL" ]; then echo "Error: Assignments can only be reset if the group is inactive"; fi; cat -- "$plan" ;;
+--dry-run)
+  if [ -n "$GROUPS_FAIL" ]; then echo "Error: Assignments can only be reset if the group is inactive"; fi
+  cat -- "$plan" ;;
 --execute) cp -- "$plan" "$COMMITTED/$group" ;;
 esac
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -36,12 +37,21 @@ def script_of(run: Path, *options: str) -> str:
     return ended.out
 
 
+def rename_join(run: Path, name: str) -> None:
+    """Call the operator `join` otherwise, in every record; checksums are left out."""
+    told = json.dumps(name, ensure_ascii=False)
+    for side in run.rglob(".*.crc"):
+        side.unlink()
+    for file in [run / "job.json", *run.rglob("*.jsonl")]:
+        text = re.sub(r',"crc32c":"[0-9a-f]+"', "", file.read_text(encoding="utf-8"))
+        file.write_text(text.replace('"join"', told).replace("join/", f"{told[1:-1]}/"), encoding="utf-8")
+
+
 def told(ran: Ran, name: str = "job") -> list[list[str]]:
     return ran.named(name)
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
-@pytest.mark.parametrize("sample", RUNS)
+@pytest.mark.parametrize(("sample", "shell"), [*((sample, "sh") for sample in RUNS), ("kafka-broker", "bash")])
 def test_a_script_goes_through_on_every_kind_of_run(sample: str, shell: str, tmp_path: Path) -> None:
     run = copied(sample, tmp_path / "run")
     before = sorted(str(path.relative_to(run)) for path in run.rglob("*"))
@@ -159,17 +169,12 @@ def test_without_salvage_the_broker_is_not_started(tmp_path: Path) -> None:
 
 
 def test_where_the_action_is_undetermined_nothing_is_done(tmp_path: Path) -> None:
-    run = copied("uncoordinated-join", tmp_path / "run")
-    for file in (run / "checkpoints").rglob("*.jsonl"):
-        text = file.read_text().splitlines(keepends=True)
-        file.write_text("".join(text[:-1]) + text[-1][: len(text[-1]) // 2])
-        break
-    shutil.rmtree(run / "channels")
-    answer = cklog("recovery-line", run, "--json")
-    if json.loads(answer.out)["result"]["action"] != "undetermined":
-        (run / "job.json").write_text("{")
+    run = copied("flink-orders", tmp_path / "run")
+    metadata = run / "125c88b9401f9252baa1b39e412cc4b8" / "chk-13" / "_metadata"
+    metadata.rename(tmp_path / "elsewhere")
+    metadata.symlink_to(tmp_path / "elsewhere")  # a link that leads out is not followed: what it holds is not known
     assert json.loads(cklog("recovery-line", run, "--json").out)["result"]["action"] == "undetermined"
-    ran = run_script(script_of(run), tmp_path / "work")
+    ran = run_script(script_of(run), tmp_path / "work", "job.jar")
     assert (ran.code, ran.calls) == (5, [])
     assert "undetermined" in ran.err
     assert not (tmp_path / "work" / "save").exists()
@@ -211,14 +216,12 @@ def test_a_copy_goes_to_a_new_folder_outside_of_the_run(save: str, tmp_path: Pat
     assert ran.calls == []
 
 
-@pytest.mark.parametrize("name", ["a b", "it's", '"$(touch owned)"', "-rf", "`id`;x", "a&b|c>d", "é*?"])
 @pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("name", ["a b", "it's", '"$(touch owned)`touch owned`"', "-rf", "a&b|c>d;é*?"])
 def test_names_of_any_kind_stay_names(name: str, shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = copied("uncoordinated-join", tmp_path / name)
-    for file in [run / "job.json", *run.rglob("*.jsonl")]:  # the operator's name, too
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace('"join"', json.dumps(name)).replace("join/", f"{json.dumps(name)[1:-1]}/"))
+    rename_join(run, name)
     script = script_of(Path(name))
     ran = run_script(script, tmp_path / "work", shell=shell, cwd=tmp_path)
     assert ran.code == 0, ran.err
@@ -235,8 +238,7 @@ def test_a_path_with_a_line_end_is_refused(tmp_path: Path) -> None:
 
 def test_a_subtask_with_a_line_end_is_no_command_and_its_script_stops_there(tmp_path: Path) -> None:
     run = copied("uncoordinated-join", tmp_path / "run")
-    for file in [run / "job.json", *run.rglob("*.jsonl")]:
-        file.write_text(file.read_text().replace('"join"', '"jo\\nin"').replace("join/", "jo\\nin/"))
+    rename_join(run, "jo\nin")
     steps = json.loads(cklog("runbook", run, "--json").out)["result"]["steps"]
     assert [step["command"] for step in steps if step["title"].startswith("Restore each")] == [None]
     ran = run_script(script_of(run), tmp_path / "work")
