@@ -15,7 +15,7 @@ from cklog.model.findings import Finding
 from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
 from cklog.render.short_ids import with_short_ids
-from cklog.render.text import visible, visible_cell, visible_json
+from cklog.render.text import escaped_markdown, visible, visible_cell, visible_json
 from cklog.render.view import Section, View, headline_of, view
 from cklog.version import __version__
 
@@ -222,13 +222,6 @@ def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
             "",
         ]
     return "\n".join(lines)
-
-
-def escaped_markdown(text: str) -> str:
-    """Return a text in which Markdown sees no marks, on one line."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, "\\" + mark)
-    return visible(text)
 
 
 def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cklog.model.verdict import Answer
-from cklog.render.formats import escaped_markdown
-from cklog.render.text import visible
+from cklog.render.text import escaped_markdown, visible
 from cklog.render.view import Section, View
 from cklog.runbook.model import OPTIONAL, Runbook, Step
 

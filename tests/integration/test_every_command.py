@@ -21,6 +21,8 @@ QUESTIONS = (
     "recovery-line PATH --explain",
     "recovery-line PATH --failed-at all",
     "replay PATH --json",
+    "runbook PATH --json",
+    "runbook PATH --format md",
     "inspect PATH",
     "inspect PATH --metrics --json",
     "impact PATH",
