@@ -169,7 +169,7 @@ def _as_printed(value: Any) -> Any:
     made = {name: _as_printed(one) for name, one in value.items() if name not in left_out}
     if isinstance(made.get("properties"), dict):
         found = {name.rstrip("_"): one for name, one in value["properties"].items()}
-        made["properties"] = dict(zip(found, made["properties"].values(), strict=True))
+        made["properties"] = {name: _as_printed(one) for name, one in found.items()}  # a member may be called title
         may_lack = {*LEFT_OUT_IF_EMPTY, *(name for name, one in found.items() if _MAY_LACK.items() <= one.items())}
         made["required"] = [name for name in found if name not in may_lack]
     return made
