@@ -105,7 +105,7 @@ class CrashedRun(Advice):
         channels: Mapping[str, str] | None = None,
         group: str = "",
     ) -> Result[Runbook]:
-        """List what to do about the run, step by step; `to_text("md")` and "script" are pages and scripts of it."""
+        """List what to do about the run, step by step: commands, how to see that they worked, how to undo them."""
         asked = question_of(failed, None, at, check_files=check_files, check_contents=check_contents)
         return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
 

@@ -189,6 +189,17 @@ def repairing(run: RunAction) -> Step:
     )
 
 
+def giving_up() -> Step:
+    """Return the step before a job is started without any of its state: nobody does that by the way."""
+    return Step(
+        title="Look for another copy of what the findings name",
+        why="nothing here can be restored: started now the job begins anew, and all of its state is lost",
+        worked="there is one: then ask again; or it is given up: LOST=yes",
+        check='test "${LOST-}" = yes',
+        stop_if="nobody has decided that all state is given up",
+    )
+
+
 def looking(title: str, why: str, worked: str) -> Step:
     """Return the last step, which is for a person's eyes."""
     return Step(title, why, worked, stop_if="it is otherwise: take the steps back, from the last to the first")

@@ -71,7 +71,7 @@ class Runbook:
 ARGUMENTS = "@"
 """The variable that is the words after a script's name, and in a shell what `set --` sets."""
 
-OPTIONAL = frozenset({"CONFIRM", "COPIED", "SALVAGED", ARGUMENTS})
+OPTIONAL = frozenset({"CONFIRM", "COPIED", "LOST", "SALVAGED", ARGUMENTS})
 """Variables that only a step asks for, when it comes."""
 
 MEANINGS: Mapping[str, str] = {
@@ -82,6 +82,7 @@ MEANINGS: Mapping[str, str] = {
     "CHECKPOINT": "the checkpoint's folder as the cluster sees it",
     "CONFIRM": "yes, for the steps that start, change or delete something",
     "COPIED": "yes, as soon as the copy was made by hand",
+    "LOST": "yes, as soon as somebody has decided that no other copy is to be had, and all state is given up",
     "SALVAGED": "yes, as soon as somebody has decided what of the copy is wanted, and has it",
 }
 """Variables that steps may take, and what they stand for."""

@@ -96,6 +96,7 @@ _OWN_FORMATS: dict[str, Callable[[], Iterable[str]]] = {
     "replay": _replay_formats,
     "graph": _graph_formats,
     "retention": lambda: ("paths", "script"),
+    "runbook": lambda: ("script",),
 }
 """Formats that one command has."""
 

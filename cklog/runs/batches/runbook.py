@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cklog.model.actions import RunAction
 from cklog.model.lines import RecoveryLine
-from cklog.runbook.frame import asking_again, looking, repairing
+from cklog.runbook.frame import asking_again, giving_up, looking, repairing
 from cklog.runbook.model import Step
 from cklog.runbook.shell import Again, commands, job
 
@@ -16,7 +16,8 @@ def batch_steps(line: RecoveryLine, run: RunAction, again: Again) -> Sequence[St
     if run.action == "repair-first" and run.command is None:
         return [repairing(run)]
     removed = [_remove(run.command, again), _exchange()] if run.command else []
-    return [*removed, _start(bool(removed)), _look(line, run)]
+    nothing = [giving_up()] if run.action == "start-over" else []
+    return [*nothing, *removed, _start(bool(removed)), _look(line, run)]
 
 
 def _remove(command: str, again: Again) -> Step:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import cklog as cklog_library
 from tests.conftest import SAMPLES
 from tests.program import cklog
 from tests.standins import Ran, run_script
@@ -166,6 +167,39 @@ def test_without_salvage_the_broker_is_not_started(tmp_path: Path) -> None:
     assert ran.code != 0
     assert ran.named("job", "start") == []
     assert "nobody has looked" in ran.err
+
+
+@pytest.mark.parametrize(("lost", "started"), [("", []), ("yes", [["run", "job.jar"]])])
+def test_no_job_is_started_without_its_state_by_the_way(lost: str, started: list[list[str]], tmp_path: Path) -> None:
+    run = copied("flink-orders", tmp_path / "run")
+    shutil.rmtree(run / "aba3f4bfac52eaa92f2d9f59dce4f476")  # all that is left needs a file in it
+    ran = run_script(script_of(run), tmp_path / "work", "job.jar", LOST=lost)
+    assert (ran.code == 0) == (lost == "yes")
+    assert ran.named("flink") == started
+
+
+def test_a_runbook_is_as_right_as_the_answer_that_it_follows_from(tmp_path: Path) -> None:
+    for sample in RUNS:
+        book, line = (cklog(command, SAMPLES / sample, "--json") for command in ("runbook", "recovery-line"))
+        told, asked = json.loads(book.out), json.loads(line.out)
+        assert book.code == line.code
+        assert [told[name] for name in ("verdict", "findings", "inputs")] == [
+            asked[name] for name in ("verdict", "findings", "inputs")
+        ]
+        assert told["result"]["action"] == asked["result"]["action"]
+        assert [step["number"] for step in told["result"]["steps"]] == [*range(1, len(told["result"]["steps"]) + 1)]
+
+
+def test_the_library_has_the_same_script(tmp_path: Path) -> None:
+    run = copied("uncoordinated-join", tmp_path / "run")
+    with cklog_library.open(run) as opened:
+        book = opened.runbook()
+    assert [step.title for step in book.result.steps][:3] == [
+        "Stop what still runs",
+        "Copy the folder",
+        "Ask once more",
+    ]
+    assert book.exit_code == 0
 
 
 def test_where_the_action_is_undetermined_nothing_is_done(tmp_path: Path) -> None:
