@@ -170,9 +170,11 @@ def test_without_salvage_the_broker_is_not_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("lost", "started"), [("", []), ("yes", [["run", "job.jar"]])])
-def test_no_job_is_started_without_its_state_by_the_way(lost: str, started: list[list[str]], tmp_path: Path) -> None:
-    run = copied("flink-orders", tmp_path / "run")
-    shutil.rmtree(run / "aba3f4bfac52eaa92f2d9f59dce4f476")  # all that is left needs a file in it
+def test_no_job_is_started_without_its_state_by_the_way(
+    lost: str, started: list[list[str]], shared_data: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(shared_data / "engine-verified" / "flink-zeroed-sst", run)  # Flink's own restore failed
     ran = run_script(script_of(run), tmp_path / "work", "job.jar", LOST=lost)
     assert (ran.code == 0) == (lost == "yes")
     assert ran.named("flink") == started
