@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from cklog.retention.plan import RetentionRow as RetentionRow
     from cklog.rounds.answer import RoundsAnswer as RoundsAnswer
     from cklog.rounds.sweep import SweepAnswer as SweepAnswer
+    from cklog.runbook.model import Runbook as Runbook
     from cklog.spark_source import register as register
 else:
 
@@ -137,6 +138,7 @@ __all__ = [
     "RollbackDistance",
     "RoundsAnswer",
     "RunComparison",
+    "Runbook",
     "SinkImpact",
     "SourceOffset",
     "Span",
@@ -200,6 +202,7 @@ _PLACES = {
     "Rollback": "cklog.model.lines",
     "RollbackDistance": "cklog.model.lines",
     "RoundsAnswer": "cklog.rounds.answer",
+    "Runbook": "cklog.runbook.model",
     "RunComparison": "cklog.protocols.metrics",
     "SinkImpact": "cklog.impact.sinks.model",
     "SourceOffset": "cklog.model.lines",

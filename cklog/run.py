@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
     from cklog.rounds.sweep import SweepAnswer, SweepQuestion
+    from cklog.runbook.model import Runbook
     from cklog.sweep.model import ScanAnswer, ScanQuestion
 
 R = TypeVar("R")
@@ -140,6 +141,21 @@ class Run(AbstractContextManager["Run"]):
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
         return self._concluded(self.kind.replay(question, kafka))
+
+    def runbook(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[Runbook]:
+        """List what to do, step by step: stop, copy, check, restore, verify, and how each is undone."""
+        from cklog.runbook.frame import runbook_answer
+        from cklog.runbook.shell import asked_again
+
+        line = self.recovery_line(question, kafka)
+        options = self._options
+        reading = [
+            *(("--map", f"{old}={new}") for old, new in options.maps),
+            *([("--from", options.source)] if options.source else []),
+            *([("--run", options.run)] if options.run else []),
+            *([("--follow-links", "")] if options.follow_links else []),
+        ]
+        return runbook_answer(line, self._root.path, asked_again(question, kafka, reading), self.kind.runbook_steps)
 
     def audit(self, restored: Restored, question: Question) -> Answer[RestoredAudit]:
         """Say whether the line that an engine restored was right, and what it did to messages."""

@@ -31,6 +31,7 @@ class Commands(LazyCommands):
         "recovery-line": "cklog.commands.recovery_line:recovery_line",
         "verify": "cklog.commands.verify:verify",
         "replay": "cklog.commands.replay:replay",
+        "runbook": "cklog.commands.answers.runbook:runbook",
         "inspect": "cklog.commands.inspect:inspect",
         "graph": "cklog.commands.graph:graph",
         "z-cycles": "cklog.commands.z_cycles:z_cycles",
@@ -49,7 +50,16 @@ class Commands(LazyCommands):
         "simulate": "cklog.commands.simulate.group:simulate",
     }
     questions: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "Where to restart": ("recovery-line", "scan", "replay", "verify", "rounds", "eventual-checkpoint", "extent"),
+        "Where to restart": (
+            "recovery-line",
+            "runbook",
+            "scan",
+            "replay",
+            "verify",
+            "rounds",
+            "eventual-checkpoint",
+            "extent",
+        ),
         "Why, and what it did": ("inspect", "impact", "latency", "graph", "z-cycles", "compare", "diff", "explain"),
         "What may be deleted": ("retention", "chain"),
         "What to set": ("advise",),

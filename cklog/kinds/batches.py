@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersBatches
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.model.actions import RunAction
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.batches.line import BatchesInspection
     from cklog.runs.records.reading import RecordReader
 
@@ -51,6 +54,11 @@ class BatchesKind(Kind):
         draft, works = self._log.line(command, question)
         beside = self._beside_logs(draft, kafka)
         return self._timed(beside, with_counts(works, beside.result.runs), question)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.batches.runbook import batch_steps
+
+        return batch_steps(line, run, again)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return self._log.verify(line, maximal, question)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.kafka_logs.logs import PartitionLogs
     from cklog.latency.model import Latency, LatencyQuestion
     from cklog.lines.recovery.work import Works
+    from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.eventual import EventualCheckpoint, Extent
@@ -44,6 +45,8 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
     from cklog.rounds.sweep import SweepAnswer, SweepQuestion
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.records.reading import RecordReader
 
 
@@ -85,6 +88,10 @@ class Kind:
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         """Return the same line, for the tools that will replay from it."""
         self.refuse("says nothing of the messages between operators, so there is nothing to replay")
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        """Return what is done about a run of this kind after it was copied; `again` are options to ask once more."""
+        self.refuse("has no runbook: nothing is known of what restarts from it", "cklog chain lists what must be read")
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         """Say whether a line can be restarted from."""

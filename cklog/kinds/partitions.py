@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPartitions
@@ -15,8 +15,11 @@ from cklog.runs.partitions.line import PartitionLog
 if TYPE_CHECKING:
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.model.actions import RunAction
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.partitions.inspection import PartitionsInspection
 
 
@@ -38,6 +41,11 @@ class PartitionsKind(Kind):
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         return self._beside_logs(self._log.replay(question), kafka)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.partitions.runbook import partition_steps
+
+        return partition_steps(line, run, again)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return self._log.verify(line, maximal, question)

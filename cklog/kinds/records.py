@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.sources import BoundLogs
     from cklog.impact.system import SystemLog
     from cklog.latency.model import Latency, LatencyQuestion
+    from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from cklog.retention.policy import RetentionPolicy
     from cklog.rounds.answer import RoundsAnswer, RoundsQuestion
     from cklog.rounds.sweep import SweepAnswer, SweepQuestion
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.records.inspection import RecordsInspection
 
 
@@ -85,6 +88,11 @@ class RecordsKind(Kind):
         planned = plan_line(self._records, question)
         draft = planned.draft(command, planned.result)
         return self._timed(draft, records_works(planned), question)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.records.runbook import record_steps
+
+        return record_steps(line, run, again)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         from cklog.runs.records.verify import verify_line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersSnapshots
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
     from cklog.impact.answer import ImpactQuestion
     from cklog.impact.sinks.model import SinkImpact
+    from cklog.model.actions import RunAction
     from cklog.model.audits import Restored, RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.snapshots.inspection import SnapshotsInspection
 
 
@@ -49,6 +52,11 @@ class SnapshotsKind(Kind):
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]
         return self._timed(beside, with_counts(works, counted), question)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.snapshots.runbook import snapshot_steps
+
+        return snapshot_steps(line, run, again)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)

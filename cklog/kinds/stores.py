@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cklog.errors import UsageError
@@ -13,8 +13,11 @@ from cklog.model.verdict import Draft
 from cklog.runs.stores.line import StoreRestores
 
 if TYPE_CHECKING:
+    from cklog.model.actions import RunAction
     from cklog.model.checks import Verification
     from cklog.model.lines import RecoveryLine
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.stores.line import StoresInspection
 
 
@@ -34,6 +37,11 @@ class StoresKind(Kind):
 
     def replay(self, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         return self._restores(kafka).replay(question)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.stores.runbook import store_steps
+
+        return store_steps(line, run, again)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
         return self._restores().verify(line, maximal, question)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cklog.protocols.failures_over_time import FailuresOverTime
     from cklog.protocols.metrics import RunComparison
     from cklog.retention.plan import RetentionPlan
+    from cklog.runbook.model import Runbook
 
 
 class CrashedRun(Advice):
@@ -104,6 +105,21 @@ class CrashedRun(Advice):
             rates=rates,
         )
         return self._told(self._run.replay(asked, kafka_of(kafka, channels, group)))
+
+    def runbook(
+        self,
+        *,
+        failed: Names = "",
+        at: Mapping[str, int] | None = None,
+        check_files: bool = True,
+        check_contents: bool = False,
+        kafka: Place = "",
+        channels: Mapping[str, str] | None = None,
+        group: str = "",
+    ) -> Result[Runbook]:
+        """List what to do about the run, step by step: commands, how to see that they worked, how to undo them."""
+        asked = question_of(failed, None, at, check_files=check_files, check_contents=check_contents)
+        return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
 
     def verify(
         self,

@@ -15,7 +15,7 @@ from cklog.model.findings import Finding
 from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
 from cklog.render.short_ids import with_short_ids
-from cklog.render.text import visible, visible_cell, visible_json
+from cklog.render.text import escaped_markdown, visible, visible_cell, visible_json
 from cklog.render.view import Section, View, headline_of, view
 from cklog.version import __version__
 
@@ -202,32 +202,26 @@ def _harmless_cell(cell: Any) -> Any:
 
 
 def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(headline_of(shown, findings)), ""]
-    lines += [line for sentence in shown.lead for line in (_escaped_markdown(sentence), "")]
+    lines = [escaped_markdown(headline_of(shown, findings)), ""]
+    lines += [line for sentence in shown.lead for line in (escaped_markdown(sentence), "")]
     for figure in shown.figures:
         lines += ["```text", figure, "```", ""]
     for section in shown.sections:
         lines += [f"## {section.title}", ""]
         lines += [section.note, ""] if section.note else []
         lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
-        lines += ["| " + " | ".join(_escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
+        lines += ["| " + " | ".join(escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
         lines.append("")
     if shown.notes:
-        lines += ["## Why", "", *(f"{i}. {_escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
+        lines += ["## Why", "", *(f"{i}. {escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
     if findings:
         lines += [
             "## Findings",
             "",
-            *(f"- **{f.severity}** `{f.id}`: {_escaped_markdown(f.message)}" for f in findings),
+            *(f"- **{f.severity}** `{f.id}`: {escaped_markdown(f.message)}" for f in findings),
             "",
         ]
     return "\n".join(lines)
-
-
-def _escaped_markdown(text: str) -> str:
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, "\\" + mark)
-    return visible(text)
 
 
 def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:

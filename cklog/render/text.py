@@ -48,6 +48,13 @@ def visible_cell(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\r\n" else repr(c)[1:-1] for c in shown_name(text))
 
 
+def escaped_markdown(text: str) -> str:
+    """Return a text in which Markdown sees no marks, on one line."""
+    for mark in "\\`*_[]<>|":
+        text = text.replace(mark, "\\" + mark)
+    return visible(text)
+
+
 def masked(text: str) -> str:
     """Return a text without secrets: passwords in URIs, and the values of what is called like one.
 

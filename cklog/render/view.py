@@ -90,6 +90,7 @@ def view(answer: Answer[object]) -> View:
 VIEWS = {
     "recovery-line": "cklog.lines.view:recovery_line_view",
     "replay": "cklog.lines.view:recovery_line_view",
+    "runbook": "cklog.runbook.view:runbook_view",
     "verify": "cklog.lines.view:verify_view",
     "verify-restored": "cklog.lines.view:audit_view",
     "inspect": "cklog.lines.view:inspect_view",

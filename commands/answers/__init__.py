@@ -1,6 +1,7 @@
-"""Commands about answers: what their words mean, what two of them have different, and those of many runs at once.
+"""Commands about answers: what to do, what their words mean, what two have different, and those of many runs at once.
 
 - `diff`: two answers, or two runs, held against each other
+- `runbook`: what to do about a run, step by step
 - `explain`: a finding, an exit code or an error
 - `scan`: every run below some folders
 """

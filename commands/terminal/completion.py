@@ -97,6 +97,7 @@ _OWN_FORMATS: dict[str, Callable[[], Iterable[str]]] = {
     "graph": _graph_formats,
     "retention": lambda: ("paths", "script"),
     "scan": lambda: ("prometheus",),
+    "runbook": lambda: ("script",),
 }
 """Formats that one command has."""
 

@@ -15,6 +15,7 @@ _EXAMPLES: Mapping[str, tuple[str, str]] = {
         "sample_logs/uncoordinated-join --line sample_logs/uncoordinated-join/expected.json --maximal",
     ),
     "replay": ("sample_logs/uncoordinated-join", "sample_logs/flink-orders --format kafka-csv"),
+    "runbook": ("sample_logs/kafka-broker", "sample_logs/spark-wordcount --format script"),
     "inspect": ("sample_logs/kafka-broker", "sample_logs/domino-cycle --metrics"),
     "graph": ("sample_logs/uncoordinated-join", "sample_logs/domino-cycle --format mermaid"),
     "z-cycles": ("sample_logs/domino-cycle", "sample_logs/reachability-cic --audit-cic"),
@@ -76,7 +77,9 @@ _READS = _ANSWERED | _JUDGED | _REFUSED | _UNWRITTEN
 
 _EXITS: Mapping[str, Mapping[int, str]] = {
     "": _UNRECOVERABLE,
-    **dict.fromkeys(("recovery-line", "replay", "impact", "graph", "z-cycles", "chain", "rounds"), _UNRECOVERABLE),
+    **dict.fromkeys(
+        ("recovery-line", "replay", "runbook", "impact", "graph", "z-cycles", "chain", "rounds"), _UNRECOVERABLE
+    ),
     "verify": {
         0: "proved: the line is consistent and can be restored",
         3: "refuted, or a finding of severity error",

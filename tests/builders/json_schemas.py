@@ -39,6 +39,7 @@ from cklog.render.formats import LEFT_OUT_IF_EMPTY
 from cklog.retention.plan import RetentionPlan
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.sweep import SweepAnswer
+from cklog.runbook.model import Runbook
 from cklog.runs.batches.line import BatchesInspection
 from cklog.runs.partitions.inspection import PartitionsInspection
 from cklog.runs.pieces.analyses import PiecesInspection
@@ -51,6 +52,7 @@ from cklog.sweep.model import ScanAnswer
 RESULTS: Mapping[str, Any] = {
     "recovery-line": RecoveryLine,
     "replay": RecoveryLine,
+    "runbook": Runbook,
     "verify": Verification,
     "verify-restored": RestoredAudit,
     "inspect": (
@@ -169,7 +171,7 @@ def _as_printed(value: Any) -> Any:
     made = {name: _as_printed(one) for name, one in value.items() if name not in left_out}
     if isinstance(made.get("properties"), dict):
         found = {name.rstrip("_"): one for name, one in value["properties"].items()}
-        made["properties"] = dict(zip(found, made["properties"].values(), strict=True))
+        made["properties"] = {name: _as_printed(one) for name, one in found.items()}  # a member may be called title
         may_lack = {*LEFT_OUT_IF_EMPTY, *(name for name, one in found.items() if _MAY_LACK.items() <= one.items())}
         made["required"] = [name for name in found if name not in may_lack]
     return made

@@ -72,7 +72,7 @@ COMMANDS = [
         "impact",
         "latency",
     ),
-    *("extent", "eventual-checkpoint", "scan", "diff", "explain", "advise", "simulate"),
+    *("extent", "eventual-checkpoint", "scan", "runbook", "diff", "explain", "advise", "simulate"),
 ]
 
 

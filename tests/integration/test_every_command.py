@@ -23,6 +23,8 @@ QUESTIONS = (
     "replay PATH --json",
     "scan PATH",
     "scan PATH --format prometheus",
+    "runbook PATH --json",
+    "runbook PATH --format md",
     "inspect PATH",
     "inspect PATH --metrics --json",
     "impact PATH",

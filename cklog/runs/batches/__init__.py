@@ -12,4 +12,5 @@ was read off Spark by damaging copies and restarting them stands in the modules 
 - `recovery`: what a recovery has to read and to process again
 - `impact`: what a restart does to the results of the sink
 - `retention`: which files of a checkpoint no batch needs
+- `runbook`: steps that take a query from a crash to its restart
 """

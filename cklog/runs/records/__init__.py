@@ -13,4 +13,5 @@
 * `latency`: how long messages took into sinks
 * `retention`: which checkpoints may go
 * `queue_retention`: how far output queues may be cut
+* `runbook`: steps that take a job from a crash to its restart
 """

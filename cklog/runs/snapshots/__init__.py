@@ -13,4 +13,5 @@
 * `impact`: what a restore does to the results of sinks
 * `retention`: which files nothing needs
 * `kept`: which snapshots stay, or would if they were mended
+* `runbook`: steps that take a job from a crash to its restore
 """

@@ -3,4 +3,5 @@
 * `ranges`: what a task's stores read again, by its own files, then inside the changelogs
 * `recovery`: what a recovery has to read and to apply again
 * `line`: what each store reads again, the line of tasks, what is here
+* `runbook`: steps that take an instance from a crash to its restart
 """

@@ -1,0 +1,96 @@
+"""Commands for a POSIX shell, of words that come from a log: quoted, or refused."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cklog.errors import UsageError
+from cklog.model.question import KafkaLogs, Question
+from cklog.render.text import visible
+
+ANSWER = "cklog recovery-line"
+
+
+def commands(*lines: str) -> str | None:
+    """Join command lines; None if a name in one holds what nobody should paste: a line end, a control character.
+
+    >>> commands("echo 'a'", "echo 'b'")
+    "echo 'a'\\necho 'b'"
+    >>> commands("echo 'a\\nrm -r b'") is None
+    True
+    """
+    return None if any(visible(line) != line for line in lines) else "\n".join(lines) or None
+
+
+def job(verb: str, *words: object) -> str:
+    """Return what $JOB is told.
+
+    >>> job("restore", "a b/0", 4)
+    '"$JOB" restore \\'a b/0\\' 4'
+    """
+    return " ".join(['"$JOB"', verb, *(shlex.quote(str(word)) for word in words)])
+
+
+def below_run(command: str) -> str:
+    """Return a command that is run in the folder."""
+    return f'(cd -- "$RUN" && {command})'
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The options with which the same is asked again, each quoted, with a space before it.
+
+    `reading` : those that every command takes; `failed` : which subtasks failed; `line` : the others about the line
+    """
+
+    reading: str = ""
+    failed: str = ""
+    line: str = ""
+
+    @property
+    def whole(self) -> str:
+        """Return all of them, for a command about the line."""
+        return f"{self.reading}{self.failed}{self.line}"
+
+
+def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[str, str]]) -> Again:
+    """Return the options with which the same is asked again; in `reading` a name without a value is a flag.
+
+    >>> asked_again(Question(failed=("join/1",)), KafkaLogs("a b"), (("--map", "a=b"), ("--follow-links", ""))).whole
+    " --map=a=b --follow-links --failed=join/1 --kafka='a b'"
+    """
+    line = [
+        *(("--at", f"{name}={number}") for name, number in question.at),
+        *([] if question.check_files else [("--no-check-files", "")]),
+        *([("--check-contents", "")] if question.check_contents else []),
+        *([("--kafka", kafka.folder)] if kafka.folder else []),
+        *(("--channel", channel) for channel in kafka.channels),
+        *([("--group", kafka.group)] if kafka.group else []),
+    ]
+    return Again(_words(reading), _words(("--failed", name) for name in question.failed), _words(line))
+
+
+def _words(pairs: Iterable[tuple[str, str]]) -> str:
+    return "".join(f" {name}={shlex.quote(_sayable(value))}" if value else f" {name}" for name, value in pairs)
+
+
+def folder(path: str) -> str:
+    """Return a path, quoted, that no program takes for an option.
+
+    >>> folder("-x y")
+    "'./-x y'"
+
+    Raises
+    ------
+    UsageError : it holds a line end or another character that cannot be pasted
+    """
+    return shlex.quote(_sayable(f"./{path}" if path.startswith("-") else path))
+
+
+def _sayable(word: str) -> str:
+    if visible(word) != word:
+        hint = "rename the folder, or make a link to it with a plain name"
+        raise UsageError(f"{visible(word)}: a runbook cannot name it, for it holds control characters", hint)
+    return word

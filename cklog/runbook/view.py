@@ -1,0 +1,87 @@
+"""A runbook for people: Markdown with a block to paste for each step, and rows for a terminal."""
+
+from __future__ import annotations
+
+from cklog.model.verdict import Answer
+from cklog.render.text import escaped_markdown, visible
+from cklog.render.view import Section, View
+from cklog.runbook.model import OPTIONAL, Runbook, Step
+
+_COLUMNS = ("step", "run", "title", "command", "worked", "check", "undo", "stop_if")
+
+
+def runbook_view(answer: Answer[Runbook]) -> View:
+    """Show the steps, each with its commands; rows are for CSV and JSON lines."""
+    book = answer.result
+    data = Section("Steps", _COLUMNS, tuple(_row(step) for step in book.steps))
+    return View(_headline(book), (), figures=(_before(book), *(_step_text(step) for step in book.steps)), data=data)
+
+
+def _before(book: Runbook) -> str:
+    """What is set before the first step."""
+    told = [f"   {_name(one.name)}: {visible(one.means)}" for one in book.variables]
+    return "\n".join(["Set before the first step:", *told, _indented(book.setup)])
+
+
+def as_markdown(answer: Answer[Runbook]) -> str:
+    """Write a page with a heading and blocks to paste for each step."""
+    book = answer.result
+    lines = ["# Runbook", "", escaped_markdown(book.headline), "", "## Before the first step", ""]
+    lines += [f"- `{_name(one.name)}`: {escaped_markdown(one.means)}" for one in book.variables]
+    lines += ["", *_block("\n".join([*_required(book), book.setup]))]
+    for step in book.steps:
+        about = f" ({escaped_markdown(step.run)})" if step.run and len(book.runs) > 1 else ""
+        lines += [f"## {step.number}. {escaped_markdown(step.title)}{about}", ""]
+        lines += [f"{_sentence(step.why)}{' **Needs care: CONFIRM.**' if step.dangerous else ''}", ""]
+        lines += _block(step.command) if step.command else ["By hand.", ""]
+        lines += [
+            f"It worked, if {_sentence(step.worked, first=False)}",
+            "",
+            *(_block(step.check) if step.check else []),
+        ]
+        lines += [f"Stop if {_sentence(step.stop_if, first=False)} To undo: {_sentence(step.undo, first=False)}", ""]
+        lines += _block(step.undo_command) if step.undo_command else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _required(book: Runbook) -> list[str]:
+    """Lines that a shell refuses to go on from where a variable is not set."""
+    names = [one.name for one in book.variables if one.name not in OPTIONAL]
+    return [f': "${{{name}:?}}"' for name in names]
+
+
+def _headline(book: Runbook) -> str:
+    return f"{book.headline[:1].upper()}{book.headline[1:]} {len(book.steps)} steps."
+
+
+def _name(name: str) -> str:
+    return f"${name}"
+
+
+def _sentence(text: str, first: bool = True) -> str:
+    """A sentence of a fact, with a capital letter where it stands first."""
+    begun = f"{text[:1].upper()}{text[1:]}" if first else text
+    return f"{escaped_markdown(begun)}."
+
+
+def _block(command: str) -> list[str]:
+    return ["```sh", command, "```", ""]
+
+
+def _row(step: Step) -> tuple[object, ...]:
+    return step.number, step.run, step.title, step.command, step.worked, step.check, step.undo, step.stop_if
+
+
+def _step_text(step: Step) -> str:
+    """A step as lines for a terminal: what, the command, how to see that it worked, how to undo it."""
+    care = ", with care" if step.dangerous else ""
+    lines = [f"{step.number}. {visible(step.title)}{care}: {visible(step.why)}"]
+    lines += [_indented(step.command)] if step.command else ["   (by hand)"]
+    lines += [f"   worked, if {visible(step.worked)}", *([_indented(step.check)] if step.check else [])]
+    lines += [f"   stop, if {visible(step.stop_if)}", f"   undo: {visible(step.undo)}"]
+    lines += [_indented(step.undo_command)] if step.undo_command else []
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"       {line}" for line in text.splitlines())

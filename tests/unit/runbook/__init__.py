@@ -1,0 +1,4 @@
+"""Runbooks.
+
+- `test_script`: scripts do what the line says, in order, and stop at the first doubt
+"""
