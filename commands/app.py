@@ -42,13 +42,14 @@ class Commands(LazyCommands):
         "eventual-checkpoint": "cklog.commands.eventual_checkpoint:eventual_checkpoint",
         "impact": "cklog.commands.impact:impact",
         "latency": "cklog.commands.latency:latency",
+        "report": "cklog.commands.answers.report:report",
         "diff": "cklog.commands.answers.diff:diff",
         "explain": "cklog.commands.answers.explain:explain",
         "advise": "cklog.commands.advise:advise",
         "simulate": "cklog.commands.simulate.group:simulate",
     }
     questions: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "Where to restart": ("recovery-line", "replay", "verify", "rounds", "eventual-checkpoint", "extent"),
+        "Where to restart": ("recovery-line", "report", "replay", "verify", "rounds", "eventual-checkpoint", "extent"),
         "Why, and what it did": ("inspect", "impact", "latency", "graph", "z-cycles", "compare", "diff", "explain"),
         "What may be deleted": ("retention", "chain"),
         "What to set": ("advise",),

@@ -14,6 +14,7 @@ from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
 from cklog.model.verdict import UNREAD, Answer
 from cklog.render.brief import brief_text, verdict_again
+from cklog.render.markdown import markdown_text
 from cklog.render.short_ids import with_short_ids
 from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, view
@@ -62,7 +63,7 @@ def render(
     if form == "csv":
         return _csv_text(shown)
     if form == "md":
-        return _markdown_text(shown, answer.findings)
+        return markdown_text(headline_of(shown, answer.findings), shown, answer.findings)
     findings = answer.findings
     if width is not None:
         shown, findings = with_short_ids(shown, findings)
@@ -91,7 +92,7 @@ def _one_table(answer: Answer[object], name: str, form: str, width: int | None, 
     if form == "csv":
         return _csv_text(View("", (as_text(rows),)))
     shown = View(headline_of(view(answer), answer.findings), (as_text(rows),))
-    return _markdown_text(shown, ()) if form == "md" else _table_text(shown, (), width, color)
+    return markdown_text(shown.headline, shown, ()) if form == "md" else _table_text(shown, (), width, color)
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:
@@ -205,35 +206,6 @@ def headline_of(shown: View, findings: tuple[Finding, ...]) -> str:
     """Return the first sentence, after a word of warning where something could not be read."""
     unread = any(finding.id == UNREAD for finding in findings)
     return f"Undetermined, for not everything could be read. {shown.headline}" if unread else shown.headline
-
-
-def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [_escaped_markdown(headline_of(shown, findings)), ""]
-    lines += [line for sentence in shown.lead for line in (_escaped_markdown(sentence), "")]
-    for figure in shown.figures:
-        lines += ["```text", figure, "```", ""]
-    for section in shown.sections:
-        lines += [f"## {section.title}", ""]
-        lines += [section.note, ""] if section.note else []
-        lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
-        lines += ["| " + " | ".join(_escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
-        lines.append("")
-    if shown.notes:
-        lines += ["## Why", "", *(f"{i}. {_escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
-    if findings:
-        lines += [
-            "## Findings",
-            "",
-            *(f"- **{f.severity}** `{f.id}`: {_escaped_markdown(f.message)}" for f in findings),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def _escaped_markdown(text: str) -> str:
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, "\\" + mark)
-    return visible(text)
 
 
 def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:

@@ -106,6 +106,7 @@ VIEWS = {
     "rounds-sweep": "cklog.rounds.view:sweep_view",
     "impact": "cklog.impact.view:impact_view",
     "latency": "cklog.latency.view:latency_view",
+    "report": "cklog.report.view:report_view",
     "diff": "cklog.differences.view:differences_view",
     "explain": "cklog.explanations.view:explain_view",
     "simulate": "cklog.simulate.view:simulate_view",

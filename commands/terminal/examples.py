@@ -35,6 +35,7 @@ _EXAMPLES: Mapping[str, tuple[str, str]] = {
         "sample_logs/raw-events --step 5",
         "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created",
     ),
+    "report": ("sample_logs/uncoordinated-join --format md", "sample_logs/flink-orders --format md --brief"),
     "diff": (
         "sample_logs/uncoordinated-join sample_logs/uncoordinated-join-parquet",
         "sample_logs/domino-cycle sample_logs/domino-cycle --exit-code",

@@ -72,7 +72,7 @@ COMMANDS = [
         "impact",
         "latency",
     ),
-    *("extent", "eventual-checkpoint", "diff", "explain", "advise", "simulate"),
+    *("extent", "eventual-checkpoint", "report", "diff", "explain", "advise", "simulate"),
 ]
 
 
