@@ -180,7 +180,9 @@ def _sentence(error: CklogError, path: str) -> str:
 
 def _draw(run: Run, question: Question, composed: Composed) -> None:
     """Draw the space-time diagram of a run whose subtasks checkpoint one by one."""
-    folded = len(composed.answer.result.recovery_line.line) > FOLDED_ABOVE
+    line = composed.answer.result.recovery_line.line
+    operators = len({entry.operator for entry in line})
+    folded = len(line) > FOLDED_ABOVE >= operators
     asked = GraphQuestion(form="svg", fold=folded, marked=not folded)
     try:
         from cklog.graphs.space_time.diagram import space_time
