@@ -11,6 +11,7 @@ The room asks nothing that a command does not ask: it puts the answers together 
 - `markdown`: the document as Markdown, whole or as a message of a chat
 - `html`: the document as one file of HTML
 - `curves`: failures over time as a curve
-- `assets`: the page, its style and its scripts
 - `view`: the report on a terminal
+
+Beside them `assets/` has the page, its style and its scripts.
 """

@@ -13,9 +13,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.builders.renamed import rename_operators
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
+from tests.reading.renamed import rename_operators
 
 HOSTILE = (
     "<script>window.hit=1<∕script>",

@@ -15,9 +15,9 @@ import jsonschema
 import pytest
 
 from cklog.kinds.records import RecordsKind
-from tests.builders.renamed import rename_operators
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
+from tests.reading.renamed import rename_operators
 
 RUNS = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
 SCHEMA = json.loads((files("cklog") / "schemas" / "report.json").read_text(encoding="utf-8"))
