@@ -31,7 +31,7 @@ from cklog.report.orphans import orphan_chains, step_sentences
 from cklog.report.parts import all_findings, evidence_section, explained, runs_section, shown_parts, verdict_line
 from cklog.version import __version__
 
-_MOST_ROWS = 1_000
+_MOST_ROWS = 10_000
 _MOST_MESSAGES = 100
 _MOST_STEPS = 5_000
 _SCRIPTS = ("vendor/panzoom.min.js", "vendor/datatables.min.js", "report.js")

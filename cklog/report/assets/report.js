@@ -120,14 +120,24 @@
 
   addEventListener("beforeprint", () => all("details").forEach((one) => { one.open = true; }));
 
-  // --- tables, after the first paint
+  // --- tables, after the first paint; a large one only when it is looked at
+  const LARGE = 2000;
+  const equip = (table) => new DataTable(table, {
+    paging: false, info: false, order: [], autoWidth: false,
+    language: { search: "Filter", zeroRecords: "No row holds that." },
+  });
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      equip(entry.target.querySelector("table"));
+    }
+  });
   const filter = () => {
     for (const table of all("table.data")) {
-      if (table.tBodies[0].rows.length < 6) continue;
-      new DataTable(table, {
-        paging: false, info: false, order: [], autoWidth: false,
-        language: { search: "Filter", zeroRecords: "No row holds that." },
-      });
+      const rows = table.tBodies[0].rows.length;
+      if (rows > LARGE) seen.observe(table.closest("figure"));
+      else if (rows > 5) equip(table);
     }
     document.documentElement.dataset.ready = "yes";
   };
