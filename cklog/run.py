@@ -125,6 +125,11 @@ class Run(AbstractContextManager["Run"]):
         """The parser of the run; `cklog.kinds.opening.choose` says what it raises."""
         return self._choice.parser
 
+    @property
+    def root(self) -> Root:
+        """The folder of the run, which may lie below PATH."""
+        return self._choice.root
+
     @cached_property
     def kind(self) -> Kind:
         """What answers for this kind of run."""

@@ -44,6 +44,7 @@ class Commands(LazyCommands):
         "impact": "cklog.commands.impact:impact",
         "latency": "cklog.commands.latency:latency",
         "scan": "cklog.commands.answers.scan:scan",
+        "report": "cklog.commands.answers.report:report",
         "diff": "cklog.commands.answers.diff:diff",
         "explain": "cklog.commands.answers.explain:explain",
         "advise": "cklog.commands.advise:advise",
@@ -52,6 +53,7 @@ class Commands(LazyCommands):
     questions: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "Where to restart": (
             "recovery-line",
+            "report",
             "runbook",
             "scan",
             "replay",

@@ -21,7 +21,7 @@ from cklog.commands.terminal import completion
 from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
-from cklog.model.lines import RecoveryLine
+from cklog.model.actions import Acted
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
@@ -159,10 +159,12 @@ class Common:
         ask: Callable[[Run], Answer[R]],
         exports: Mapping[str, Callable[[Answer[R]], str | bytes]] | None = None,
         steps: Callable[[str], tuple[str, ...]] = lambda form: (),
+        complete: bool = False,
     ) -> None:
         """Ask the run, print the answer, and leave with its exit code.
 
-        `exports` are formats of this command, `steps` what to do with what they print, told on stderr.
+        `exports` are formats of this command, `steps` what to do with what they print, told on stderr; `complete`: they
+        hold the findings themselves.
         """
         form = "json" if self.as_json else self.form
         own = exports or {}
@@ -183,7 +185,7 @@ class Common:
             following = ()
             if not self.quiet:
                 print(f"nothing is written: {masked(visible(nothing.message))}", file=sys.stderr)
-        if (form in own or form in ("csv", "jsonl")) and not self.quiet:
+        if ((form in own and not complete) or form in ("csv", "jsonl")) and not self.quiet:
             for finding in found.findings:
                 print(f"{finding.severity}: [{finding.id}] {masked(visible(finding.message))}", file=sys.stderr)
             for number, step in enumerate(following, 1):
@@ -220,7 +222,7 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
     many = result if isinstance(result, ScanAnswer) else None
     warned = any(f.severity == "warning" for f in found.findings) or (many and any(row.warnings for row in many.runs))
     doubtful = fail_on == FailOn.warning and warned
-    older = fail_on == FailOn.older and isinstance(result, RecoveryLine | ScanAnswer) and result.action != "restart"
+    older = fail_on == FailOn.older and isinstance(result, Acted) and result.action != "restart"
     return 3 if found.exit_code == 0 and (doubtful or older) else found.exit_code
 
 

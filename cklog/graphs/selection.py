@@ -53,7 +53,8 @@ class GraphQuestion:
     ("op/sub", checkpoint). Neither: everything; but a picture shows what is around the line where `everything` does not
     fit a page. The format `form` limits how much can be shown.
 
-    Of pictures alone: `fold` draws an operator's subtasks as one, `width` in pixels is that of the page.
+    Of pictures alone: `fold` draws an operator's subtasks as one, `width` in pixels is that of the page, `marked`
+    gives each box the id of its checkpoint, for scripts.
     """
 
     kind: GraphKind = "checkpoint"
@@ -63,6 +64,7 @@ class GraphQuestion:
     form: str = "table"
     everything: bool = False
     fold: bool = False
+    marked: bool = False
     width: float | None = None
 
     def __post_init__(self) -> None:

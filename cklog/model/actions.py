@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 Action = Literal["restart", "restart-older", "repair-first", "salvage-first", "start-over", "undetermined"]
 
@@ -72,6 +72,16 @@ class RunAction:
     lost: int | None = None
     doubled: int | None = None
     blocked_by: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Acted(Protocol):
+    """A result that says what to do."""
+
+    @property
+    def action(self) -> Action:
+        """The action, the worst of all runs."""
+        ...
 
 
 def action_of(

@@ -3,6 +3,7 @@
 What an answer says is put in words in the `view` modules of the rooms above; here it is only laid out.
 
 - `formats`: an answer in each of the formats, and the JSON envelope
+- `markdown`: an answer as Markdown
 - `brief`: the verdict alone, and the verdict again below a long answer
 - `view`: sections and views, and the view of each command
 - `curve`: a curve drawn as text

@@ -14,8 +14,9 @@ from cklog.errors import CklogError, UsageError
 from cklog.model.findings import Finding
 from cklog.model.verdict import Answer
 from cklog.render.brief import brief_text, verdict_again
+from cklog.render.markdown import markdown_text
 from cklog.render.short_ids import with_short_ids
-from cklog.render.text import escaped_markdown, visible, visible_cell, visible_json
+from cklog.render.text import visible, visible_cell, visible_json
 from cklog.render.view import Section, View, headline_of, view
 from cklog.version import __version__
 
@@ -62,7 +63,7 @@ def render(
     if form == "csv":
         return _csv_text(shown)
     if form == "md":
-        return _markdown_text(shown, answer.findings)
+        return markdown_text(headline_of(shown, answer.findings), shown, answer.findings)
     findings = answer.findings
     if width is not None:
         shown, findings = with_short_ids(shown, findings)
@@ -91,7 +92,7 @@ def _one_table(answer: Answer[object], name: str, form: str, width: int | None, 
     if form == "csv":
         return _csv_text(View("", (as_text(rows),)))
     shown = View(headline_of(view(answer), answer.findings), (as_text(rows),))
-    return _markdown_text(shown, ()) if form == "md" else _table_text(shown, (), width, color)
+    return markdown_text(shown.headline, shown, ()) if form == "md" else _table_text(shown, (), width, color)
 
 
 def envelope(answer: Answer[object]) -> dict[str, Any]:
@@ -199,29 +200,6 @@ def _harmless_cell(cell: Any) -> Any:
         return cell
     risky = cell[:1] in tuple("=+-@\t\r") and cell != "-"
     return visible_cell(f"'{cell}" if risky else cell)
-
-
-def _markdown_text(shown: View, findings: tuple[Finding, ...]) -> str:
-    lines = [escaped_markdown(headline_of(shown, findings)), ""]
-    lines += [line for sentence in shown.lead for line in (escaped_markdown(sentence), "")]
-    for figure in shown.figures:
-        lines += ["```text", figure, "```", ""]
-    for section in shown.sections:
-        lines += [f"## {section.title}", ""]
-        lines += [section.note, ""] if section.note else []
-        lines += ["| " + " | ".join(section.columns) + " |", "|" + " --- |" * len(section.columns)]
-        lines += ["| " + " | ".join(escaped_markdown(str(c)) for c in row) + " |" for row in section.rows]
-        lines.append("")
-    if shown.notes:
-        lines += ["## Why", "", *(f"{i}. {escaped_markdown(note)}" for i, note in enumerate(shown.notes, 1)), ""]
-    if findings:
-        lines += [
-            "## Findings",
-            "",
-            *(f"- **{f.severity}** `{f.id}`: {escaped_markdown(f.message)}" for f in findings),
-            "",
-        ]
-    return "\n".join(lines)
 
 
 def _table_text(shown: View, findings: tuple[Finding, ...], width: int | None, color: bool) -> str:

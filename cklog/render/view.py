@@ -115,6 +115,7 @@ VIEWS = {
     "impact": "cklog.impact.view:impact_view",
     "latency": "cklog.latency.view:latency_view",
     "scan": "cklog.sweep.view:scan_view",
+    "report": "cklog.report.view:report_view",
     "diff": "cklog.differences.view:differences_view",
     "explain": "cklog.explanations.view:explain_view",
     "simulate": "cklog.simulate.view:simulate_view",

@@ -37,6 +37,7 @@ _EXAMPLES: Mapping[str, tuple[str, str]] = {
         "sample_logs/sink-latency --results sample_logs/sink-latency/results --event-time created",
     ),
     "scan": ("sample_logs --sort action", "sample_logs --format prometheus"),
+    "report": ("sample_logs/uncoordinated-join --format md", "sample_logs/flink-orders --format md --brief"),
     "diff": (
         "sample_logs/uncoordinated-join sample_logs/uncoordinated-join-parquet",
         "sample_logs/domino-cycle sample_logs/domino-cycle --exit-code",

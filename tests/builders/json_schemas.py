@@ -36,6 +36,7 @@ from cklog.protocols.failures_over_time import FailuresOverTime
 from cklog.protocols.metrics import MeasuredInspection, RunComparison
 from cklog.queues.over_time.timeline import ExtentOverTime
 from cklog.render.formats import LEFT_OUT_IF_EMPTY
+from cklog.report.model import Report
 from cklog.retention.plan import RetentionPlan
 from cklog.rounds.answer import RoundsAnswer
 from cklog.rounds.sweep import SweepAnswer
@@ -86,6 +87,7 @@ RESULTS: Mapping[str, Any] = {
     "rounds": RoundsAnswer,
     "rounds-sweep": SweepAnswer,
     "scan": ScanAnswer,
+    "report": Report,
     "diff": Differences,
     "explain": Explanations,
     "simulate": {"folder": str},

@@ -72,7 +72,7 @@ COMMANDS = [
         "impact",
         "latency",
     ),
-    *("extent", "eventual-checkpoint", "scan", "runbook", "diff", "explain", "advise", "simulate"),
+    *("extent", "eventual-checkpoint", "report", "scan", "runbook", "diff", "explain", "advise", "simulate"),
 ]
 
 

@@ -105,6 +105,7 @@ class _Diagram:
     def __init__(self, answer: Answer[CheckpointGraph], asked: GraphQuestion) -> None:
         self._answer = answer
         self._graph = answer.result
+        self._marked = asked.marked
         self._scene = folded_scene(self._graph) if asked.fold else scene_of(self._graph)
         left = left_out(self._graph)
         self.notes = [*left, *([_ALL_OF_IT] if left and not asked.chosen else []), *self._scene.notes]
@@ -304,7 +305,7 @@ class _Diagram:
     def _drawn_boxes(self, row: _Row) -> Iterator[str]:
         """Draw the boxes of a lane."""
         for x, shown in zip(row.boxes, row.lane.boxes, strict=True):
-            yield box(shown.style, x, row.y, self._box, shown.label, shown.tooltip)
+            yield box(shown.style, x, row.y, self._box, shown.label, shown.tooltip, shown.id if self._marked else "")
             if shown.note:
                 yield centred(shown.note, x, row.y + 20, LINE, halo=True)
 

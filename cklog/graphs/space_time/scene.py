@@ -21,13 +21,15 @@ MOST_ARROWS = 300
 
 @dataclass(frozen=True, slots=True)
 class SceneBox:
-    """A checkpoint, or those of one number that a folded lane stands for; `note` stands under the box."""
+    """A checkpoint, or those of one number that a folded lane stands for; `note` stands under the box, `id`
+    is the checkpoint's if it is a single one."""
 
     style: BoxStyle
     label: str
     tooltip: str
     time: int | None
     note: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def _subtask_lane(subtask: GraphSubtask, nodes: tuple[GraphNode, ...]) -> SceneL
     at = next((k for k, node in enumerate(nodes) if node.on_line), None)
     return SceneLane(
         name=f"{subtask.operator}/{subtask.subtask}",
-        boxes=tuple(SceneBox(box_style(n), box_label(n.checkpoint), _box_tooltip(n), n.time) for n in nodes),
+        boxes=tuple(SceneBox(box_style(n), box_label(n.checkpoint), _box_tooltip(n), n.time, id=n.id) for n in nodes),
         line=None if at is None else (at, at),
         line_before=line_word(subtask) if subtask.on_line == "before" else "",
         line_after=line_word(subtask) if subtask.on_line == "after" else "",

@@ -12,6 +12,7 @@ from cklog.graphs.graph import Edge, GraphNode, Unreceived
 from cklog.graphs.space_time.layout import DiagramLayout
 from cklog.model.wording import utc
 from cklog.render.svg import GLYPH, Attributes, element, number, text_of, wrapped
+from cklog.render.text import visible
 
 INK, MUTED, PAPER = "#1f2328", "#59636e", "#ffffff"
 LINE, PAST, USELESS = "#1a7f37", "#8c959f", "#cf222e"
@@ -126,8 +127,8 @@ def box_style(node: GraphNode) -> BoxStyle:
     )
 
 
-def box(style: BoxStyle, x: float, y: float, width: float, label: str, tooltip: str = "") -> str:
-    """Draw a box around (x, y) with its number in it; `tooltip` is shown when it is pointed at."""
+def box(style: BoxStyle, x: float, y: float, width: float, label: str, tooltip: str = "", mark: str = "") -> str:
+    """Draw a box around (x, y) with its number in it; `tooltip` is shown when it is pointed at, scripts find `mark`."""
     left, top, right, bottom = x - width / 2, y - _BOX_HEIGHT / 2, x + width / 2, y + _BOX_HEIGHT / 2
     shape: Attributes = {"x": left, "y": top, "width": width, "height": _BOX_HEIGHT, "rx": 2.0}
     color, fill = _box_colors(style)
@@ -145,7 +146,7 @@ def box(style: BoxStyle, x: float, y: float, width: float, label: str, tooltip: 
         cross += f"M{number(right)} {number(top)} {number(left)} {number(bottom)}"
         parts.append(element("path", d=cross, stroke=USELESS, stroke_width=1.5))
     parts.append(centred(label, x, y, INK, bold=style.on_line, halo=style.rolled_past or style.useless))
-    return element("g", *parts)
+    return element("g", *parts, data_checkpoint=visible(mark) or None)
 
 
 def _box_colors(style: BoxStyle) -> tuple[str, str]:

@@ -1,0 +1,195 @@
+"""All questions about a run, asked one after the other: one that is refused or fails costs the others nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cklog.chains.answer import ChainQuestion
+from cklog.errors import CklogError, NotFound, UsageError, first_line
+from cklog.graphs.selection import GraphQuestion
+from cklog.impact.answer import ImpactQuestion
+from cklog.model.findings import Finding
+from cklog.model.lines import RecoveryLine
+from cklog.model.question import KafkaLogs, Question
+from cklog.model.verdict import DAMAGE, Answer
+from cklog.report.evidence import evidence_of
+from cklog.report.model import EvidenceFile, Part, PartName, Report, ReportQuestion
+from cklog.report.steps import steps_of
+from cklog.retention.policy import RetentionPolicy
+from cklog.run import Run
+
+if TYPE_CHECKING:
+    from cklog.graphs.space_time.diagram import Drawing
+
+R = TypeVar("R")
+
+_NO_EVIDENCE: tuple[tuple[EvidenceFile, ...], int] = ((), 0)
+_MISSING = frozenset({"no-metadata", "missing-state-file", "unreadable-file", "unfollowed-link"})
+"""Findings that speak of files that are gone or were not read, beside those of damaged bytes."""
+
+FOLDED_ABOVE = 60
+"""Subtasks; of more the picture has a lane for each operator."""
+
+
+@dataclass(slots=True)
+class Composed:
+    """A report with what documents need beside its value: the whole answer of every part, and a picture.
+
+    `picture` is None where there is no checkpoint graph, as `no_picture` says.
+    """
+
+    answer: Answer[Report]
+    answers: dict[PartName, Answer[Any]]
+    picture: Drawing | None = None
+    no_picture: str = ""
+    folded: bool = False
+
+
+def compose(
+    run: Run, asked: ReportQuestion, question: Question, kafka: KafkaLogs = KafkaLogs(), draws: bool = False
+) -> Composed:
+    """Ask a run everything that a report holds; `draws`: the space-time diagram, too.
+
+    Raises
+    ------
+    CklogError : the recovery line has no answer, and so there is no report
+    """
+    line = run.recovery_line(replace(question, explain=True), kafka)
+    asking = _Asking(asked, set(line.findings), {"recovery-line": line})
+    asking.parts.append(
+        Part("recovery-line", asking.command("recovery-line"), "answered", line.verdict, line.exit_code)
+    )
+    chosen = replace(question, at=(), earliest=False)
+    maximal = not question.at
+    asking.ask("proof", "verify", lambda: run.verify(_as_given(line.result), maximal, chosen))
+    asking.ask("replay", "replay", lambda: run.replay(question, kafka))
+    asking.ask("impact", "impact", lambda: run.impact(ImpactQuestion(), question, kafka))
+    asking.ask("chains", "chain", lambda: run.chain(ChainQuestion()))
+    asking.ask("retention", "retention", lambda: run.retention(RetentionPolicy()))
+    whole = Question(as_of=question.as_of)
+    asking.ask("failures", "recovery-line --failed-at all", lambda: run.failures_over_time(whole, None))
+    asking.ask("damage", "inspect", run.inspect)
+    inspected = asking.answers.get("damage")
+    evidence, not_hashed = asking.tried(lambda: evidence_of(run.root, line), _NO_EVIDENCE)
+    found = {name: answer.result for name, answer in asking.answers.items()}
+    report = Report(
+        action=line.result.action,
+        runs=line.result.runs,
+        summary="" if inspected is None else inspected.result["summary"],
+        format=run.parser.name,
+        arguments=("cklog", "report", asked.path, *asked.options),
+        steps=steps_of(line.result, run.parser.name, asked),
+        parts=tuple(asking.parts),
+        damage=tuple(f for f in asking.findings() if f.id in DAMAGE | _MISSING),
+        evidence=evidence,
+        not_hashed=not_hashed,
+        recovery_line=line.result,
+        proof=found.get("proof"),
+        replay=found.get("replay"),
+        impact=found.get("impact"),
+        chains=found.get("chains"),
+        retention=found.get("retention"),
+        failures=found.get("failures"),
+    )
+    run.spoken[:] = dict.fromkeys(run.spoken)  # most questions say the same of what they read
+    answer = Answer("report", line.verdict, line.exit_code, line.inputs, line.findings, report)
+    composed = Composed(answer, asking.answers)
+    if draws:
+        _draw(run, question, composed)
+    return composed
+
+
+@dataclass(slots=True)
+class _Asking:
+    """The questions that were asked so far, and their answers; `known` are the findings of the line."""
+
+    asked: ReportQuestion
+    known: set[Finding]
+    answers: dict[PartName, Answer[Any]]
+    parts: list[Part] = field(default_factory=list)
+
+    def ask(self, name: PartName, command: str, question: Callable[[], Answer[Any]]) -> None:
+        """Ask one question and keep its answer, or why it has none."""
+        typed = self.command(command)
+        try:
+            answer = question()
+        except (NotFound, UsageError) as refused:
+            self.parts.append(Part(name, typed, "refused", why=_sentence(refused, self.asked.path)))
+        except CklogError as error:
+            self.parts.append(
+                Part(name, typed, "failed", exit_code=error.exit_code, why=_sentence(error, self.asked.path))
+            )
+        except Exception as bug:  # an incident waits for no part of its report
+            why = f"A bug in cklog: {type(bug).__name__}: {first_line(bug)}."
+            self.parts.append(Part(name, typed, "failed", exit_code=70, why=why))
+        else:
+            if answer.result is None:
+                why = next((f"{f.message}." for f in answer.findings), "Nothing is known of a crash.")
+                self.parts.append(Part(name, typed, "refused", answer.verdict, answer.exit_code, why))
+                return
+            new = tuple(f for f in answer.findings if f not in self.known)
+            self.parts.append(Part(name, typed, "answered", answer.verdict, answer.exit_code, findings=new))
+            self.answers[name] = answer
+
+    def tried(self, make: Callable[[], R], otherwise: R) -> R:
+        """Make something that the report can do without."""
+        try:
+            return make()
+        except (CklogError, OSError):
+            return otherwise
+
+    def findings(self) -> list[Finding]:
+        """Return the findings of all parts, each once."""
+        return list(dict.fromkeys(f for answer in self.answers.values() for f in answer.findings))
+
+    def command(self, words: str) -> str:
+        """Write the command that asks for one part alone."""
+        name, _, more = words.partition(" ")
+        given = shlex.join([self.asked.path, *(self.asked.options if name in _TAKE_OPTIONS else ())])
+        return f"cklog {name} {given}{f' {more}' if more else ''}"
+
+
+_TAKE_OPTIONS = ("recovery-line", "replay", "impact")
+
+
+def _as_given(line: RecoveryLine) -> dict[str, int | None]:
+    """Return a line as `verify` is given one.
+
+    Raises
+    ------
+    NotFound : it is none that could be proved
+    """
+    if not line.consistent or not line.line:
+        raise NotFound("there is no consistent line to prove")
+    if any(entry.state == "eventual" for entry in line.line):
+        hint = "cklog eventual-checkpoint --forward proves it"
+        raise NotFound("the line comes back from output queues, and only stored checkpoints can be proved", hint)
+    return {f"{entry.operator}/{entry.subtask}": entry.checkpoint for entry in line.line}
+
+
+def _sentence(error: CklogError, path: str) -> str:
+    """Return what an error says as one sentence."""
+    hint = f" ({error.hint})" if error.hint else ""
+    message = error.message.removeprefix(f"{path}: ")
+    message = message[:1].upper() + message[1:]
+    return f"{message}{hint}."
+
+
+def _draw(run: Run, question: Question, composed: Composed) -> None:
+    """Draw the space-time diagram of a run whose subtasks checkpoint one by one."""
+    line = composed.answer.result.recovery_line.line
+    operators = len({entry.operator for entry in line})
+    folded = len(line) > FOLDED_ABOVE >= operators
+    asked = GraphQuestion(form="svg", fold=folded, marked=not folded)
+    try:
+        from cklog.graphs.space_time.diagram import space_time
+
+        composed.picture = space_time(run.graph(question, asked), asked)
+        composed.folded = folded
+    except CklogError as error:
+        composed.no_picture = _sentence(error, run.root.path)
+    except Exception as bug:  # as above
+        composed.no_picture = f"A bug in cklog: {type(bug).__name__}: {first_line(bug)}."

@@ -1,0 +1,97 @@
+"""A report as Markdown: whole, or as a message that fits a chat."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from cklog.model.wording import many
+from cklog.render.markdown import fenced, finding_line, markdown_section
+from cklog.render.text import escaped_markdown, visible
+from cklog.report.compose import Composed
+from cklog.report.model import Step
+from cklog.report.orphans import step_sentences
+from cklog.report.parts import all_findings, evidence_section, runs_section, shown_parts, verdict_line
+from cklog.version import __version__
+
+_MOST_ROWS = 40
+_MOST_REASONS = 40
+_MOST_FINDINGS = 100
+_MESSAGE = 1_500  # characters of a message: chats cut longer ones, or fold them away
+
+
+def as_markdown(composed: Composed) -> str:
+    """Write the whole report; its first line is what to do."""
+    report = composed.answer.result
+    lines = [f"**{escaped_markdown(verdict_line(composed))}**", ""]
+    lines += [escaped_markdown(report.summary), ""] if report.summary else []
+    lines += markdown_section(runs_section(report), most=_MOST_ROWS)
+    lines += ["## What to do, in order", ""]
+    for number, step in enumerate(report.steps, 1):
+        lines += _step_lines(number, step)
+    reasons = step_sentences(report.recovery_line)
+    if reasons:
+        lines += ["## Why subtasks fell", ""]
+        lines += [f"{i}. {escaped_markdown(text)}" for i, text in enumerate(reasons[:_MOST_REASONS], 1)]
+        more = len(reasons) - _MOST_REASONS
+        lines += ["", f"And {more:,} more: JSON has them all.", ""] if more > 0 else [""]
+    for shown in shown_parts(composed):
+        lines += [f"## {shown.title}", ""]
+        lines += [line for text in (shown.headline, shown.left_out) if text for line in (escaped_markdown(text), "")]
+        for table in shown.sections:
+            lines += markdown_section(table, 3, _MOST_ROWS)
+        lines += [*(f"- {escaped_markdown(note)}" for note in shown.notes), ""] if shown.notes else []
+    findings = all_findings(composed)
+    if findings:
+        lines += ["## Findings", "", *map(finding_line, findings[:_MOST_FINDINGS]), ""]
+        more = len(findings) - _MOST_FINDINGS
+        lines += [f"And {more:,} more: JSON has them all.", ""] if more > 0 else []
+    lines += markdown_section(evidence_section(report), most=_MOST_ROWS)
+    lines += [f"cklog {__version__}, a {report.format} run, asked as:", "", *fenced(command_line(composed)), ""]
+    return "\n".join(lines)
+
+
+def command_line(composed: Composed) -> str:
+    """Return the words that the answers depend on, as a shell takes them."""
+    return visible(shlex.join(composed.answer.result.arguments))
+
+
+def _step_lines(number: int, step: Step) -> Iterator[str]:
+    yield f"{number}. {escaped_markdown(step.do)}"
+    for text, command in (
+        ("", step.command),
+        (f"Undo: {step.undo}" if step.undo else "", step.undo_command),
+        (f"How to see that it worked: {step.check}" if step.check else "", step.check_command),
+    ):
+        if text:
+            yield from ("", f"   {escaped_markdown(text)}")
+        if command:
+            begin, inside, end = fenced("\n".join(map(visible, command.split("\n"))), "sh")
+            yield from ("", f"   {begin}", *(f"   {line}" for line in inside.split("\n")), f"   {end}")
+    yield ""
+
+
+def as_message(composed: Composed) -> str:
+    """Write the verdict, commands to paste and the worst findings in what a message of a chat holds."""
+    report = composed.answer.result
+    first = f"**{escaped_markdown(_cut(verdict_line(composed), 500))}**"
+    blocks = [f"{escaped_markdown(run.run or run.path)}: {run.action}" for run in report.runs if len(report.runs) > 1]
+    commands = [run.command for run in report.runs if run.command]
+    blocks += ["\n".join(fenced(visible(command), "sh")) for command in commands]
+    grave = [f for f in all_findings(composed) if f.severity != "info"]
+    blocks += [_cut(finding_line(finding), 240) for finding in grave]
+    last = f"All of it: `{command_line(composed).replace('`', '')}`"
+    kept: list[str] = []
+    room = _MESSAGE - len(first) - len(last) - 60
+    for block in blocks:
+        if len(block) + 1 > room:
+            break
+        room -= len(block) + 1
+        kept.append(block)
+    left = len(blocks) - len(kept)
+    more = [f"And {many(left, 'line')} more."] if left else []
+    return "\n".join([first, *kept, *more, last]) + "\n"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,129 @@
+"""A report as a value: the typed results of all questions, what to do, and what the answers rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cklog.chains.model import ChainAnswer
+from cklog.impact.model import Impact
+from cklog.impact.sinks.model import SinkImpact
+from cklog.model.actions import Action, RunAction
+from cklog.model.checks import Verification
+from cklog.model.findings import Finding
+from cklog.model.lines import RecoveryLine
+from cklog.model.verdict import Verdict
+from cklog.protocols.failures_over_time import FailuresOverTime
+from cklog.retention.plan import RetentionPlan
+
+PartName = Literal["recovery-line", "proof", "replay", "impact", "chains", "retention", "failures", "damage"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportQuestion:
+    """What a report is asked: of which failure, and with which words the commands in it name the run.
+
+    `path` as typed; `options` are those that choose the line and the run, as words of a command line.
+    """
+
+    path: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do.
+
+    Attributes
+    ----------
+    do : what, in a sentence
+    command : to paste; None: there is none
+    undo : how to take it back
+    undo_command : to paste; None: there is none
+    check : how to see that it worked
+    check_command : to paste; None: there is none
+    """
+
+    do: str
+    command: str | None
+    undo: str
+    undo_command: str | None
+    check: str
+    check_command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One question of the report.
+
+    Attributes
+    ----------
+    name : which part
+    command : what asks for it alone
+    state : answered; refused, where this kind of run has no such answer; failed, where it should have had one
+    verdict, exit_code : of its own answer; None: it has none
+    why : why it is left out, in a sentence
+    findings : those that the recovery line's answer does not have
+    """
+
+    name: PartName
+    command: str
+    state: Literal["answered", "refused", "failed"]
+    verdict: Verdict | None = None
+    exit_code: int | None = None
+    why: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFile:
+    """A file, or all files below a folder, that the answers may rest on.
+
+    Attributes
+    ----------
+    path : below PATH; a folder ends in /
+    files, bytes : how many, and how large
+    sha256 : of a file its bytes'; of a folder that of what `sha256sum` prints of its files in the order of their
+        names, as bytes; None: not computed
+    """
+
+    path: str
+    files: int
+    bytes: int
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The one document of an incident.
+
+    Attributes
+    ----------
+    action, runs : as in the recovery line
+    summary : what lies there, in a sentence
+    format : what was recognised
+    arguments : the words of the command line that the answers depend on
+    steps : what to do, in order
+    parts : every question, and what became of it
+    damage : findings of all parts that speak of damaged or missing bytes
+    evidence : the files that decided; `not_hashed` counts the files that were left out for their size or number
+    recovery_line, proof, replay, impact, chains, retention, failures : the results; None: left out, as `parts` says
+    """
+
+    action: Action
+    runs: tuple[RunAction, ...]
+    summary: str
+    format: str
+    arguments: tuple[str, ...]
+    steps: tuple[Step, ...]
+    parts: tuple[Part, ...]
+    damage: tuple[Finding, ...]
+    evidence: tuple[EvidenceFile, ...]
+    not_hashed: int
+    recovery_line: RecoveryLine
+    proof: Verification | None
+    replay: RecoveryLine | None
+    impact: Impact | SinkImpact | None
+    chains: ChainAnswer | None
+    retention: RetentionPlan | None
+    failures: FailuresOverTime | None

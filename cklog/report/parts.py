@@ -1,0 +1,129 @@
+"""The parts of a report as titles, sentences and tables: the same ones for each document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cklog.explanations.pages import all_pages
+from cklog.model.actions import MEANINGS, RunAction
+from cklog.model.findings import Finding
+from cklog.model.wording import many, utc
+from cklog.render.view import Section, headline_of, section, view
+from cklog.report.compose import Composed
+from cklog.report.model import Part, PartName, Report
+
+TITLES: dict[PartName, str] = {
+    "recovery-line": "Recovery line",
+    "proof": "Proof",
+    "replay": "Replay",
+    "impact": "Impact on results",
+    "chains": "Chains of checkpoints",
+    "retention": "What may be deleted, and what must stay",
+    "failures": "Failures over time",
+    "damage": "What is here, and what is damaged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """A part as it is shown: a headline and tables, or one sentence in their place (`left_out`)."""
+
+    part: Part
+    title: str
+    headline: str
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+    left_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A finding with what its page says of it: what it means, for the answer, too, and what to do."""
+
+    finding: Finding
+    means: tuple[str, ...]
+
+
+def verdict_line(composed: Composed) -> str:
+    """Return the first line of every document: the action, and the answer in a sentence."""
+    line = composed.answers["recovery-line"]
+    report = composed.answer.result
+    return f"Action: {report.action} ({MEANINGS[report.action]}). {headline_of(view(line), line.findings)}"
+
+
+def shown_parts(composed: Composed) -> Iterator[ShownPart]:
+    """Yield the parts in the order of the report."""
+    for part in composed.answer.result.parts:
+        answer = composed.answers.get(part.name)
+        title = TITLES[part.name]
+        if answer is None:
+            yield ShownPart(part, title, "", (), (), part.why)
+            continue
+        shown = view(answer)
+        notes = () if part.name == "recovery-line" and composed.answer.result.recovery_line.steps else shown.notes
+        if part.name == "replay":  # it is about the same line: what the first part has is not said again
+            sections = tuple(s for s in shown.sections if s.title != "Recovery line")
+            yield ShownPart(part, title, "" if sections else "There is nothing to replay.", sections, (), "")
+            continue
+        drop = _REPLAYED if part.name == "recovery-line" and "replay" in composed.answers else ()
+        sections = tuple(s for s in shown.sections if s.title not in drop)
+        yield ShownPart(part, title, headline_of(shown, answer.findings), sections, notes, "")
+
+
+_REPLAYED = ("To replay from the channel logs", "To deduplicate or truncate", "Sources resume at")
+
+
+def runs_section(report: Report) -> Section:
+    """Return the runs below PATH as a table."""
+    columns = ("run", "action", "newest", "chosen", "chosen at", "age", "read again", "lost", "doubled", "blocked by")
+    return section("Runs", columns, [_run_cells(run) for run in report.runs])
+
+
+def _run_cells(run: RunAction) -> tuple[object, ...]:
+    again = f"{run.read_again}{' or more' if run.reads_more else ''}"
+    return (
+        run.run or run.path,
+        run.action,
+        run.newest or "-",
+        run.chosen or "-",
+        utc(run.chosen_time),
+        "-" if run.age_ms is None else f"{run.age_ms / 1000:.3f} s",
+        again,
+        "unknown" if run.lost is None else run.lost,
+        "unknown" if run.doubled is None else run.doubled,
+        ", ".join(run.blocked_by) or "-",
+    )
+
+
+def evidence_section(report: Report) -> Section:
+    """Return the files that decided as a table."""
+    rows = [(row.path, row.files, row.bytes, row.sha256 or "not computed") for row in report.evidence]
+    left = report.not_hashed
+    parts = [f"{many(left, 'file', grouped=True)} not hashed, for their size or number"] if left else []
+    parts.append("of a folder: sha256sum of each file, sorted by name as bytes, hashed together")
+    return section("Evidence", ("path", "files", "bytes", "sha256"), rows, "; ".join(parts))
+
+
+def all_findings(composed: Composed) -> tuple[Finding, ...]:
+    """Return the findings of all parts, those of the line first and each once."""
+    parts = composed.answer.result.parts
+    return tuple(dict.fromkeys([*composed.answer.findings, *(f for part in parts for f in part.findings)]))
+
+
+def explained(finding: Finding) -> Explained:
+    """Return a finding with its page."""
+    means: list[str] = []
+    for page in all_pages():
+        if page.id == finding.id and page.kind == "finding":
+            several = len(page.meanings) > 1
+            for meaning in page.meanings:
+                topic = f"{meaning.topic}: " if several else ""
+                parts = [meaning.means, meaning.answer, f"What to do: {meaning.do}" if meaning.do else ""]
+                means.append(topic + " ".join(_sentence(part) for part in parts if part))
+    return Explained(finding, tuple(means))
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."

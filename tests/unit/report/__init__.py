@@ -1,0 +1,1 @@
+"""The one document of an incident: held against the commands that answer its parts alone."""
