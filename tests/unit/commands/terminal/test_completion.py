@@ -34,7 +34,7 @@ def offered(line: str, **environment: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("cklog re", ["recovery-line", "replay", "retention"]),
+        ("cklog re", ["recovery-line", "replay", "retention", "report"]),
         ("cklog advise d", ["delta"]),
         ("cklog recovery-line --no-c", ["--no-check-files", "--no-color"]),
         ("cklog recovery-line --engine s", ["spark"]),
