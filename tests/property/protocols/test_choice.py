@@ -59,7 +59,7 @@ def taken_at(execution: Execution) -> dict[tuple[str, int], int]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(executions(24), st.randoms(use_true_random=False))
 def test_what_each_protocol_costs_is_what_brute_force_counts(execution: Execution, rng: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
