@@ -124,6 +124,12 @@ def _verdict(findings: Sequence[Finding], unrecoverable: bool, indeterminate: bo
 _MOST_BLOCKS = 50
 
 
+def _without_command(run: RunAction) -> RunAction:
+    """Return a run of which nobody knows what to do without a command: what can be proven is no reason to paste one."""
+    why = "supply what the findings name, and ask again; start nothing"
+    return replace(run, command=None, note=run.note if run.command is None and run.chosen is None and run.note else why)
+
+
 def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     """Return a line that has an action, and whose runs name what stands in their way.
 
@@ -133,6 +139,7 @@ def _with_action(line: RecoveryLine, draft: Draft[R]) -> RecoveryLine:
     runs = line.runs
     if unsure and all(run.action != "undetermined" for run in runs):
         runs = tuple(replace(run, action="undetermined") for run in runs)
+    runs = tuple(_without_command(run) if run.action == "undetermined" else run for run in runs)
     runs = tuple(replace(run, blocked_by=_blocks(run, draft.findings, len(runs) == 1)) for run in runs)
     return replace(line, action=worst(run.action for run in runs), runs=runs)
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from cklog.model.actions import ACTIONS
+
 Answer = Mapping[str, Any]
 Key = tuple[str, ...]
 Measured = dict[Key, float]
@@ -28,7 +30,7 @@ def _result(answer: Answer) -> Mapping[str, Any]:
 
 
 def positions(answer: Answer) -> Measured:
-    """How new: the checkpoint of each subtask of a line, what a chain can be restored to, the round that is used."""
+    """How new, and how sure: the checkpoint of each subtask of a line, what a chain can be restored to, the action."""
     result = _result(answer)
     found: Measured = {}
     for entry in result.get("line") or ():
@@ -53,6 +55,9 @@ def positions(answer: Answer) -> Measured:
     for row in result.get("guarantees") or ():
         if row.get("guarantee") in _GUARANTEES:
             found["guarantee", row["sink"], row["readers"]] = _GUARANTEES.index(row["guarantee"])
+    if result.get("action") in ACTIONS and "stores" not in result.get("details", {}):
+        # a store whose offset is gone is restored from the beginning: less is to be done than with a wrong offset
+        found["action",] = -ACTIONS.index(result["action"])
     for name in ("round", "t_c", "to"):
         if isinstance(result.get(name), int) and not isinstance(result.get(name), bool):
             found[name,] = result[name]

@@ -178,3 +178,25 @@ def test_an_error_is_told_once_on_stdout_under_json(tmp_path: Path) -> None:
     assert '"error"' not in ended.err
     assert ended.err.startswith("cklog: ")
     assert cklog("recovery-line", tmp_path).out == ""
+
+
+def test_an_operator_whose_queue_is_gone_is_missed(tmp_path: Path) -> None:
+    """`job.json` says that `agg1` restarts from its queue: a line without it is no line of the job."""
+    folder = copy_of("cec-aggregate", tmp_path)
+    shutil.rmtree(folder / "outputs" / "agg1")
+    code, found = answered(folder)
+    assert (code, found["result"]["action"]) == (5, "undetermined")
+    assert [f["id"] for f in found["findings"] if f["severity"] == "error"] == ["missing-queue"]
+    [run] = found["result"]["runs"]
+    assert (run["command"], "start nothing" in run["note"]) == (None, True)
+
+
+def test_a_queue_that_lost_all_its_records_is_no_plain_restart(tmp_path: Path) -> None:
+    """Emptied it is restored from the start of its input; full of zeros it is refused, or restored so."""
+    folder = copy_of("cec-aggregate", tmp_path)
+    place = folder / "outputs" / "agg1" / "part-00000.jsonl"
+    place.write_bytes(b"")
+    assert answered(folder)[1]["result"]["action"] == "restart-older"
+    place.write_bytes(bytes(5_000))
+    code, found = answered(folder)
+    assert code == 65 or found["result"]["action"] == "restart-older"

@@ -37,7 +37,6 @@ HIDES_NEWER = LOSSES | {
     "incomplete-event",
     "inconsistent-round",
     "duplicate-send",
-    "missing-segment",
 }
 """Findings, as errors, after which a newer line may have been stored than the one that is left."""
 
@@ -114,7 +113,7 @@ def records_action(planned: Planned, run: str) -> RunAction:
     found = of_line(line, planned.evidence.findings, planned.evidence.indeterminate, run)
     return replace(
         found,
-        newest=f"round {int(history.label.max())}" if coordinated and named else named,
+        newest=f"checkpoint {int(history.label.max())}" if coordinated and named else named,
         newest_time=None if newest is None else int(history.time[newest]),
         doubled=_doubled(planned),
     )
@@ -130,7 +129,9 @@ def no_line_action(run: str, asked: bool) -> RunAction:
 
 def of_line(line: RecoveryLine, findings: Iterable[Finding], undetermined: bool, run: str) -> RunAction:
     """Return what to do about a line of any subtasks, with what it costs as far as the line itself tells."""
-    older = any(f.id in HIDES_NEWER and f.severity == "error" and not _is_of_messages(f) for f in findings)
+    told = list(findings)
+    older = any(f.id in HIDES_NEWER and f.severity == "error" and not _is_of_messages(f) for f in told)
+    older = older or any(_is_emptied(f, told) for f in told)
     stored = [e for e in line.line if e.state in ("stored", "eventual")]
     nothing = not line.consistent or not line.line or all(e.state == "initial" for e in line.line)
     times = [e.time for e in stored if e.time is not None]
@@ -155,7 +156,7 @@ def of_line(line: RecoveryLine, findings: Iterable[Finding], undetermined: bool,
 def _chosen(line: RecoveryLine, stored: Sequence[LineEntry]) -> str:
     labels = {e.checkpoint for e in stored}
     if line.protocol == "coordinated" and len(labels) == 1:
-        return f"round {labels.pop()}"
+        return f"checkpoint {labels.pop()}"
     return first_few([f"{e.operator}/{e.subtask}={_label(e)}" for e in line.line], 3)
 
 
@@ -167,6 +168,16 @@ def _is_of_messages(finding: Finding) -> bool:
     """Whether a finding speaks of message logs only, which decide what can be replayed and not where to restart."""
     places = [place.path for place in finding.where] or [finding.subject]
     return all(path.startswith("channels/") for path in places)
+
+
+def _is_emptied(finding: Finding, findings: Iterable[Finding]) -> bool:
+    """Whether a queue holds no record, and has damage: it held some."""
+    if finding.id != "empty-queue":
+        return False
+    place = f"outputs/{finding.subject.rpartition('/')[0]}"
+    return any(
+        f.id in DAMAGE and (f.subject == place or f.subject.startswith((f"{place}/", f"{place}."))) for f in findings
+    )
 
 
 def _size(row: ReplayRange) -> int:

@@ -11,7 +11,7 @@ rules only ever move back, so that their repetition ends at the latest line.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -20,12 +20,12 @@ from cklog.inputs.queues import Queue
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.lines.recovery.work import Works
 from cklog.model.eventual import EventualReplay
-from cklog.model.findings import InputUsed
+from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import many
+from cklog.model.wording import first_few, many
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
 from cklog.runs.records.actions import of_line
@@ -205,7 +205,9 @@ class Cascade:
         result = self._line(restarts, planned)
         lost = any(restart.found.proof == "lost" for restart in restarts.values())
         nothing = planned is not None and all(e.state == "initial" for e in result.line)
-        unsure = lost or (planned is not None and planned.evidence.indeterminate)
+        missing = [*self._without_queue(result)]
+        findings += missing
+        unsure = bool(missing) or lost or (planned is not None and planned.evidence.indeterminate)
         action = of_line(result, findings, unsure, str(self._manifest.get("job", "")))
         result = replace(result, runs=(action,))
         return Draft(
@@ -216,6 +218,20 @@ class Cascade:
             unrecoverable=nothing or not result.consistent,
             indeterminate=unsure,
         )
+
+    def _without_queue(self, line: RecoveryLine) -> Iterator[Finding]:
+        """Report operators that come back by their output queue, as the manifest says, and have none here."""
+        known = {(e.operator, e.subtask) for e in line.line}
+        for row in self._manifest.get("operators", []):
+            gone = [i for i in range(row.get("parallelism", 1)) if (row["name"], i) not in known]
+            if row.get("recovery") == "eventual" and gone:
+                names = first_few([f"{row['name']}/{i}" for i in gone], 3)
+                message = (
+                    f"job.json says that {names} restarts from its output queue, and no queue or checkpoint of it is "
+                    "here: nothing is known of where it restarts"
+                )
+                place = f"outputs/{row['name']}"
+                yield Finding("missing-queue", "error", place, message, (Where(place),))
 
     def _line(self, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None) -> RecoveryLine:
         base = planned.result if planned is not None else _NOTHING
