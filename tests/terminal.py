@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 from tests.program import Ended
+
+_WIPED = re.compile(r"[^\n]*\r\x1b\[2K")
+"""What was on a line before it was wiped: a progress bar, on a machine on which the answer takes over a second."""
 
 
 def on_terminal(*args: str | Path, lines: int = 24, columns: int = 80, **environment: str) -> Ended:
@@ -34,4 +38,4 @@ def on_terminal(*args: str | Path, lines: int = 24, columns: int = 80, **environ
                 break
             shown += data
     os.close(leader)
-    return Ended(child.returncode, shown.decode().replace("\r\n", "\n"), "")
+    return Ended(child.returncode, _WIPED.sub("", shown.decode().replace("\r\n", "\n")), "")

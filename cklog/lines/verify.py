@@ -205,6 +205,7 @@ def judge(
     marks: Marks,
     survivors: Collection[str],
     maximal: bool,
+    rounds: Mapping[int, Mapping[str, int]] | None = None,
 ) -> tuple[list[Check], list[Finding], dict[str, int]]:
     """Check whether a line is complete, restorable, consistent, and if asked for, `maximal`.
 
@@ -213,6 +214,7 @@ def judge(
     line : checkpoint number by subtask, None for a current state
     stored, marks : from `stored_and_marks`
     survivors : the subtasks that have a current state
+    rounds : from `rounds_of_rows`, of a job that restarts from a round and from nothing between; None: of another
 
     Returns
     -------
@@ -250,7 +252,10 @@ def judge(
         for c, a, b in orphans
     ]
     if maximal and not orphans:
-        check, more = _maximal_check(index, stored, marks, survivors)
+        if rounds is None or survivors:
+            check, more = _maximal_check(index, stored, marks, survivors)
+        else:
+            check, more = _newest_round_check(index, stored, marks, rounds)
         checks.append(check)
         findings += more
     return checks, findings, index
@@ -306,6 +311,41 @@ def _maximal_check(
     numbers = {name: [*stored[name].numbers, "current"][usable[name][newer[name]]] for name in changed}
     text = "a newer consistent line exists: " + ", ".join(f"{name}={number}" for name, number in numbers.items())
     return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text)]
+
+
+def rounds_of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, int]] | None:
+    """Return the checkpoint that each subtask has first in each coordinated round; None: not all are of rounds.
+
+    A record that names no `round` is of the one with its own number.
+    """
+    rounds: dict[int, dict[str, int]] = {}
+    for row in rows:
+        if row["kind"] != "coordinated":
+            return None
+        number = row["checkpoint"] if row["round"] is None else row["round"]
+        members = rounds.setdefault(number, {})
+        name = f"{row['operator']}/{row['subtask']}"
+        members[name] = min(members.get(name, row["checkpoint"]), row["checkpoint"])
+    return rounds or None
+
+
+def _newest_round_check(
+    index: Mapping[str, int],
+    stored: Mapping[str, NumberedCheckpoints],
+    marks: Marks,
+    rounds: Mapping[int, Mapping[str, int]],
+) -> tuple[Check, list[Finding]]:
+    """Check whether no newer round can be restored as a whole and is consistent; `index` as of the line."""
+    for number, members in sorted(rounds.items(), reverse=True):
+        whole = members.keys() == stored.keys() and not any(n in stored[s].unusable for s, n in members.items())
+        if not whole:
+            continue
+        places = {name: stored[name].numbers.index(label) for name, label in members.items()}
+        newer = places != index and all(place >= index[name] for name, place in places.items())
+        if newer and not refute(marks, places):
+            text = f"a newer round is complete and consistent: {number}"
+            return Check("maximal", False, text), [Finding("not-maximal", "error", f"round {number}", text)]
+    return Check("maximal", True, "no newer round is complete and consistent, and restarts are from rounds"), []
 
 
 def weakened(check: Check) -> Check:

@@ -15,9 +15,11 @@ from tests.fuzz.excuses import Levels, levels
 from tests.fuzz.mutations import Change, damage
 from tests.fuzz.mutations.whole_files import NOBODY
 from tests.fuzz.oracle import Told, violations
-from tests.fuzz.subjects import SUBJECTS, Question, Subject
+from tests.fuzz.subjects import ANY_RUN, SUBJECTS, Question, Subject
 from tests.fuzz.tree import Tree
 from tests.program import Ended, cklog
+
+_SHARE_OF_ANY_RUN = 1 / 20
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Bench:
         """Try a case; with `keep` the folder stays as it was damaged."""
         dice = random.Random(case)
         subject = self.subject(dice)
-        question = dice.choice(subject.questions)
+        question = dice.choice(ANY_RUN if dice.random() < _SHARE_OF_ANY_RUN else subject.questions)
         base = self.base(subject, question)
         tree = self.tree(subject)
         changes = tuple(damage(tree, dice) for _ in range(dice.choice((1, 1, 1, 1, 2))))

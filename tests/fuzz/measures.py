@@ -23,14 +23,37 @@ _SIZES = ("bytes", "store_bytes", "state_bytes", "obsolete_bytes", "logged_bytes
 _BY_SIZES = ("lost", "turns")
 """What `advise protocol` works out from the sizes of log files."""
 
+_OF_A_SWEEP = ("files", "errors", "warnings", "infos", "worst")
+"""Of a row of `scan`: how many files lie there, and its findings, which `findings` holds."""
+
+_OF_A_REPORT = ("evidence", "not_hashed", "damage")
+"""Of a report: what decided, by its bytes, and the findings once more."""
+
 
 def _result(answer: Answer) -> Mapping[str, Any]:
     """The result; of an answer that has none, such as that no crash is known of, an empty one."""
     return answer["result"] or {}
 
 
+def _answers(answer: Answer) -> list[Answer]:
+    """The answer, and of a report those that it is made of."""
+    result = _result(answer)
+    names = [part["name"].replace("-", "_") for part in result.get("parts") or () if "command" in part]
+    return [answer, *({"result": result[name]} for name in names if isinstance(result.get(name), Mapping))]
+
+
+def failed(answer: Answer) -> list[str]:
+    """The parts of a report that ended as a bug does."""
+    parts = _result(answer).get("parts") or ()
+    return [f"{part['name']}: {part['why']}" for part in parts if part.get("exit_code") == 70]
+
+
 def positions(answer: Answer) -> Measured:
     """How new, and how sure: the checkpoint of each subtask of a line, what a chain can be restored to, the action."""
+    return {key: number for part in _answers(answer) for key, number in _positions(part).items()}
+
+
+def _positions(answer: Answer) -> Measured:
     result = _result(answer)
     found: Measured = {}
     for entry in result.get("line") or ():
@@ -55,17 +78,33 @@ def positions(answer: Answer) -> Measured:
     for row in result.get("guarantees") or ():
         if row.get("guarantee") in _GUARANTEES:
             found["guarantee", row["sink"], row["readers"]] = _GUARANTEES.index(row["guarantee"])
-    if result.get("action") in ACTIONS and "stores" not in result.get("details", {}):
+    if "stores" not in result.get("details", {}):
         # a store whose offset is gone is restored from the beginning: less is to be done than with a wrong offset
-        found["action",] = -ACTIONS.index(result["action"])
+        found |= _actions(result)
     for name in ("round", "t_c", "to"):
         if isinstance(result.get(name), int) and not isinstance(result.get(name), bool):
             found[name,] = result[name]
     return found
 
 
+def _actions(result: Mapping[str, Any]) -> Measured:
+    """What is to be done, of several runs of each: one that is gone altogether is not missed."""
+    if result.get("action") not in ACTIONS:
+        return {}
+    runs = [run for run in result.get("runs") or () if isinstance(run, Mapping)]
+    if any(run.get("format") == "kafka-streams" for run in runs):
+        return {}
+    if len(runs) < 2:
+        return {("action",): -ACTIONS.index(result["action"])}
+    return {("action", str(run["run"])): -ACTIONS.index(run["action"]) for run in runs if run["action"] in ACTIONS}
+
+
 def starts(answer: Answer) -> Measured:
     """Where what is read again begins: of channels, sources, queues."""
+    return {key: number for part in _answers(answer) for key, number in _starts(part).items()}
+
+
+def _starts(answer: Answer) -> Measured:
     result = _result(answer)
     found: Measured = {}
     for row in result.get("channels") or ():
@@ -87,7 +126,7 @@ def starts(answer: Answer) -> Measured:
 
 def ends(answer: Answer) -> Measured:
     """Where what is read again ends."""
-    rows = _result(answer).get("channels") or ()
+    rows = [row for part in _answers(answer) for row in _result(part).get("channels") or ()]
     return {
         ("channel", row["channel"]): row["replay_to"]
         for row in rows
@@ -97,6 +136,10 @@ def ends(answer: Answer) -> Measured:
 
 def deletable(answer: Answer) -> Measured:
     """What may go: rows of a plan, and how far message logs may be cut."""
+    return {key: number for part in _answers(answer) for key, number in _deletable(part).items()}
+
+
+def _deletable(answer: Answer) -> Measured:
     result = _result(answer)
     found: Measured = {("row", row["path"]): 1 for row in result.get("rows") or () if row.get("fate") == "OBSOLETE"}
     found |= {
@@ -107,12 +150,19 @@ def deletable(answer: Answer) -> Measured:
 
 def stays(answer: Answer) -> set[str]:
     """The rows of a plan that stay."""
-    return {row["path"] for row in _result(answer).get("rows") or () if row.get("fate") != "OBSOLETE"}
+    rows = [row for part in _answers(answer) for row in _result(part).get("rows") or ()]
+    return {row["path"] for row in rows if row.get("fate") != "OBSOLETE"}
 
 
 def findings(answer: Answer) -> set[tuple[str, str, str]]:
-    """What was told."""
-    return {(f["id"], f["subject"], f["message"]) for f in answer["findings"]}
+    """What was told; of a sweep how it is with each run, of a report with each part."""
+    told = [part.get("findings") or () for part in _result(answer).get("parts") or ()]
+    found = {(f["id"], f["subject"], f["message"]) for some in (answer["findings"], *told) for f in some}
+    for row in _result(answer).get("runs") or ():
+        if "worst" in row:
+            numbers = (row["exit"], row["errors"], row["warnings"], row["infos"])
+            found.add(("run", row["path"], f"{numbers} {row['worst']} {row['message']}"))
+    return found
 
 
 def said(value: Any) -> Any:
@@ -120,6 +170,7 @@ def said(value: Any) -> Any:
     if isinstance(value, Mapping):
         by_sizes = _BY_SIZES if "rollback" in value or "best_intervals" in value else ()
         left_out = {*_SIZES, *by_sizes, *(("offset", "at") if "path" in value else ())}
+        left_out |= {*(_OF_A_SWEEP if "worst" in value else ()), *(_OF_A_REPORT if "evidence" in value else ())}
         return {key: said(below) for key, below in value.items() if key not in left_out}
     if isinstance(value, list):
         return [said(below) for below in value]

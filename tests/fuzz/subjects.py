@@ -33,6 +33,20 @@ class Subject:
     weight: int = 4
 
 
+ANY_RUN = tuple(
+    tuple(question.split())
+    for question in (
+        "scan PATH --json",
+        "runbook PATH",
+        "runbook PATH --json",
+        "runbook PATH --format script",
+        "report PATH --json",
+        "report PATH",
+        "report PATH --format html",
+    )
+)
+"""What is asked about any run, though seldom: a report takes as long as its eight parts."""
+
 _LARGE = 1
 """The weight of folders of which a smaller one with the same files is chosen more often: these take thrice as long."""
 

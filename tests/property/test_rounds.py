@@ -72,6 +72,22 @@ def test_agrees_with_the_events_themselves(run: Application) -> None:
     _check_tuples(run, found, best)
 
 
+@given(runs)
+def test_the_newest_complete_round_and_no_other_is_proved_maximal(run: Application) -> None:
+    """A round that only some HAUs have is nothing to restart from, though what they have of it may be consistent."""
+    best = newest_complete(run)
+    if not best:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        written = str(write(Path(folder), run, records_of(run)))
+        with open_run(written, Options()) as opened:
+            for round in {1, best}:
+                line = {f"hau{hau}/0": round for hau in range(run.haus)}
+                checks = opened.verify(line, True, Question()).result.checks
+                held = {check.check: check.holds for check in checks}
+                assert (held["consistent"], held["maximal"]) == (True, round == best)
+
+
 def _check_tokens(run: Application, found: RoundsAnswer, newest: int) -> None:
     happened = {(e.kind, e.hau, e.channel, e.round) for e in run.events}
     lacking = {i for i in range(run.haus) if ("stored", i, (-1, -1), newest) not in happened}

@@ -10,7 +10,7 @@ import numpy as np
 from cklog.history.state_files import is_gone
 from cklog.lines.proof import Marks
 from cklog.lines.replay_ranges import Ranges, with_parts
-from cklog.lines.verify import distinct_rows, judge, stored_and_marks, weakened
+from cklog.lines.verify import distinct_rows, judge, rounds_of_rows, stored_and_marks, weakened
 from cklog.model.audits import MessageSpan, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
@@ -70,7 +70,7 @@ def _judged(reader: RecordReader, line: Mapping[str, int | None], maximal: bool,
     current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
     gone = frozenset(i for i, row in enumerate(rows) if is_gone(reader.tables, row["uri"]))
     stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone)
-    checks, findings, index = judge(line, stored, marks, survivors, maximal)
+    checks, findings, index = judge(line, stored, marks, survivors, maximal, rounds_of_rows(rows))
     evidence = evidence.joined(findings)
     replay = None
     if all(check.holds is not None for check in checks):
