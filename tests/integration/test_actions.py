@@ -199,3 +199,28 @@ def test_a_queue_that_lost_all_its_records_is_no_plain_restart(tmp_path: Path) -
         place.write_bytes(lost)
         code, found = answered(folder)
         assert code == 65 or found["result"]["action"] == "restart-older"
+
+
+def test_an_offset_file_at_which_streams_stops_is_repaired_first(tmp_path: Path) -> None:
+    """Kafka Streams reads `.checkpoint` when a task begins, and ends its thread where it cannot (OffsetCheckpoint.read)."""
+    folder = copy_of("kafka-streams-state", tmp_path)
+    task = folder / "state" / "wordcount" / "0_0"
+    (task / ".checkpoint").write_text("0\n1\nnot a topic\n")
+    code, found = answered(folder / "state")
+    run = found["result"]["runs"][0]
+    assert (code, run["action"]) == (3, "repair-first")
+    assert "/0_0" in run["command"]
+
+
+def test_what_a_broker_cuts_at_damage_is_copied_first(tmp_path: Path) -> None:
+    """A batch of which not even the head can be believed: what its bytes hold may be read by other means, once."""
+    folder = copy_of("kafka-broker", tmp_path)
+    first, second = sorted((folder / "orders-1").glob("*.log"))
+    written = bytearray(first.read_bytes())
+    written[57:61] = b"\x2a\x00\x00\x3f"  # how many records are in the batch: more than there are offsets
+    first.write_bytes(written[:500])
+    second.write_bytes(b"")
+    code, found = answered(folder)
+    run = found["result"]["runs"][0]
+    assert (code, run["action"], run["lost"]) == (3, "salvage-first", None)
+    assert "copy the folder" in run["note"]

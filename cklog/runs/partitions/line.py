@@ -137,18 +137,19 @@ class PartitionLog:
     def _run_action(self, listed: list[Partition], commits: list[tuple[GroupCommit, Partition | None]]) -> RunAction:
         """What to do about the broker: what it will cut is gone for good, unless its folder was copied before."""
         cut = sum(p.cut.records for p in self.partitions.values() if p.cut is not None)
+        unclear = any(cuts_damage(p) for p in self.partitions.values())
         blocked = [f for f in self.findings() if f.severity == "error" and f.id in _REPAIRS]
         again = sum(max(p.restart_end - _resume(commit, p), 0) for commit, p in commits if p is not None)
         last = max((p.last_time for p in listed if p.last_time is not None), default=None)
         return RunAction(
             run="",
-            action=action_of(self.unread, salvage=cut > 0, repair=bool(blocked)),
+            action=action_of(self.unread, salvage=cut > 0 or unclear, repair=bool(blocked)),
             newest=first_few([f"{p.name}={p.log_end}" for p in listed], 3),
             newest_time=last,
             chosen=first_few([f"{p.name}={p.restart_end}" for p in listed], 3),
-            note="copy the folder; then start the broker as usual" if cut else "start the broker as usual",
+            note=_note(cut > 0 or unclear, bool(blocked)),
             read_again=again,
-            lost=None if self.unread else cut,
+            lost=None if self.unread or unclear else cut,
             doubled=None,
         )
 
@@ -206,6 +207,22 @@ def unchecked_bytes(folder: Folder) -> int:
 
 def _names(partitions: Mapping[str, Partition]) -> Iterable[str]:
     return (f"{p.folder.topic}/{p.folder.partition}" for p in partitions.values())
+
+
+def cuts_damage(p: Partition) -> bool:
+    """Tell whether a restarting broker cuts bytes that were damaged, not only never written to their end."""
+    cut = p.cut
+    return cut is not None and any(item.path == cut.path and item.id in _DAMAGED for item in p.damage)
+
+
+_DAMAGED = frozenset({"corrupt-file", "corrupt-batch"})
+
+
+def _note(salvage: bool, repair: bool) -> str:
+    """What to do by hand: nothing but a start, in the best of cases."""
+    copy = "copy the folder; " if salvage else ""
+    mend = "do what the errors below say; " if repair else ""
+    return f"{copy}{mend}then start the broker as usual" if copy or mend else "start the broker as usual"
 
 
 def _refuse(question: Question) -> None:
@@ -300,6 +317,9 @@ def _headline(partitions: Iterable[Partition], commits: Iterable[GroupCommit]) -
             f"Copy the folder first: a restarting broker cuts {_of(lost, every)}, and "
             f"{many(records, 'intact record')} with {'it' if len(every) == 1 else 'them'}."
         )
+    elif any(cuts_damage(p) for p in cut):
+        damaged = _of([p for p in cut if cuts_damage(p)], every)
+        lead = f"Copy the folder first: a restarting broker cuts {damaged} at damage, and what lies behind it."
     elif cut:
         lead = f"A restarting broker cuts a torn end off {_of(cut, every)}; no whole batch is lost."
     elif unread:

@@ -249,8 +249,10 @@ class StoreRestores:
         return (*self._layout.inputs, *(self._logs.layout.inputs if self._logs is not None else ()))
 
 
-_DELETED = frozenset({"store-beyond-log", "entry-without-store"})
-"""Findings about stores that would go on from a state which is none: their task's folder is deleted first."""
+_DELETED = frozenset({"store-beyond-log", "entry-without-store", "corrupt-file"})
+"""Findings about stores that would go on from a state which is none, or at which Kafka Streams stops: their task's
+folder is deleted first.
+"""
 
 
 def _is_about(finding: Finding, paths: set[str], changelogs: set[str]) -> bool:
