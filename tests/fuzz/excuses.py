@@ -137,7 +137,10 @@ def _of_lines(tree: Tree, change: Change, name: str, after: bytes) -> Levels:
     new = [line for line in lines - known if line.strip()]
     if any(_forged(line) for line in new):
         return FREE
-    return STRICT if new or torn else GONE
+    flaws = {line for line in known if line.strip() and not _forged(line)}
+    found = STRICT if new or torn else GONE
+    # what was damaged before, and is cut away, no longer stands in the way of what lies in front of it
+    return lenient(found, {**STRICT, "newer": "told"}) if flaws and not flaws & lines else found
 
 
 def _forged(line: bytes) -> bool:

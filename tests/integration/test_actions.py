@@ -202,7 +202,7 @@ def test_a_queue_that_lost_all_its_records_is_no_plain_restart(tmp_path: Path) -
 
 
 def test_an_offset_file_at_which_streams_stops_is_repaired_first(tmp_path: Path) -> None:
-    """Kafka Streams reads `.checkpoint` when a task begins, and ends its thread where it cannot (OffsetCheckpoint.read)."""
+    """Kafka Streams reads `.checkpoint` when a task begins, and ends where it cannot (OffsetCheckpoint.read)."""
     folder = copy_of("kafka-streams-state", tmp_path)
     task = folder / "state" / "wordcount" / "0_0"
     (task / ".checkpoint").write_text("0\n1\nnot a topic\n")

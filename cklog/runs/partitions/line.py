@@ -210,9 +210,12 @@ def _names(partitions: Mapping[str, Partition]) -> Iterable[str]:
 
 
 def cuts_damage(p: Partition) -> bool:
-    """Tell whether a restarting broker cuts bytes that were damaged, not only never written to their end."""
+    """Tell whether a restarting broker cuts bytes that were damaged, not only never written to their end.
+
+    Segments behind the cut go with it: their names sort by the offsets that they begin with.
+    """
     cut = p.cut
-    return cut is not None and any(item.path == cut.path and item.id in _DAMAGED for item in p.damage)
+    return cut is not None and any(item.path >= cut.path and item.id in _DAMAGED for item in p.damage)
 
 
 _DAMAGED = frozenset({"corrupt-file", "corrupt-batch"})
