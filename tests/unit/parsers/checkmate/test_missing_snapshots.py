@@ -69,3 +69,44 @@ def test_a_round_of_which_an_object_is_gone_was_begun(tmp_path: Path) -> None:
         ("missing-file", "error", "snapshot_2_map_0.bin"),
     }
     assert (answer.exit_code, answer.result.action) == (5, "undetermined")
+
+
+@pytest.mark.parametrize(("last", "taken"), [(-1, 0), (0, 1), (2**63 - 3, 2**63 - 2)])
+def test_numbers_of_last_messages_that_there_can_be(last: int, taken: int, tmp_path: Path) -> None:
+    """-1 for none; what is next may not reach 2^63 - 1, which no table holds."""
+    put_snapshot(tmp_path, 1, "src", 1_767_225_600_000, {"src_map_0": -1}, taken={"0": last})
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert "corrupt-file" not in ids(answer)
+    assert [s.offset for s in answer.result.sources if s.source == "src-0"] == [taken]
+
+
+@pytest.mark.parametrize("last", [-2, 2**63 - 2, 2**63 - 1, 2**63, True, 1.0, None])
+def test_numbers_of_last_messages_that_there_cannot_be(last: Any, tmp_path: Path) -> None:
+    put_snapshot(tmp_path, 1, "src", 1_767_225_600_000, {"src_map_0": 5}, taken={"0": 7})
+    put_snapshot(tmp_path, 1, "src", 1_767_225_601_000, {"src_map_0": 6}, taken={"0": last})
+    answer = opened(tmp_path).recovery_line(QUESTION)
+    assert "corrupt-file" in ids(answer)
+    assert [s.offset for s in answer.result.sources if s.source == "src-0"] == [8]
+
+
+def test_how_many_partitions_are_assumed_is_said(tmp_path: Path) -> None:
+    """By the channels' numbers: on one worker, on two, two on each."""
+    for workers, each, said in (
+        (1, 1, "taken as one on the one worker"),
+        (1, 2, "taken as 2 on the one worker"),
+        (2, 1, "taken as one on each of the 2 workers"),
+        (2, 2, "taken as 2 on each of the 2 workers"),
+    ):
+        folder, count = tmp_path / f"{workers}{each}", workers * each
+        for worker in range(workers):
+            starts = [start for start in range(count) if start % workers == worker]
+            sent = {f"src_map_{start * count + end}": 3 for start in starts for end in range(count)}
+            put_snapshot(folder, worker + 1, "src", 1_767_225_600_000 + worker, sent)
+            put_snapshot(folder, worker + 1, "map", 1_767_225_600_000 + worker, {}, {})
+            for name in sent:
+                put_log(folder, worker + 1, name, [0] * 4)
+        answer = opened(folder).recovery_line(QUESTION)
+        [finding] = [f for f in answer.findings if f.id == "assumed-partitions"]
+        assert said in finding.message, (workers, each, finding.message)
+        assert finding.subject == BUCKET
+        assert f"(partitions: map {count}, src {count})" in finding.message
