@@ -73,13 +73,17 @@ def missed_queues(
     for channel in channels:
         fed.add(channel.receiver)
         sending.add(channel.sender)
-    rows = {row["name"]: row for row in manifest.get("operators", [])}
-    named = {Subtask(name, i) for name, row in rows.items() for i in range(row.get("parallelism", 1))}
+    rows: dict[str, list[Mapping[str, Any]]] = {}  # a name may be listed twice: then all that is said of it counts
+    for row in manifest.get("operators", []):
+        rows.setdefault(row["name"], []).append(row)
+    most = {name: max(row.get("parallelism", 1) for row in told) for name, told in rows.items()}
+    named = {Subtask(name, i) for name, count in most.items() for i in range(count)}
     for subtask in sorted((named | fed | sending) - set(known)):
-        row = rows.get(subtask.operator, {})
-        promised = row.get("recovery") == "eventual"
-        source = row.get("kind") is None and subtask in sending - fed
-        if promised or not (source or row.get("kind") in ("source", "sink")):
+        told = rows.get(subtask.operator, [])
+        promised = any(row.get("recovery") == "eventual" for row in told)
+        kinds = {row.get("kind") for row in told} or {None}
+        source = kinds == {None} and subtask in sending - fed
+        if promised or not (source or kinds <= {"source", "sink"}):
             yield subtask, promised
 
 

@@ -178,3 +178,16 @@ def test_nothing_is_deleted_for_a_reader_whose_queue_is_gone(tmp_path: Path) -> 
     assert answer.exit_code == 5
     assert not any(row.fate == "OBSOLETE" for row in answer.result.rows)
     assert [t.below for t in answer.result.trimming if t.channel.startswith("filter1/0")] == [None]
+
+
+def test_of_an_operator_that_is_listed_twice_all_is_believed(tmp_path: Path) -> None:
+    """Whichever row is right, nobody is left out."""
+    emits(tmp_path, "map", 9)
+    rows: list[dict[str, Any]] = [{"name": "map", "parallelism": 3}, {"name": "map"}, {"name": "src", "kind": "source"}]
+    chain(tmp_path, "src", "map", operators=rows)
+    [finding] = [f for f in asked(tmp_path).findings if f.id == "missing-queue"]
+    assert "map/1, map/2" in finding.message
+    both = [{"name": "src", "kind": "source"}, {"name": "src", "kind": "aggregate"}, {"name": "map"}]
+    for operators in (both, [both[1], both[0], both[2]]):
+        chain(tmp_path, "src", "map", operators=operators)
+        assert errors(asked(tmp_path)) == [("missing-queue", "outputs/src")]
