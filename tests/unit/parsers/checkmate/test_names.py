@@ -139,3 +139,13 @@ def test_a_name_is_split_where_both_sides_are_operators() -> None:
     assert endings("a_b_c_0", []) is None
     assert endings("a_b_c_12", ["a_b", "c"]) == ("a_b", "c", 12)
     assert endings("a_b_c_12", ["a", "b_c", "c"]) == ("a", "b_c", 12)
+
+
+def test_operators_may_differ_in_their_partitions() -> None:
+    """a has a partition on each of three workers, b two in all: no deployment of equal numbers has these channels."""
+    sent = {SentChannel(worker, f"a_b_{2 * (worker - 1) + to}"): None for worker in (1, 2, 3) for to in range(2)}
+    deployment = deployment_of([], sent)
+    assert {operator: deployment.count(operator) for operator in "ab"} == {"a": 3, "b": 2}
+    assert (deployment.fits, [deployment.host("a", partition) for partition in range(3)]) == (True, [1, 2, 3])
+    del sent[SentChannel(1, "a_b_0")]
+    assert not deployment_of([], sent).fits
