@@ -71,6 +71,8 @@ def test_most_of_the_others_decide_whether_there_was_time(tmp_path: Path) -> Non
     assert errors(asked(tmp_path)) == [("missing-checkpoints", "b/0")]
     write(tmp_path, "checkpoints", [row for row in rows if row["checkpoint"] == 1 or row["operator"] == "a"])
     assert errors(asked(tmp_path)) == []
+    write(tmp_path, "checkpoints", [row for row in rows if row["operator"] in "ad"])  # one of two is half of them
+    assert errors(asked(tmp_path)) == [("missing-checkpoints", "b/0")]
 
 
 def test_who_was_sent_nothing_and_sent_nothing_is_not_missed(tmp_path: Path) -> None:
@@ -81,6 +83,13 @@ def test_who_was_sent_nothing_and_sent_nothing_is_not_missed(tmp_path: Path) -> 
     write(
         tmp_path, "checkpoints", [checkpoint("a/0", n, received={"b/0->a/0": 0}, sent={"a/0->b/0": 1}) for n in (1, 2)]
     )
+    assert errors(asked(tmp_path)) == [("missing-checkpoints", "b/0")]
+
+
+def test_where_nobody_counts_messages_nobody_is_idle(tmp_path: Path) -> None:
+    """A channel that `job.json` alone names says nothing of what was sent on it."""
+    write(tmp_path, "checkpoints", [checkpoint("a/0", n) for n in (1, 2)])
+    chain(tmp_path, "a", "b")
     assert errors(asked(tmp_path)) == [("missing-checkpoints", "b/0")]
 
 
@@ -193,6 +202,9 @@ def test_of_an_operator_that_is_listed_twice_all_is_believed(tmp_path: Path) -> 
     for operators in (both, [both[1], both[0], both[2]]):
         chain(tmp_path, "src", "map", operators=operators)
         assert errors(asked(tmp_path)) == [("missing-queue", "outputs/src")]
+    emits(tmp_path, "src", 3)
+    chain(tmp_path, "src", "map", "end", operators=[{"name": "end", "kind": kind} for kind in ("source", "sink")])
+    assert errors(asked(tmp_path)) == []
 
 
 def test_without_any_checkpoint_a_survivor_of_several_is_still_there(tmp_path: Path) -> None:
