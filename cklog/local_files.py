@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,10 +31,30 @@ class FoundEntry(NamedTuple):
 
 @dataclass(slots=True)
 class Trouble:
-    """What could not be looked at: by path, why; and links that were not followed, with where they lead."""
+    """What could not be looked at: by path, why; and links that were not followed, with where they lead.
+
+    `aliases` are links to folders that are listed where they lie: under a second name nothing would be counted once.
+    """
 
     unread: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def take(self, other: Trouble, base: str) -> None:
+        """Add what another listing has, whose paths are relative to `base`."""
+        for mine, found in self._beside(other):
+            mine.update({posixpath.join(base, path): what for path, what in found.items()})
+
+    def take_below(self, other: Trouble, place: str) -> None:
+        """Add what another listing has at or below a place."""
+        for mine, found in self._beside(other):
+            mine.update({p: what for p, what in found.items() if p == place or p.startswith(f"{place}/")})
+
+    def _beside(self, other: Trouble) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+        """Yield each kind of trouble here and there."""
+        yield self.unread, other.unread
+        yield self.links, other.links
+        yield self.aliases, other.aliases
 
 
 class UnfollowedLink(OSError):
@@ -120,13 +141,24 @@ def is_local(uri: str) -> bool:
 def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterator[FoundEntry]:
     """Yield every file and folder below `root`/`below`, their paths relative to `root`; nothing if it is not there.
 
-    A link is followed if it leads to a place below `root`, or wherever it leads with `follow_links`, and to a folder
-    only once. What cannot be listed goes to `trouble`, by its path from `root` on.
+    A link to a file is followed if it leads to a place below `root`, or wherever it leads with `follow_links`. A folder
+    is listed once, by its own name: links to it from elsewhere below `root` are aliases. What cannot be listed goes to
+    `trouble`, by its path from `root` on.
     """
     real_root = os.path.realpath(os_name(root))
     start = os.path.join(root, below) if below else root
     waiting, seen = [(os_name(start), below)], {_identity(os_name(start))}
-    while waiting:
+    later: list[tuple[str, str]] = []  # links to folders, which come behind all that is no link
+    while waiting or later:
+        if not waiting:
+            later.sort(reverse=True)
+            path, linking = later.pop()
+            if (identity := _identity(linking)) in seen:
+                trouble.aliases[path] = text_name(os.path.realpath(linking))
+                continue
+            seen.add(identity)
+            yield FoundEntry(path, None)
+            waiting.append((linking, path))
         folder, inner = waiting.pop()
         try:
             entries = os.scandir(folder)
@@ -157,11 +189,13 @@ def walk(root: str, below: str, follow_links: bool, trouble: Trouble) -> Iterato
                     continue
                 if stat.S_ISREG(about.st_mode):
                     yield FoundEntry(path, about.st_size)
+                elif linked and stat.S_ISDIR(about.st_mode):
+                    if is_inside(entry.path, real_root):
+                        trouble.aliases[path] = text_name(os.path.realpath(entry.path))
+                    else:
+                        later.append((path, entry.path))
                 elif stat.S_ISDIR(about.st_mode):
-                    identity = (about.st_dev, about.st_ino)
-                    if identity in seen and linked:
-                        continue
-                    seen.add(identity)
+                    seen.add((about.st_dev, about.st_ino))
                     yield FoundEntry(path, None)
                     waiting.append((entry.path, path))
 

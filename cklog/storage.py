@@ -134,14 +134,13 @@ class Root:
             found.append(entry)
             told.advance(1)
             self._require_few(len(found), prefix)
-        self.trouble.unread.update({posixpath.join(base, path): why for path, why in here.unread.items()})
-        self.trouble.links.update({posixpath.join(base, path): to for path, to in here.links.items()})
+        self.trouble.take(here, base)
         files = sorted((FileEntry(one.path, one.size) for one in found if one.size is not None), key=lambda e: e.path)
         return Tree(tuple(files), tuple(sorted(one.path for one in found if one.size is None)))
 
     def unfollowed(self) -> Iterator[str]:
-        """Yield the paths of links that were listed and not followed, since they lead out of the root or nowhere."""
-        inside = map(self.inside, self.trouble.links)
+        """Yield the paths of links that were not followed: out of the root, nowhere, or to a folder in it."""
+        inside = map(self.inside, (*self.trouble.links, *self.trouble.aliases))
         yield from (path for path in inside if path)
 
     def unfollowed_files(self) -> tuple[FileEntry, ...]:
@@ -201,8 +200,7 @@ class Root:
         tree, whole = self.tree(), self.uri("")
         own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links)
         start = posixpath.join(whole, folder).rstrip("/")
-        for mine, found in ((own.trouble.unread, self.trouble.unread), (own.trouble.links, self.trouble.links)):
-            mine.update({path: why for path, why in found.items() if path == start or path.startswith(f"{start}/")})
+        own.trouble.take_below(self.trouble, start)
         if folder:
             cut, ends = len(folder) + 1, (f"{folder}/", f"{folder}0")  # "0" comes after "/"
             a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)

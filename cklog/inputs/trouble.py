@@ -26,11 +26,12 @@ def with_trouble(draft: Draft[R], root: Root) -> Draft[R]:
     """
     unread = {_below(root, path): why for path, why in root.trouble.unread.items()}
     links = {_below(root, path): to for path, to in root.trouble.links.items()}
-    if not unread and not links:
+    aliases = {_below(root, path): to for path, to in root.trouble.aliases.items()}
+    if not unread and not links and not aliases:
         return draft
     kept = [finding for finding in draft.findings if not _speaks_only_of(finding, unread)]
     refused = [*_unread_findings(unread)]
-    hidden = [path for path in links if any(_names(finding, path) for finding in kept)]
+    hidden = [path for path in (*links, *aliases) if any(_names(finding, path) for finding in kept)]
     return replace(
         draft,
         findings=[*kept, *refused, *link_findings(links)],
@@ -49,7 +50,17 @@ def refuse_unread(root: Root, paths: Collection[str] | None = None) -> None:
 
 def hides_any(root: Root, paths: Iterable[str]) -> bool:
     """Return whether a link that was not followed lies at or below one of these paths: more may lie there."""
-    return any(_is_below(_below(root, link), paths) for link in root.trouble.links)
+    return any(_is_below(_below(root, link), paths) for link in (*root.trouble.links, *root.trouble.aliases))
+
+
+def unseen_below(root: Root, place: str) -> dict[str, str]:
+    """Return the paths at or below a place that nobody looked at, each with why; of the place itself, if it is one."""
+    trouble = root.trouble
+    found = {_below(root, path): why for path, why in trouble.unread.items()}
+    found |= {_below(root, path): f"is a link to {to}, which is not followed" for path, to in trouble.links.items()}
+    for path, to in trouble.aliases.items():
+        found[_below(root, path)] = f"is a link to {to}, which lies below PATH and is read only there"
+    return {path: why for path, why in found.items() if _is_below(path, [place])}
 
 
 def _is_below(path: str, places: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from cklog.inputs.offers import OffersQueues
-from cklog.inputs.trouble import hides_any
+from cklog.inputs.trouble import hides_any, unseen_below
 from cklog.kinds.kind import Opened
 from cklog.kinds.records import RecordsKind
 from cklog.model.question import InspectQuestion, Question
@@ -40,7 +40,8 @@ class QueuesKind(RecordsKind):
 
     @cached_property
     def _eventual(self) -> EventualLog:
-        return EventualLog(self._parser.queues(), self._parser.manifest, self._opened.reading)
+        hidden = unseen_below(self._opened.root, "outputs")
+        return EventualLog(self._parser.queues(), self._parser.manifest, self._opened.reading, hidden)
 
     def _on_manifest(self, draft: Draft[R]) -> Draft[R]:
         """Add what is wrong with the manifest: without its channels no upstream is found, and no sender."""
@@ -60,6 +61,8 @@ class QueuesKind(RecordsKind):
     def _line(self, command: str, question: Question) -> Draft[RecoveryLine]:
         from cklog.runs.records.cascade import Cascade
 
+        if not self._eventual.queues and not self._records.has_checkpoints():
+            self._eventual.queue_of("")  # which says what is in the way
         return self._on_manifest(Cascade(self._eventual, self._records).line(command, question))
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
@@ -69,6 +72,8 @@ class QueuesKind(RecordsKind):
         from cklog.runs.records.queue_retention import queue_retention
 
         root = self._opened.root
+        if not self._eventual.queues and not self._records.has_checkpoints():
+            self._eventual.queue_of("")
         hidden = hides_any(root, self._places_of("checkpoints", "outputs"))
         cascade = Cascade(self._eventual, self._records)
         doubtful = bool(self._parser.manifest_findings)

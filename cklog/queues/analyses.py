@@ -12,7 +12,7 @@ import numpy as np
 from cklog.arrays.types import Ints
 from cklog.budgets import check_json, check_nesting, reading
 from cklog.engine.reading import Reading
-from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, UsageError
+from cklog.errors import CorruptInput, NotFound, SelfCheckFailed, Unreadable, UsageError
 from cklog.inputs.queues import Queue
 from cklog.model.eventual import EventualCheckpoint, EventualReplay, Extent
 from cklog.model.findings import Finding, InputUsed
@@ -26,6 +26,8 @@ from cklog.queues.upstream import Upstream
 
 if TYPE_CHECKING:
     from cklog.queues.over_time.timeline import ExtentOverTime
+
+_NOTHING_UNSEEN: Mapping[str, str] = {}
 
 _OLDEST = 10
 """Windows that hold T back, named in an extent."""
@@ -78,8 +80,11 @@ class EventualLog:
         queues: Mapping[Subtask, Queue],
         manifest: Mapping[str, Any],
         reading: Reading,
+        unseen: Mapping[str, str] = _NOTHING_UNSEEN,
     ) -> None:
+        """Take the queues of a run; `unseen` are paths at which more may lie that nobody looked at, each with why."""
         self._queues = queues
+        self._unseen = unseen
         self.manifest = manifest
         self.reading = reading
 
@@ -172,17 +177,31 @@ class EventualLog:
         Raises
         ------
         NotFound, UsageError : there is none, or more than one
+        Unreadable : there may be one where nobody looked
         """
-        if not self._queues:
-            raise NotFound("there is no output queue here", "PATH is the run folder that holds outputs/OPERATOR/")
         one = parse_subtask(operator)
         found = [s for s in self._queues if not operator or s == one or s.operator == operator]
+        if not found:
+            self._require_seen(one.operator if one is not None else operator)
+        if not self._queues:
+            raise NotFound("there is no output queue here", "PATH is the run folder that holds outputs/OPERATOR/")
         names = ", ".join(map(str, list(self._queues)[:8]))
         if not found:
             raise NotFound(f"no output queue of {operator}", f"queues here: {names}")
         if len(found) > 1:
             raise UsageError(f"which queue? {len(found)} match", f"--operator takes one of {names}")
         return self._queues[found[0]]
+
+    def _require_seen(self, operator: str) -> None:
+        """Raise `Unreadable` if the queue of an operator, or of any, may lie where nobody looked."""
+        for path, why in sorted(self._unseen.items()):
+            place = path.split("/")[1:2]
+            if not operator or not place or place == [operator]:
+                message = f"{path} {why}: whether the queue{f' of {operator}' * bool(operator)} lies there is not known"
+                raise Unreadable(
+                    message,
+                    "ask about a copy without links (cp -rL), or with --follow-links where it leads out of PATH",
+                )
 
     def _planned(self, operator: str, forward: bool, as_of: int | None, with_state: bool) -> PlannedReplay:
         queue = self.queue_of(operator)

@@ -31,6 +31,7 @@ def job_line(root: Root, form: str, shown: str, how: HowToAsk) -> bytes:
         "follow_links": root.follow_links,
         "unread": root.trouble.unread,
         "links": root.trouble.links,
+        "aliases": root.trouble.aliases,
         "files": [(entry.path, entry.size) for entry in tree.files],
         "folders": tree.folders,
         "format": form,
@@ -48,6 +49,7 @@ def _answered(told: dict[str, Any]) -> list[dict[str, Any]]:
     root = Root(told["path"], maps, follow_links=told["follow_links"])
     root.trouble.unread.update(told["unread"])
     root.trouble.links.update(told["links"])
+    root.trouble.aliases.update(told["aliases"])
     files = tuple(FileEntry(path, size) for path, size in told["files"])
     root.take_listing(Tree(files, tuple(told["folders"])))
     return [as_told(row) for row in rows_of(root, told["format"], told["shown"], how)]

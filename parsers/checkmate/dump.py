@@ -179,6 +179,21 @@ def missing_of(snapshots: Iterable[Snapshot]) -> tuple[Missing, ...]:
     return tuple(found)
 
 
+def missing_of_rounds(snapshots: Iterable[Snapshot]) -> tuple[Missing, ...]:
+    """Find snapshots that are missing from rounds of which others have theirs, behind the newest round of them all."""
+    rounds: dict[int, set[tuple[int, str]]] = {}
+    for s in snapshots:
+        if s.stamp < ROUND_BELOW:
+            rounds.setdefault(s.stamp, set()).add((s.worker, s.operator))
+    units = set().union(*rounds.values())
+    whole = max((number for number, there in rounds.items() if there == units), default=-1)
+    found = []
+    for number, there in sorted(rounds.items()):
+        if number > whole:
+            found += [Missing(*unit, number, number == max(rounds)) for unit in sorted(units - there)]
+    return tuple(found)
+
+
 def apart(snapshots: Iterable[Snapshot]) -> tuple[int, ...]:
     """Return the workers of whose snapshots nothing shows that one is missing: each has a moment of its own."""
     return tuple(worker for worker, taken in sorted(_moments(snapshots).items()) if not _are_together(taken))

@@ -11,6 +11,7 @@ from cklog.model.wording import first_few, many
 from cklog.parsers.checkmate.dump import (
     Dump,
     apart,
+    missing_of_rounds,
     read_turns,
     sent_by,
 )
@@ -68,14 +69,17 @@ def _doubts(dump: Dump) -> Iterable[str]:
 
 def missing_snapshots(dump: Dump) -> Iterable[Finding]:
     """Report snapshots that should be there: lost ones, and those whose upload may not have ended."""
-    for gone in dump.missing:
+    for gone in (*dump.missing, *missing_of_rounds(snapshot for unit in dump.units for _, snapshot in unit.snapshots)):
         name = f"snapshot_{gone.worker}_{gone.operator}_{gone.stamp}.bin"
         subject = f"{dump.folder}/{name}" if dump.folder else name
         if gone.newest:
-            message = f"{subject} is not here: its upload had not ended, or failed; older snapshots are used"
-            yield Finding("unfinished-upload", "info", subject, message)
+            message = f"{subject} is not here: its upload had not ended, or failed, or it is lost; older ones are used"
+            yield Finding("unfinished-upload", "warning", subject, message)
             continue
-        message = f"{subject} is missing: worker {gone.worker} has others of that moment; what it had received is lost"
+        others = f"others have that of round {gone.stamp}, and of newer ones"
+        if gone.stamp >= ROUND_BELOW:
+            others = f"worker {gone.worker} has others of that moment; what it had received is lost"
+        message = f"{subject} is missing: {others}"
         yield Finding("missing-file", "error", subject, message)
 
 

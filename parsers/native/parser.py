@@ -54,8 +54,8 @@ class Native(Format):
 
     @property
     def kind(self) -> KindName:
-        """Queues where there are any, which bring their records along, and else records."""
-        return "queues" if self._files("outputs") else "records"
+        """Queues where there are any, or a link where some may be; they bring their records along. Else records."""
+        return "queues" if self._files("outputs") or any(self._unfollowed("outputs")) else "records"
 
     @staticmethod
     def recognises(root: Root) -> bool:
@@ -121,10 +121,7 @@ class Native(Format):
         return sum(entry.size for entry in self._files(table))
 
     def inputs(self, table: str, records_read: dict[str, int]) -> tuple[InputUsed, ...]:
-        """Return one row per kind of file of the table, with the intact records that a scan counted.
-
-        The manifest stands with the checkpoints, which every question reads.
-        """
+        """Return a row per kind of file, with the intact records that a scan counted; the manifest with checkpoints."""
         rows: dict[str, list[FileEntry]] = {}
         for entry in self._files(table):
             kind = "kafka" if is_segment(entry.path) else f"native{suffix_of(entry.path)}"
@@ -164,7 +161,9 @@ class Native(Format):
         else:
             inside = posixpath.normpath(uri)
             inside = inside if inside.split("/")[0] in self._folders or inside in self._sizes else None
-        return None if inside is None else inside in self._sizes or inside in self._folders
+        if inside is None or any(f"{inside}/".startswith(f"{link}/") for link in self._links):
+            return None
+        return inside in self._sizes or inside in self._folders
 
     @cached_property
     def _folders(self) -> frozenset[str]:

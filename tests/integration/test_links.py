@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cklog.storage import Root
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -159,3 +160,76 @@ def test_other_places_of_a_run_behind_links_are_unread_too(tmp_path: Path) -> No
         shutil.copytree(SAMPLES / sample, home)
         put_aside(home, part, tmp_path / f"{home.name}-outside")
         assert ask(*command, home)[0] == 5, (sample, part)
+
+
+def move(old: Path, new: Path) -> None:
+    """Move a file or folder, and leave a link to where it went."""
+    shutil.move(old, new)
+    old.symlink_to(new)
+
+
+def in_place_of(old: Path, target: str) -> None:
+    """Put a link in the place of a file or folder."""
+    shutil.rmtree(old) if old.is_dir() else old.unlink()
+    old.symlink_to(target)
+
+
+AGG = "outputs/agg1"
+QUEUES: dict[str, Callable[[Path, Path], None]] = {
+    "all outside": lambda run, away: move(run / "outputs", away),
+    "one outside": lambda run, away: move(run / AGG, away),
+    "a file outside": lambda run, away: move(run / AGG / "part-00000.jsonl", away),
+    "all elsewhere below PATH": lambda run, _: move(run / "outputs", run / "real"),
+    "one elsewhere below PATH": lambda run, _: move(run / AGG, run / "real"),
+    "all in a circle": lambda run, _: in_place_of(run / "outputs", "outputs"),
+    "one in a circle": lambda run, _: in_place_of(run / AGG, "agg1"),
+    "a file in a circle": lambda run, _: in_place_of(run / AGG / "part-00000.jsonl", "part-00000.jsonl"),
+    "one up": lambda run, _: in_place_of(run / AGG, ".."),
+    "one nowhere": lambda run, _: in_place_of(run / AGG, "/nonexistent/agg1"),
+}
+ASKED_OF_QUEUES = (
+    ["extent", "--operator", "agg1"],
+    ["extent", "--operator", "agg1/0"],
+    ["extent", "--operator", "agg1", "--over-time"],
+    ["eventual-checkpoint", "--operator", "agg1"],
+    *([command] for command in ("recovery-line", "replay", "retention", "inspect", "impact")),
+)
+
+
+@pytest.mark.parametrize("case", QUEUES)
+def test_a_queue_behind_a_link_is_followed_or_refused_by_every_command(case: str, tmp_path: Path) -> None:
+    """What leads out of PATH is read with --follow-links; the rest nobody reads, and no answer is without it."""
+    home = tmp_path / "run"
+    shutil.copytree(SAMPLES / "cec-aggregate", home)
+    whole = [ask(words[0], home, *words[1:]) for words in ASKED_OF_QUEUES]
+    QUEUES[case](home, tmp_path / "away")
+    for words, before in zip(ASKED_OF_QUEUES, whole, strict=True):
+        code, found = ask(words[0], home, *words[1:])
+        assert code == 5, words
+        told = [found["error"]["id"]] if "error" in found else ids(found)
+        assert "unreadable-file" in told, words
+        if "outside" in case:
+            assert ask(words[0], home, *words[1:], "--follow-links") == before, words
+
+
+def test_a_folder_is_listed_once_whatever_links_lead_to_it(tmp_path: Path) -> None:
+    """In whatever order the file system names them."""
+    for name in ("aa", "zz", "m"):
+        (tmp_path / "x" / "real" / "deep").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "x" / name).symlink_to(tmp_path / "x" / "real")
+    (tmp_path / "x" / "real" / "deep" / "f").write_bytes(b"1")
+    (tmp_path / "x" / "real" / "deep" / "up").symlink_to("../..")
+    for follow in (False, True):
+        root = Root(str(tmp_path / "x"), follow_links=follow)
+        assert [entry.path for entry in root.list()] == ["real/deep/f"]
+        assert sorted(root.unfollowed()) == ["aa", "m", "real/deep/up", "zz"]
+        assert not root.trouble.links
+    for name in ("b", "a"):
+        (tmp_path / name).symlink_to(tmp_path / "x" / "real" / "deep" / "..")
+    (tmp_path / "x" / "real" / "deep" / "up").unlink()
+    outside = Root(str(tmp_path / "y"), follow_links=True)
+    (tmp_path / "y").mkdir()
+    for name in ("b", "a"):
+        (tmp_path / name).rename(tmp_path / "y" / name)
+    assert [entry.path for entry in outside.list()] == ["a/deep/f"]
+    assert list(outside.unfollowed()) == ["b"]

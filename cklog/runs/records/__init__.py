@@ -4,6 +4,7 @@
 * `evidence`: what was read for one question, and the line planned from it, as values
 * `plan`: the line and what follows from it
 * `actions`: what to do about the run, and which damage touches that
+* `absent`: subtasks that something names, and of whose state nothing here tells
 * `verify`: a given line, proved or refuted
 * `inspection`: what is here
 * `channel_logs`: messages in the channels' logs

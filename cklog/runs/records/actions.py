@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cklog.runs.records.evidence import Planned
 
 HIDES_NEWER = LOSSES | {
+    "missing-checkpoints",
     "missing-state-file",
     "unknown-receipts",
     "no-checkpoint-record",
@@ -39,6 +40,9 @@ HIDES_NEWER = LOSSES | {
     "duplicate-send",
 }
 """Findings, as errors, after which a newer line may have been stored than the one that is left."""
+
+LEAVES_OLDER = frozenset({"unfinished-upload"})
+"""Findings of any severity that tell of a checkpoint which was begun, and may have been stored, and is not here."""
 
 _NO_COMMAND = "start every subtask with its checkpoint of the line"
 
@@ -131,7 +135,7 @@ def of_line(line: RecoveryLine, findings: Iterable[Finding], undetermined: bool,
     """Return what to do about a line of any subtasks, with what it costs as far as the line itself tells."""
     told = list(findings)
     older = any(f.id in HIDES_NEWER and f.severity == "error" and not _is_of_messages(f) for f in told)
-    older = older or any(_is_emptied(f, told) for f in told)
+    older = older or any(f.id in LEAVES_OLDER or _is_emptied(f, told) for f in told)
     stored = [e for e in line.line if e.state in ("stored", "eventual")]
     nothing = not line.consistent or not line.line or all(e.state == "initial" for e in line.line)
     times = [e.time for e in stored if e.time is not None]

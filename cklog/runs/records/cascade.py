@@ -11,7 +11,7 @@ rules only ever move back, so that their repetition ends at the latest line.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -20,14 +20,15 @@ from cklog.inputs.queues import Queue
 from cklog.lines.recovery.time import with_recovery_time
 from cklog.lines.recovery.work import Works
 from cklog.model.eventual import EventualReplay
-from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.findings import Finding, InputUsed
 from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import first_few, many
+from cklog.model.wording import many
 from cklog.queues.analyses import EventualLog, Reconstruction
 from cklog.queues.log import UNKNOWN
+from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.actions import of_line
 from cklog.runs.records.evidence import Fixed, Planned
 from cklog.runs.records.plan import plan_line
@@ -60,19 +61,20 @@ class Cascade:
         lost = self._lost(question)
         if not self._records.has_checkpoints():
             alone = {s: self._restart(s, {}, question.as_of) for s in self._order() if s in lost}
-            return with_recovery_time(self._draft(command, alone), _works(alone, None), question.rates)
+            return with_recovery_time(self._draft(command, question, alone), _works(alone, None), question.rates)
         restarts, planned = self._settled(question)
         moved = {s: restart for s, restart in restarts.items() if s in lost or restart.below}
-        return with_recovery_time(self._draft(command, moved, planned), _works(moved, planned), question.rates)
+        draft = self._draft(command, question, moved, planned)
+        return with_recovery_time(draft, _works(moved, planned), question.rates)
 
     def after_total_failure(self) -> tuple[Mapping[Subtask, QueueRestart], Draft[RecoveryLine]]:
         """Return where each operator with a queue restarts if everything fails, and the line that they are part of."""
         question = Question(everything=True)
         if self._records.has_checkpoints():
             restarts, planned = self._settled(question)
-            return restarts, self._draft("retention", restarts, planned)
+            return restarts, self._draft("retention", question, restarts, planned)
         restarts = {subtask: self._restart(subtask, {}, None) for subtask in self._order()}
-        return restarts, self._draft("retention", restarts)
+        return restarts, self._draft("retention", question, restarts)
 
     def _settled(self, question: Question) -> tuple[dict[Subtask, QueueRestart], Planned]:
         """Move the line of the others and the cuts of the queues back by turns, until neither moves."""
@@ -193,7 +195,11 @@ class Cascade:
         return found
 
     def _draft(
-        self, command: str, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None = None
+        self,
+        command: str,
+        question: Question,
+        restarts: Mapping[Subtask, QueueRestart],
+        planned: Planned | None = None,
     ) -> Draft[RecoveryLine]:
         """The whole answer, before its verdict."""
         findings = [f for restart in restarts.values() for f in restart.found.findings]
@@ -205,7 +211,7 @@ class Cascade:
         result = self._line(restarts, planned)
         lost = any(restart.found.proof == "lost" for restart in restarts.values())
         nothing = planned is not None and all(e.state == "initial" for e in result.line)
-        missing = [*self._without_queue(result)]
+        missing = self._without_queue(result, question)
         findings += missing
         unsure = bool(missing) or lost or (planned is not None and planned.evidence.indeterminate)
         action = of_line(result, findings, unsure, str(self._manifest.get("job", "")))
@@ -219,19 +225,15 @@ class Cascade:
             indeterminate=unsure,
         )
 
-    def _without_queue(self, line: RecoveryLine) -> Iterator[Finding]:
-        """Report operators that come back by their output queue, as the manifest says, and have none here."""
-        known = {(e.operator, e.subtask) for e in line.line}
-        for row in self._manifest.get("operators", []):
-            gone = [i for i in range(row.get("parallelism", 1)) if (row["name"], i) not in known]
-            if row.get("recovery") == "eventual" and gone:
-                names = first_few([f"{row['name']}/{i}" for i in gone], 3)
-                message = (
-                    f"job.json says that {names} restarts from its output queue, and no queue or checkpoint of it is "
-                    "here: nothing is known of where it restarts"
-                )
-                place = f"outputs/{row['name']}"
-                yield Finding("missing-queue", "error", place, message, (Where(place),))
+    def _without_queue(self, line: RecoveryLine, question: Question) -> list[Finding]:
+        """Report subtasks of which neither a queue nor a checkpoint is here, as far as what restarts needs them."""
+        known = {Subtask(e.operator, e.subtask) for e in line.line if e.state != "initial"} | set(self._eventual.queues)
+        missed = [*missed_queues(self._manifest, self.channels(), known | self.storing)]
+        if question.failed or (self._manifest.get("failed") and not question.everything):
+            lost = self._lost(question)
+            needed = lost | {c.sender for c in self.channels() if c.receiver in lost}
+            missed = [(subtask, promised) for subtask, promised in missed if subtask in needed]
+        return no_queue_of(missed)
 
     def _line(self, restarts: Mapping[Subtask, QueueRestart], planned: Planned | None) -> RecoveryLine:
         base = planned.result if planned is not None else _NOTHING

@@ -48,6 +48,7 @@ from cklog.model.names import parse_channel
 from cklog.model.question import Question
 from cklog.model.values import is_integer
 from cklog.model.verdict import DAMAGE
+from cklog.runs.records.absent import missed_checkpoints
 from cklog.runs.records.actions import no_line_action, records_action, with_untouched
 from cklog.runs.records.evidence import Evidence, Fixed, Planned
 from cklog.runs.records.reading import RecordReader
@@ -62,6 +63,7 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
     With `everyone`, what failed subtasks held is looked up, too: no line needs it, but uselessness does.
     """
     evidence = reader.evidence(question, reader.checkpoints(question.as_of), fixed, everyone)
+    evidence = evidence.joined(missed_checkpoints(evidence))
     found = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(found.findings)
     if found.line is None:

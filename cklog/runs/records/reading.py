@@ -35,6 +35,7 @@ from cklog.model.question import Question
 from cklog.model.schemas import CHECKPOINTS
 from cklog.model.verdict import DAMAGE, UNREAD
 from cklog.model.wording import first_few
+from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
 
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
@@ -132,6 +133,9 @@ class RecordReader:
         found = [*findings, *built.findings, *impossible_loops(built.history), *current_state.no_evidence(bound)]
         coordinated = protocol_of(records) == "coordinated"
         unknown = unknown_subtasks(found, self.tables.manifest) if coordinated else []
+        if fixed is None:
+            there = {records.subtasks[i] for i in np.unique(records.subtask).tolist()} | seen | known_last
+            unknown += no_queue_of((s, yes) for s, yes in missed_queues(self.tables.manifest, (), there) if yes)
         deliveries = raw.deliveries if raw else Deliveries()
         return Evidence(
             records=records,

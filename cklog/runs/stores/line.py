@@ -30,7 +30,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, ReplayRange, SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
-from cklog.runs.stores.ranges import emptied, fitted, no_log, of_task, unread_stores
+from cklog.runs.stores.ranges import emptied, fitted, no_log, no_task, of_task, unread_stores
 from cklog.runs.stores.recovery import store_works
 
 
@@ -212,6 +212,7 @@ class StoreRestores:
         partitions = logs.partitions({r.changelog for _, r, _ in restores if r.changelog in known})
         findings = [*logs.layout.findings, *damage_findings(item for p in partitions.values() for item in p.damage)]
         findings += partition_findings(partitions.values())
+        findings += no_task({r.changelog for _, r, _ in restores}, known)
         rows: list[StoreRestore] = []
         ranges: dict[int, Range] = {}
         for task, restore, entry in restores:

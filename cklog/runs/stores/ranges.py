@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from cklog.inputs.stores import GLOBAL, StoreOffset, StoreRestore, StoreTask
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.wording import many
+from cklog.model.wording import first_few, many
 
 _CHANGELOG = "-changelog"
 
@@ -257,6 +257,23 @@ def no_log(task: StoreTask, restore: StoreRestore) -> list[Finding]:
     told = f"{restore.changelog}, which task {task.name} is restored from, is not among the logs"
     severity: Severity = "error" if restore.start == "checkpoint" else "warning"
     return [Finding("missing-changelog", severity, restore.changelog, told)]
+
+
+def no_task(restored: Collection[str], known: Iterable[str]) -> list[Finding]:
+    """Report partitions of changelogs of which no task is here: it runs elsewhere, or its folder is gone.
+
+    `restored` are the partitions that tasks here are restored from, `known` those in the logs.
+    """
+    topics = {name.rpartition("-")[0] for name in restored}
+    gone = sorted(name for name in {*known} - {*restored} if name.rpartition("-")[0] in topics)
+    if not gone:
+        return []
+    whose = "its task runs" if len(gone) == 1 else "their tasks run"
+    told = (
+        f"no task here is restored from {first_few(gone, 3)}, and some are from others: {whose} in another "
+        "instance, or the folder is gone and all is restored from the beginning. This answer says nothing of it"
+    )
+    return [Finding("missing-task", "warning", gone[0], told)]
 
 
 def emptied(task: StoreTask, restore: StoreRestore) -> list[Finding]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cklog.parsers.checkmate.names import SentChannel, deployment_of, snapshot_of
+from cklog.parsers.checkmate.names import SentChannel, deployment_of, endings, snapshot_of
 
 
 def sent_channels(workers: int, each: int, edges: dict[str, bool]) -> dict[SentChannel, tuple[int, int]]:
@@ -125,3 +125,27 @@ def test_an_operator_that_is_sent_to_has_no_more_partitions_than_its_senders_see
 def test_numbers_of_any_size_end_soon() -> None:
     sent = [SentChannel(999_999_999, "a_b_999999999"), SentChannel(1, "a_b_0"), SentChannel(0, "b_a_999999998")]
     assert deployment_of([], sent).operators == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["_b_0", "a__0", "__0", "_0", "a_0", "a_b_", "a_b_x", ""])
+def test_a_channel_joins_two_operators_that_have_names(name: str) -> None:
+    assert endings(name, ["a", "b", ""]) is None
+
+
+def test_a_name_is_split_where_both_sides_are_operators() -> None:
+    """One that is none leaves it open, whatever the other is."""
+    assert endings("a_b_c_0", ["a"]) is None
+    assert endings("a_b_c_0", ["c"]) is None
+    assert endings("a_b_c_0", []) is None
+    assert endings("a_b_c_12", ["a_b", "c"]) == ("a_b", "c", 12)
+    assert endings("a_b_c_12", ["a", "b_c", "c"]) == ("a", "b_c", 12)
+
+
+def test_operators_may_differ_in_their_partitions() -> None:
+    """a has a partition on each of three workers, b two in all: no deployment of equal numbers has these channels."""
+    sent = {SentChannel(worker, f"a_b_{2 * (worker - 1) + to}"): None for worker in (1, 2, 3) for to in range(2)}
+    deployment = deployment_of([], sent)
+    assert {operator: deployment.count(operator) for operator in "ab"} == {"a": 3, "b": 2}
+    assert (deployment.fits, [deployment.host("a", partition) for partition in range(3)]) == (True, [1, 2, 3])
+    del sent[SentChannel(1, "a_b_0")]
+    assert not deployment_of([], sent).fits

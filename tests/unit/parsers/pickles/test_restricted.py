@@ -291,3 +291,19 @@ def test_what_is_refused_is_named_with_its_own_argument() -> None:
     two = b"\x80\x04\x8c\x01a\x8c\x01b"
     with pytest.raises(Refused, match=r"PERSID abc is refused"):
         load(two + b"Pabc\n.")
+
+
+def test_items_that_wait_under_no_container_are_in_nothing_skipped() -> None:
+    """Behind the first mark lies no container: an object that is skipped there is a neighbour, and not their holder."""
+    opaque = b"cdecimal\nDecimal\n(V1\ntR"
+    assert load(b"(" + opaque + b"(I1\nI2\ntl.", frozenset({"a"})) == [SKIPPED, (1, 2)]
+    assert load(b"(" + opaque + b"(I1\nI2\ntl.") == [SKIPPED, (1, 2)]
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_values_under_other_keys_are_skipped_one_by_one_or_many(protocol: int) -> None:
+    """A single item is set without a mark, several behind one."""
+    keys = frozenset({"a"})
+    assert load(pickle.dumps({"b": [2]}, protocol), keys) == {"b": SKIPPED}
+    assert load(pickle.dumps({"a": [1]}, protocol), keys) == {"a": [1]}
+    assert load(pickle.dumps({"a": [1], "b": [2], "c": {}}, protocol), keys) == {"a": [1], "b": SKIPPED, "c": SKIPPED}
