@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cklog.storage import Root
 from tests.conftest import SAMPLES
 from tests.program import cklog
 
@@ -159,3 +160,11 @@ def test_other_places_of_a_run_behind_links_are_unread_too(tmp_path: Path) -> No
         shutil.copytree(SAMPLES / sample, home)
         put_aside(home, part, tmp_path / f"{home.name}-outside")
         assert ask(*command, home)[0] == 5, (sample, part)
+
+
+def test_a_map_into_a_bucket_keeps_what_the_uri_says_of_it() -> None:
+    """What stands behind the question mark says how to get to the store: it is no part of a name."""
+    root = Root("s3://b/copy?region=x", (("file:///srv/ck", "s3://b/copy?region=x"),))
+    assert root.resolve("file:///srv/ck/shared/1") == "s3://b/copy/shared/1?region=x"
+    assert root.original("s3://b/copy/shared/1?region=x") == "file:///srv/ck/shared/1"
+    assert root.below("shared").path == "s3://b/copy/shared?region=x"
