@@ -265,9 +265,10 @@ def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | N
 
 
 def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
+    gone, needed = numbered("message", gap[0], gap[1] - 1, "are"), numbered("message", start, end - 1)
     text = (
-        f"{name}: {numbered('message', gap[0], gap[1] - 1, 'are')} gone from the log, of {start} to {end - 1}, which "
-        "are in flight across the line and have to be replayed: without them the results downstream will be wrong"
+        f"{name}: {gone} gone from the log. In flight across the line, and to be replayed: {needed}. Without "
+        "what is gone the results downstream will be wrong"
     )
     return Finding("retention-hole", "error", name, text)
 
