@@ -129,6 +129,32 @@ def why_unreadable(path: str) -> str:
     return reason(PermissionError(errno.EACCES, ""))
 
 
+def without_file_scheme(path: str) -> str:
+    """Return one path for `file:///a`, `file:/a` and `/a`; other schemes stay.
+
+    >>> [without_file_scheme(path) for path in ("file:///mnt/a", "file:/mnt/a", "s3://b/a")]
+    ['/mnt/a', '/mnt/a', 's3://b/a']
+    """
+    if path.startswith("file:"):
+        return "/" + path[len("file:") :].lstrip("/")
+    return path
+
+
+def joined(path: str, rest: str) -> str:
+    """Return a place below a path or URI; a URI's query stays at its end.
+
+    >>> joined("copy", "chk-1"), joined("s3://b/copy?region=x", "chk-1")
+    ('copy/chk-1', 's3://b/copy/chk-1?region=x')
+    """
+    bare, mark, query = (path, "", "") if is_local(path) else path.partition("?")
+    return posixpath.join(bare, rest) + mark + query
+
+
+def without_query(uri: str) -> str:
+    """Return a URI without its query, which says how to get there."""
+    return uri.partition("?")[0].rstrip("/")
+
+
 def is_local(uri: str) -> bool:
     """Return whether a path or URI lies on this machine, by its form.
 

@@ -24,7 +24,19 @@ from pyarrow import fs
 
 from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
-from cklog.local_files import Trouble, UnfollowedLink, is_inside, is_local, os_name, reason, walk, why_unreadable
+from cklog.local_files import (
+    Trouble,
+    UnfollowedLink,
+    is_inside,
+    is_local,
+    joined,
+    os_name,
+    reason,
+    walk,
+    why_unreadable,
+    without_file_scheme,
+    without_query,
+)
 from cklog.progress import Stage, count_file, stage
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
@@ -165,14 +177,14 @@ class Root:
     def maps_anywhere(self) -> tuple[tuple[str, str], ...]:
         """Return the maps such that they lead to the same places from whatever folder a process runs in."""
         return tuple(
-            (old, new if _SCHEME.match(new) else os.path.abspath(_without_file_scheme(new))) for old, new in self.maps
+            (old, new if _SCHEME.match(new) else os.path.abspath(without_file_scheme(new))) for old, new in self.maps
         )
 
     def original(self, path: str) -> str | None:
         """Return the stored path that `resolve` makes this path of, or None if no map leads there."""
         for old, new in self.maps:
-            base = os.path.abspath(_without_file_scheme(new)) if not _SCHEME.match(new) else new.rstrip("/")
-            plain = os.path.abspath(_without_file_scheme(path)) if not _SCHEME.match(path) else path
+            base = os.path.abspath(without_file_scheme(new)) if not _SCHEME.match(new) else without_query(new)
+            plain = os.path.abspath(without_file_scheme(path)) if not _SCHEME.match(path) else without_query(path)
             if plain == base or plain.startswith(base + "/"):
                 return old.rstrip("/") + plain[len(base) :]
         return None
@@ -182,8 +194,8 @@ class Root:
         if _SCHEME.match(self.path) and not self.path.startswith("file:"):
             root, path = self.path.partition("?")[0].rstrip("/"), path.partition("?")[0].rstrip("/")
         else:
-            root = os.path.abspath(_without_file_scheme(self.path))
-            path = os.path.abspath(_without_file_scheme(path))
+            root = os.path.abspath(without_file_scheme(self.path))
+            path = os.path.abspath(without_file_scheme(path))
         if path == root:
             return ""
         return path[len(root) :].lstrip("/") if path.startswith(root.rstrip("/") + "/") else None
@@ -192,8 +204,7 @@ class Root:
         """Return a folder below this one as a root of its own; "" is this one."""
         if not folder:
             return self
-        bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
-        return replace(self, path=posixpath.join(bare, folder) + mark + query)
+        return replace(self, path=joined(self.path, folder))
 
     def listed_below(self, folder: str) -> Root:
         """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
@@ -218,7 +229,7 @@ class Root:
         """Return the folder that holds this one, and this one's name in it."""
         bare, mark, query = self.path.partition("?") if _SCHEME.match(self.path) else (self.path, "", "")
         if not _SCHEME.match(bare):
-            bare = os.path.abspath(_without_file_scheme(bare))
+            bare = os.path.abspath(without_file_scheme(bare))
         above, _, name = bare.rstrip("/").rpartition("/")
         return replace(self, path=(above or "/") + mark + query), name
 
@@ -266,7 +277,7 @@ class Root:
         if not self._is_local:
             bare, mark, query = self.path.partition("?")
             return f"{bare.rstrip('/')}/{path}{mark}{query}"
-        whole = os.path.join(os.path.abspath(_without_file_scheme(self.path)), path)
+        whole = os.path.join(os.path.abspath(without_file_scheme(self.path)), path)
         if path:
             why = why_unreadable(whole)
             if why and (os.path.lexists(os_name(whole)) or self._is_listed(path)):
@@ -295,18 +306,18 @@ class Root:
         if self.follow_links or not self._is_local:
             return False
         bases = [self.path, *(new for _, new in self.maps)]
-        local = [os.path.realpath(os_name(_without_file_scheme(base))) for base in bases if "://" not in base]
+        local = [os.path.realpath(os_name(without_file_scheme(base))) for base in bases if "://" not in base]
         return "://" not in path and not any(is_inside(os_name(path), base) for base in local)
 
     def resolve(self, stored: str) -> str | None:
         """Return where a stored absolute path is now, or None if that is outside the root and of every map."""
-        plain = _without_file_scheme(stored)
+        plain = without_file_scheme(stored)
         for old, new in self.maps:
-            prefix = _without_file_scheme(old).rstrip("/")
+            prefix = without_file_scheme(old).rstrip("/")
             if plain == prefix or plain.startswith(prefix + "/"):
                 rest = posixpath.normpath(plain[len(prefix) :].lstrip("/"))
-                return None if rest.startswith("..") else posixpath.join(new, rest)
-        root = _without_file_scheme(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
+                return None if rest.startswith("..") else joined(new, rest)
+        root = without_file_scheme(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
         inside = posixpath.normpath(plain) == plain and plain.startswith(root + "/")
         return plain if inside else None
 
@@ -340,7 +351,7 @@ def file_system(path: str) -> tuple[Any, str]:
         system, inner = _remote_file_system(f"{scheme}://{rest.split('/', 1)[0]}/" + (f"?{query}" if query else ""))
         rest = rest if inner.rstrip("/") == rest.split("/", 1)[0] else rest.partition("/")[2]
         return system, rest.rstrip("/")
-    return _local_file_system(), os.path.abspath(_without_file_scheme(path))
+    return _local_file_system(), os.path.abspath(without_file_scheme(path))
 
 
 class _FileInfo(NamedTuple):
@@ -359,7 +370,7 @@ def _file_info(path: str) -> _FileInfo:
     """
     if "://" not in path or path.startswith("file:"):
         try:
-            about = os.stat(os_name(os.path.abspath(_without_file_scheme(path))))
+            about = os.stat(os_name(os.path.abspath(without_file_scheme(path))))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return _FileInfo("nothing")
         return _FileInfo("folder") if stat.S_ISDIR(about.st_mode) else _FileInfo("file", about.st_size)
@@ -380,17 +391,6 @@ def _remote_file_system(uri: str) -> tuple[Any, str]:
     """Open one connection per scheme, authority and query, and return it with the path of its root: a bucket or ""."""
     system, inner = fs.FileSystem.from_uri(uri)
     return system, inner
-
-
-def _without_file_scheme(path: str) -> str:
-    """Return one path for `file:///a`, `file:/a` and `/a`; other schemes stay.
-
-    >>> [_without_file_scheme(path) for path in ("file:///mnt/a", "file:/mnt/a", "s3://b/a")]
-    ['/mnt/a', '/mnt/a', 's3://b/a']
-    """
-    if path.startswith("file:"):
-        return "/" + path[len("file:") :].lstrip("/")
-    return path
 
 
 _MAP_HINT = "every file there would seem to be missing"

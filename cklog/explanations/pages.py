@@ -71,7 +71,9 @@ def _findings() -> Iterator[tuple[PageKind, list[str], Meaning]]:
         named, severity, means, do, own = cells
         before = do = before if do == _SAME else do
         damage = "(damage)" in named
-        rests = [own] if own else [by_severity[word] for word in by_severity if re.search(rf"\b{word}\b", severity)]
+        words = [word for word in by_severity if re.search(rf"\b{word}\b", severity)]
+        rests = [by_severity[word] if len(words) == 1 else f"{word}: {by_severity[word]}" for word in words]
+        rests = [own] if own else rests
         if damage:
             rests.append(by_severity["damage"])
         answer = " ".join(_sentence(part) for part in rests)

@@ -21,7 +21,10 @@ def explain_view(answer: Answer[Explanations]) -> View:
     if answer.result.listed:
         head = f"{many(len({page.id for page in pages}), 'id')}; cklog explain ID says what it means and what to do."
         return View(head, _lists(pages), data=data)
-    head = "; ".join(f"{page.id}: {_what(page)}" for page in pages)
+    told: dict[str, list[str]] = {}
+    for page in pages:
+        told.setdefault(page.id, []).append(_what(page))
+    head = "; ".join(f"{name}: {' and '.join(kinds)}" for name, kinds in told.items())
     return View(f"{head}.", (), figures=tuple(_page_text(page) for page in pages), data=data)
 
 
@@ -34,7 +37,7 @@ def _what(page: Page) -> str:
     if page.kind != "finding":
         return {"exit-code": "an exit code", "error": "an error in place of an answer"}[page.kind]
     places = len(page.meanings)
-    return "a finding" if places == 1 else f"a finding with {places} meanings, by what it is about"
+    return "a finding" if places == 1 else f"a finding with {places} meanings"
 
 
 def _lists(pages: tuple[Page, ...]) -> tuple[Section, ...]:
@@ -65,13 +68,14 @@ _LONGEST_ID = 26
 
 
 def _page_text(page: Page) -> str:
-    parts = [_meaning_text(page, one, i) for i, one in enumerate(page.meanings)]
-    return "\n\n".join(parts)
+    """A page that fits a screen; of an id with several meanings a short section for each."""
+    if len(page.meanings) == 1:
+        return _meaning_text(page, page.meanings[0])
+    return "\n\n".join(_section_text(page, number) for number in range(len(page.meanings)))
 
 
-def _meaning_text(page: Page, one: Meaning, number: int) -> str:
-    again = f" ({number + 1})" if len(page.meanings) > 1 else ""
-    head = [f"{page.id}{again} · {one.topic}", *([f"severity: {one.severity}"] if one.severity else [])]
+def _meaning_text(page: Page, one: Meaning) -> str:
+    head = [f"{page.id} · {one.topic}", *([f"severity: {one.severity}"] if one.severity else [])]
     told = [
         ("What it means", one.means),
         ("For the answer", one.answer),
@@ -82,3 +86,15 @@ def _meaning_text(page: Page, one: Meaning, number: int) -> str:
         f"{title}\n{textwrap.fill(text, _WIDTH, initial_indent='  ', subsequent_indent='  ')}" for title, text in told
     ]
     return "\n".join([*head, *body])
+
+
+def _section_text(page: Page, number: int) -> str:
+    """One meaning of several; what an earlier one says of the answer is not said again."""
+    one = page.meanings[number]
+    same = next(i for i, other in enumerate(page.meanings) if other.answer == one.answer)
+    head = f"{page.id} ({number + 1}) · {one.topic} · {one.severity} · formats: {one.formats}"
+    told = [("means", one.means), ("answer", one.answer if same == number else f"as ({same + 1})"), ("do", one.do)]
+    body = [
+        textwrap.fill(text, _WIDTH, initial_indent=f"  {title:<8}", subsequent_indent=" " * 10) for title, text in told
+    ]
+    return "\n".join([textwrap.fill(head, _WIDTH, subsequent_indent="  "), *body])

@@ -20,6 +20,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.schemas import CHECKPOINTS
+from cklog.model.wording import among, many
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,9 @@ def _without_foreign_channels(
     row = int(np.flatnonzero(bad)[0])
     first = f"{records.subtasks[records.subtask[row]]}={records.number[row]}"
     what = f"misnamed channel {misnamed[0]!r}" if misnamed else "a channel of another subtask"
-    message = f"{bad.sum()} checkpoint records hold {what}, {first} among them; they are not used"
+    count = int(bad.sum())
+    unused = "it is not used" if count == 1 else "they are not used"
+    message = f"{many(count, 'checkpoint record', 'hold')} {what}, {among(count, first)}; {unused}"
     finding = Finding("foreign-channel", "error", first, message, where=_places_read(rows)[:10])
     return _of_rows(replace(records, findings=(*records.findings, finding)), ~bad)
 

@@ -25,6 +25,7 @@ from cklog.inputs.tables import read_table
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.schemas import OF_SUBTASKS, ON_CHANNELS, SYSTEM
+from cklog.model.wording import many
 
 NEVER = np.iinfo(np.int64).max
 """A time behind all others: not known."""
@@ -68,7 +69,9 @@ def read_tokens(tables: OffersRecords, reading: Reading, as_of: int | None = Non
     table, findings, inputs = read_table(tables, reading, "system", tuple(SYSTEM.names), _token_kernel(as_of), SYSTEM)
     on_channels, of_subtasks, unusable = _usable_events(table)
     if unusable:
-        message = f"{unusable} token events name no round, no such channel or no subtask; they are not used"
+        message = (
+            f"{many(unusable, 'token event')} without a round, or of a channel or a subtask that there is not: not used"
+        )
         findings = [*findings, Finding("bad-token", "warning", "system/", message)]
     return TokensRead(on_channels, of_subtasks, findings, inputs)
 

@@ -196,8 +196,8 @@ def _unsupported_class(result: Impact, asked: ImpactQuestion) -> list[Finding]:
         support = next(c for c in output.classes if c.recovery == output.recovery)
         if support.missing:
             message = (
-                f"{output.output}: {output.recovery} recovery lacks {'; '.join(support.missing)}; the phases are those "
-                "that it would have"
+                f"{output.output}: {output.recovery} recovery lacks {' and '.join(support.missing)}. The phases shown "
+                "are those that it would have"
             )
             found.append(Finding("missing-piece", "error", output.output, message))
     return found

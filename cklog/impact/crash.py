@@ -104,7 +104,10 @@ def _several_crashes(runs: list[_CrashedRun]) -> tuple[Finding, ...]:
     if len(runs) < 2:
         return ()
     times = ", ".join(str(run.events[0].time) for run in runs[:-1])
-    message = f"{len(runs)} runs crashed; this is the last one. For those booted at {times} ms say --crash"
+    message = (
+        f"{len(runs)} runs crashed, and the answer is about the last one. --crash TIME asks for another, booted at "
+        f"{times} ms"
+    )
     return (Finding("several-crashes", "info", "system/", message, where=tuple(run.events[0].where for run in runs)),)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from cklog.engine.scan import Damage
 from cklog.model.findings import Finding, Where
+from cklog.model.wording import agreeing, many
 
 _SEVERITY: Mapping[str, Any] = {
     "torn-tail": "warning",
@@ -31,20 +32,21 @@ def _finding(path: str, id: str, rows: list[Damage]) -> Finding:
     first = placed[0] if placed else rows[0]
     where = f" at {'row' if path.endswith('.parquet') else 'byte'} {first.offset}" if placed else ""
     what = {
-        "bad-record": f"{count} {'record' if count == 1 else 'records'} cannot be read and {_are(count)} skipped",
+        "bad-record": f"{many(count, 'record')} cannot be read and {agreeing(count, 'are')} skipped",
         "torn-tail": "the end is torn and is left out",
         "corrupt-file": "part of the file cannot be read",
-        "over-budget": f"{count} {'record' if count == 1 else 'records'} not read: batches hold too much",
+        "over-budget": f"{many(count, 'record', 'were')} not read, because batches hold too much",
         "unreadable-file": "cannot be read to its end",
         "unchecked-file": "nothing proves what was read of it",
         "corrupt-metadata": "the snapshot cannot be read",
-        "corrupt-batch": f"{count} {'record is' if count == 1 else 'records are'} in batches that fail their checksum",
-        "open-transaction": f"{count} {'record' if count == 1 else 'records'} of a transaction that never ended",
+        "corrupt-batch": f"{many(count, 'record', 'are')} in batches that fail their checksum",
+        "open-transaction": f"{many(count, 'record')} of an open transaction {agreeing(count, 'are')} left out",
+        "offset-jump": "offsets do not go on as they should",
+        "offset-backwards": "offsets fall",
+        "unknown-version": "not read",
+        "empty-file": "holds nothing",
+        "damaged-value": "a value is damaged",
     }.get(id, id)
     lead = f"{path}: {what}{'; the first' if count > 1 else ''}{where}: {first.detail}"
     places = tuple(Where(path, row.offset) for row in placed) or (Where(path),)
     return Finding(id=id, severity=_SEVERITY.get(id, "error"), subject=path, message=lead, where=places)
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

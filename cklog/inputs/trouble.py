@@ -107,9 +107,9 @@ def link_findings(links: dict[str, str]) -> Iterable[Finding]:
     """Report links that were not followed."""
     if links:
         shown = [f"{path} (to {to})" for path, to in sorted(links.items())]
-        count = "a link is" if len(links) == 1 else f"{len(links)} links are"
+        count, lead = ("a link is", "it leads") if len(links) == 1 else (f"{len(links)} links are", "they lead")
         message = (
-            f"{count} not followed, since what they lead to is not below PATH: {first_few(shown, _EXAMPLES)}. What "
+            f"{count} not followed, since {lead} out of PATH: {first_few(shown, _EXAMPLES)}. What "
             "lies there was neither read nor counted; --follow-links does."
         )
         places = tuple(map(Where, sorted(links)[:_PLACES]))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from cklog.inputs.partitions import Gap, GroupCommit, Partition, ProducerTransaction, RangeCount
 from cklog.kafka_logs.partition import CUTTING, trusted
 from cklog.model.findings import Finding, Where
-from cklog.model.wording import many, utc
+from cklog.model.wording import agreeing, first_few, many, numbered, utc
 
 
 def partition_findings(partitions: Iterable[Partition]) -> list[Finding]:
@@ -171,8 +171,8 @@ def _doubtful_transactions(p: Partition) -> Iterator[Finding]:
     found = p.transactions.doubtful
     if found:
         message = (
-            f"{p.name}: {many(len(found), 'transaction')} cross bytes that cannot be read, which may have held the "
-            f"marker: {_transaction_words(found)}; whether they were committed cannot be proven from this log"
+            f"{p.name}: {many(len(found), 'transaction', 'cross')} bytes that cannot be read, which may have held the "
+            f"marker: {_transaction_words(found)}; whether data was committed cannot be proven from this log"
         )
         yield Finding("transaction-in-doubt", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
@@ -186,7 +186,8 @@ def _unseen_aborts(p: Partition) -> Iterator[Finding]:
         span = within[0]
         message = (
             f"{p.name}: the broker's index knows of {many(len(within), 'aborted transaction')} that the log does not "
-            f"show, the first of producer {span.producer} at offsets {span.first} to {span.last}: take it for aborted"
+            f"show, the first of producer {span.producer} at {numbered('offset', span.first, span.last)}: take it "
+            "for aborted"
         )
         yield Finding("abort-not-in-log", "warning", p.name, message, where=(Where(p.folder.path or "."),))
 
@@ -227,7 +228,10 @@ def commit_findings(commits: Iterable[GroupCommit], partitions: Mapping[str, Par
         elif log is None or not log.unread:  # else what was not read may hold a newer commit
             found += _commit_out_of_range(commit, p)
     for group, names in sorted(elsewhere.items()):
-        message = f"group {group}: its partitions {', '.join(names[:5])}{', …' if len(names) > 5 else ''} are not here"
+        message = (
+            f"group {group} has committed offsets of partitions that are not here, {first_few(names, 5)}: look on the "
+            "other brokers"
+        )
         found.append(Finding("partition-elsewhere", "info", f"group {group}", message))
     return found
 
@@ -277,16 +281,18 @@ def _unreadable_in_range(subject: str, c: RangeCount) -> Iterator[Finding]:
     name = f"{c.topic}-{c.partition}"
     where = (Where(name),)
     if c.missing:
-        message = f"{subject}: {many(c.missing, 'offset')} from {c.start} on below the log start of {name}: gone"
+        gone = f"{many(c.missing, 'offset')} from {c.start} on {agreeing(c.missing, 'are')} gone"
+        message = f"{subject}: {gone}: the log of {name} begins behind"
         yield Finding("retention-hole", "error", subject, message, where=where)
     if c.beyond and not c.unread:
         salvage = f"; {many(c.cut, 'record')} of it can be salvaged before a restart" if c.cut else ""
-        message = f"{subject}: {many(c.beyond, 'offset')} beyond where the log of {name} ends after a restart{salvage}"
+        beyond = many(c.beyond, "offset", "lie")
+        message = f"{subject}: {beyond} beyond where the log of {name} ends after a restart{salvage}"
         yield Finding("beyond-log-end", "error", subject, message, where=where)
     if c.open:
         message = (
-            f"{subject}: {many(c.open, 'record')} of {name} in open transactions: readers of committed data stop "
-            f"{many(c.unstable, 'offset')} before the end"
+            f"{subject}: {many(c.open, 'record')} of {name} {agreeing(c.open, 'are')} in open transactions: readers of "
+            f"committed data stop {many(c.unstable, 'offset')} before the end"
         )
         yield Finding("open-transaction", "warning", subject, message, where=where)
     if c.starts_in:

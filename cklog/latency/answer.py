@@ -205,7 +205,7 @@ def _findings(found: Latencies, result: Latency, checkpoints: bool) -> list[Find
     if median(found.per_step()) < _FEW:
         few = median(found.per_step())
         message = (
-            f"half of the steps of {result.step_ms:,} ms have {few} records or fewer: of fewer than {_FEW} "
+            f"half of the steps of {result.step_ms:,} ms have {many(few, 'record')} or fewer: of fewer than {_FEW} "
             f"the p99 is the highest; a longer --step tells more"
         )
         told.append(Finding("few-records", "info", "latency", message))

@@ -26,7 +26,7 @@ from cklog.model.findings import Finding, Where
 from cklog.model.lines import ReplayRange, SourceOffset
 from cklog.model.names import Subtask
 from cklog.model.verdict import DAMAGE
-from cklog.model.wording import among, first_few, many
+from cklog.model.wording import among, first_few, many, numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,10 @@ def _range_in_log(
     findings = [_retention_hole(name, gap, start, end) for gap in gaps]
     copies = sum(piece.rows - (piece.end - piece.start) for piece in inside)
     if copies > 0:
-        text = f"{name}: {copies} messages of [{start}, {end}) are in the log more than once; bytes count each copy"
+        text = (
+            f"{name}: of messages {start} to {end - 1} the log holds {many(copies, 'copy')} too many: deduplicate when "
+            "replaying; bytes count each copy"
+        )
         findings.append(Finding("duplicate-messages", "warning", name, text))
     unknown = pieces is None and start < end
     row = ReplayRange(
@@ -262,9 +265,10 @@ def _missing_spans(start: int, end: int, low: int, inside: list[StoredRange] | N
 
 
 def _retention_hole(name: str, gap: tuple[int, int], start: int, end: int) -> Finding:
+    gone, needed = numbered("message", gap[0], gap[1] - 1, "are"), numbered("message", start, end - 1)
     text = (
-        f"{name}: messages {gap[0]} to {gap[1] - 1} are gone from the log; they are in flight across the line "
-        f"([{start}, {end})) and cannot be replayed: without them the results downstream will be wrong"
+        f"{name}: {gone} gone from the log. In flight across the line, and to be replayed: {needed}. Without "
+        "what is gone the results downstream will be wrong"
     )
     return Finding("retention-hole", "error", name, text)
 

@@ -19,7 +19,7 @@ from cklog.model.checks import Check
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
 from cklog.model.values import is_integer
-from cklog.model.wording import many
+from cklog.model.wording import many, numbered
 
 _HINT = 'give the output of cklog recovery-line --json, or a map such as {"src/0": 4, "join/0": 7}'
 
@@ -248,7 +248,7 @@ def judge(
         text = f"{many(len(orphans), 'channel', 'have')} orphan messages; {channel}: {first} to {last - 1}"
     checks.append(Check("consistent", not orphans, text))
     findings += [
-        Finding("orphan-messages", "error", c, f"{c}: messages {a} to {b - 1} were received but never sent")
+        Finding("orphan-messages", "error", c, f"{c}: {numbered('message', a, b - 1, 'were')} received but never sent")
         for c, a, b in orphans
     ]
     if maximal and not orphans:

@@ -15,7 +15,9 @@ def many(count: int, noun: str, verb: str = "", grouped: bool = False) -> str:
     >>> many(1, "channel", "have"), many(2, "channel", "have"), many(1, "file", "lie")
     ('1 channel has', '2 channels have', '1 file lies')
     """
-    many_of_it = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    many_of_it = (
+        f"{noun[:-1]}ies" if noun.endswith(("ry", "py")) else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    )
     words = [f"{count:,}" if grouped else str(count), noun if count == 1 else many_of_it]
     return " ".join([*words, agreeing(count, verb)] if verb else words)
 
@@ -23,10 +25,20 @@ def many(count: int, noun: str, verb: str = "", grouped: bool = False) -> str:
 def agreeing(count: int, verb: str) -> str:
     """Return a verb, given in the plural, as it goes with a count.
 
-    >>> agreeing(1, "are"), agreeing(2, "are"), agreeing(1, "stand")
-    ('is', 'are', 'stands')
+    >>> agreeing(1, "are"), agreeing(2, "are"), agreeing(1, "stand"), agreeing(1, "cross")
+    ('is', 'are', 'stands', 'crosses')
     """
-    return _SINGULAR.get(verb, f"{verb}s") if count == 1 else verb
+    return _SINGULAR.get(verb, f"{verb}es" if verb.endswith("ss") else f"{verb}s") if count == 1 else verb
+
+
+def numbered(noun: str, first: int, last: int, verb: str = "") -> str:
+    """Return a noun with its number, or with the first and the last of several, and a verb given in the plural.
+
+    >>> numbered("message", 3, 3, "were"), numbered("offset", 2, 5)
+    ('message 3 was', 'offsets 2 to 5')
+    """
+    words = f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
+    return f"{words} {agreeing(last - first + 1, verb)}" if verb else words
 
 
 _SINGULAR = {"have": "has", "are": "is", "were": "was", "do": "does"}

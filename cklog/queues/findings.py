@@ -116,6 +116,8 @@ def _most_of_kinds(hole: QueueHole) -> str:
         return ""
     exact = hole.net is not None and (hole.results, hole.opens) == (max(-hole.net, 0), max(hole.net, 0))
     bound = "" if exact else "at most "
+    if hole.lost == 1 and exact:
+        return "; it closed a window" if hole.results else "; it opened a window" if hole.opens else "; it was a check"
     return f"; {bound}{hole.results or 'none'} of them closed a window, {bound}{hole.opens or 'none'} opened one"
 
 
@@ -143,7 +145,10 @@ def _lost_windows(subtask: Subtask, judged: QueueJudgement) -> Iterator[Finding]
         )
         yield Finding("lost-footprint", "error", subject, message)
     elif judged.proof == "after-replay" and judged.missing:
-        message = f"{subtask}: {judged.missing} open windows have no footprint that can be read; the replay opens them"
+        message = (
+            f"{subtask}: {many(judged.missing, 'open window', 'have')} no footprint that can be read; the replay opens "
+            f"{'it' if judged.missing == 1 else 'them'}"
+        )
         yield Finding("missing-window", "warning", subject, message)
 
 
@@ -175,9 +180,11 @@ def _lost_result_finding(subtask: Subtask, judged: QueueJudgement) -> Iterator[F
     """Name results that no replay writes again, because their windows have opened again."""
     gone = lost_results(judged)
     if len(gone):
+        agreed, opened = ("the result", "the window has opened") if len(gone) == 1 else ("results", "they have opened")
         message = (
-            f"{subtask}: results of {_window_names(judged.log, gone)} are lost from the queue; the windows have opened "
-            "again since, so that the replay does not write them a second time"
+            f"{subtask}: {agreed} of {_window_names(judged.log, gone)} {agreeing(len(gone), 'are')} lost from the "
+            f"queue, and since then {opened} again: the replay does not write what is lost a second "
+            "time. Recompute it if it is needed"
         )
         yield Finding(
             id="lost-result",

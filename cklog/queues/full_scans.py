@@ -205,7 +205,7 @@ def forward_findings(queue: Queue, judged: QueueJudgement, engine: Engine, split
     more, fewer = sorted(whole - tail), sorted(tail - whole)
     parts = []
     if more:
-        parts.append(f"{first_few(more, _NAMED)} would be open by the whole log: their results are missing from it")
+        parts.append(f"{first_few(more, _NAMED)} would be open by the whole log: there is no result in it")
     if fewer:
         parts.append(f"{first_few(fewer, _NAMED)} would be closed by the whole log")
     message = f"{subject}: forward and backward disagree, and N says {judged.open_windows}: {'; '.join(parts)}"

@@ -147,7 +147,7 @@ def _visible_holes(log: QueueLog) -> list[QueueHole]:
         rows = rows[rows > 0]  # what lies before what was read has not been met yet
     found = []
     for row in rows[-_HOLES:].tolist():
-        known = bool(counted[row - 1]) if row else log.pos[0] != UNKNOWN
+        known = bool(counted[row - 1] and jump[row - 1] > 0) if row else log.pos[0] != UNKNOWN  # falls tell no count
         lost = int(log.pos[row] - (log.pos[row - 1] if row else -1)) - 1 if known else None
         found.append(
             QueueHole(

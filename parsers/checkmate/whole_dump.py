@@ -106,7 +106,7 @@ def unseen_units(dump: Dump) -> Iterable[Finding]:
     for operator in dump.deployment.operators:
         for worker in dump.deployment.workers:
             if (operator, worker) not in seen:
-                message = f"worker {worker} left nothing of {operator}: if it hosts it, no round is complete"
+                message = f"worker {worker} left nothing of {operator}: if that runs there, no round is complete"
                 yield Finding("unit-without-snapshots", "warning", f"{operator}/{worker}", message)
 
 
@@ -122,7 +122,7 @@ def why_no_channel(deployment: Deployment, channel: str) -> str:
     """Say why a channel's name cannot be read."""
     ends = endings(channel, deployment.operators)
     if ends is None:
-        return f"channel {channel} cannot be told apart into two of the operators {', '.join(deployment.operators)}"
+        return f"channel {channel} fits no one pair of the operators {', '.join(deployment.operators)}"
     counts = f"{deployment.count(ends.sender)} × {deployment.count(ends.receiver)}"
     return f"channel {channel} has a number beyond the {counts} partitions that its operators are taken to have"
 

@@ -154,7 +154,7 @@ class _FolderReading:
         linked = self._linked.get(path, ())
         if parted:
             size = sum(entry.size for entry in segments)
-            message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({len(segments)} segments, {size} bytes)"
+            message = f"{path}: skipped, {_WHY_PARTED[parted[1]]} ({many(len(segments), 'segment')}, {size} bytes)"
             self._report("skipped-folder", "info", path, message, [path])
             return False
         if not segments and not linked and side_files.LEADER_EPOCHS in held and _PARTITION.fullmatch(name):
@@ -232,10 +232,10 @@ class _FolderReading:
         """Return the segments that wait for their deletion, and report them."""
         found = tuple(segment for segment in _segments(held, _DELETED) if segment.size)
         if found:
-            are = "segment is" if len(found) == 1 else "segments are"
             message = (
-                f"{found[0].path}: {len(found)} deleted {are} still here ({sum(s.size for s in found)} bytes): copy "
-                "them now if their records are needed, a broker removes them within a minute, or when it starts"
+                f"{found[0].path}: {many(len(found), 'deleted segment', 'are')} still here "
+                f"({sum(s.size for s in found)} bytes): copy the folder now if their records are needed; a broker "
+                "deletes such segments within a minute, or when it starts"
             )
             self._report("deleted-segment", "info", path, message, [segment.path for segment in found])
         return found

@@ -26,6 +26,7 @@ from cklog.budgets import KEYS_KEPT, PART_BATCHES, PART_BYTES
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.partitions import COMMITS
+from cklog.model.wording import numbered
 from cklog.parsers.kafka.batches import Header
 from cklog.parsers.kafka.decode import Decoded, decode_parts
 from cklog.parsers.kafka.headers import WINDOW_BYTES, Heads, heads_in
@@ -60,7 +61,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
                 continue
             for fault in part.records.faults:
                 head = part.heads[fault.batch]
-                detail = f"offsets {head.base} to {head.last}: {fault.reason}"
+                detail = f"{numbered('offset', head.base, head.last)}: {fault.reason}"
                 yield Damage(
                     path=split.path,
                     id="over-budget" if fault.over else "bad-record",
@@ -248,7 +249,7 @@ def read_records(split: Split, check: bool = True) -> Iterator[SegmentPart | Dam
                             path=split.path,
                             id="over-budget" if over else "corrupt-batch",
                             offset=int(at[first + i]),
-                            detail=f"offsets {head.base} to {head.last}: {reason}",
+                            detail=f"{numbered('offset', head.base, head.last)}: {reason}",
                             count=head.count,
                         )
 

@@ -20,6 +20,7 @@ import numpy as np
 from cklog.arrays.types import Bytes, Ints
 from cklog.budgets import BATCH_BYTES, SEARCHED_BYTES
 from cklog.engine.scan import Damage
+from cklog.model.wording import numbered
 from cklog.parsers.kafka import legacy
 from cklog.parsers.kafka.batches import BEFORE_LENGTH, HEADER, Header, header, near, verify
 from cklog.parsers.kafka.payloads import BadBatch, BatchOverBudget, Budget
@@ -300,7 +301,7 @@ def _pass_damage(segment: Segment, at: int, reason: str, ordinary: bool) -> tupl
         return Damage(segment.path, "unknown-version", at, detail), at + old
     extent = _claimed_extent(segment, at, ordinary)
     if extent and extent.size <= rest:
-        known = f"offsets {extent.base} to {extent.last}" if extent.magic == 2 else f"offset {extent.last}"
+        known = numbered("offset", extent.base, extent.last) if extent.magic == 2 else f"offset {extent.last}"
         detail, count = f"{known}: {reason}", extent.last_delta + 1
         damage = Damage(path=segment.path, id="corrupt-batch", offset=at, detail=detail, count=count)
         return damage, _after_corrupt(segment, at, extent, ordinary)

@@ -105,7 +105,7 @@ def _checkpoint_entries(data: bytes, width: int) -> list[tuple[int, list[str]]]:
     count = _offset_of(2, lines[1].strip()) if len(lines) > 1 else -1
     found = [(i, line.split()) for i, line in enumerate(lines[2:], 3) if line.strip()]
     if len(found) != count:
-        raise BadCheckpoint(2, f"{count} entries are announced, {len(found)} are there")
+        raise BadCheckpoint(2, f"it announces {count} entries and holds {len(found)}")
     wrong = next((i for i, words in found if len(words) != width), None)
     if wrong is not None:
         raise BadCheckpoint(wrong, f"{width} words are expected")

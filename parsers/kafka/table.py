@@ -34,6 +34,7 @@ from cklog.budgets import check_json
 from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.model.schemas import TABLES
+from cklog.model.wording import numbered
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.kafka.batches import Header, KafkaRecord, records
 from cklog.parsers.kafka.decode import Decoded, decode_parts
@@ -166,7 +167,7 @@ def _rows_of_batch(
                 place = at + min(nth, head.size - 1) if own else at
                 yield Damage(path, "bad-record", place, f"Kafka offset {record.offset}: {reason}")
     except BadBatch as reason:
-        detail = f"offsets {head.base} to {head.last}, after {done} records: {reason}"
+        detail = f"{numbered('offset', head.base, head.last)}, after {done} records: {reason}"
         count = max(head.count - done, 1)
         id = "over-budget" if isinstance(reason, BatchOverBudget) else "corrupt-batch"
         yield Damage(path=path, id=id, offset=at, detail=detail, count=count)

@@ -266,7 +266,7 @@ class Native(Format):
                 if self._root.is_refused(entry.path, error):
                     return
                 reason = first_line(error)
-                yield _finding("corrupt-file", "error", entry.path, f"no Parquet footer can be read: {reason}")
+                yield _finding("corrupt-file", "error", entry.path, f"has no Parquet footer that can be read: {reason}")
 
     def _pieces(self, entry: FileEntry) -> Iterator[bytes]:
         """Read a file of any size, piece by piece."""
@@ -286,7 +286,7 @@ class Native(Format):
                 return _checked_manifest(found), ()
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
-            return {}, (_finding("bad-manifest", "error", "job.json", f"{error}; {hint}"),)
+            return {}, (_finding("bad-manifest", "error", "job.json", f"cannot be used: {error}; {hint}"),)
 
 
 def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:

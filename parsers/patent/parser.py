@@ -157,7 +157,7 @@ class PatentStore(Format):
             message = f"{store.path} holds nothing: written but never filled, or cut to 0"
             findings.append(Finding("empty-file", "warning", store.path, message, where=(Where(store.path),)))
         for first in unknown:
-            message = f"{first.path} holds keys that are none of a checkpoint's, {first.detail}; they are left out"
+            message = f"{first.path}: {first.detail}; such keys are left out"
             places = (Where(first.path, first.offset),)
             findings.append(Finding("unknown-key", "warning", first.path, message, where=places))
         return checkpoints, findings, count

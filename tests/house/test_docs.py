@@ -17,7 +17,9 @@ TOOLS = [["python", "-m", "pytest"], ["python"], ["make"], ["git", "diff"]]
 OPTIONS = {"-m", "-n0", "-x", "-rs", "--stat"}
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-DOCS = [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if page.name != "run-folder.md"]  # has its own test
+DOCS = [
+    page for page in sorted((REPOSITORY / "docs").rglob("*.md")) if page.name != "run-folder.md"
+]  # has its own test
 PAGES = [README, *(page.read_text(encoding="utf-8") for page in DOCS)]
 BLOCKS = [block for page in PAGES for block in re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)]
 SHOWN = [

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").glob("*.md"))
+PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").rglob("*.md"))
 FOLDERS = "cklog|commands|parsers|tests|benchmarks|sample_logs|docs"
 
 

@@ -209,7 +209,7 @@ def _never_sent(name: str, sent: list[SequenceRun], received: list[SequenceRun],
 def _out_of_order_channels(names: list[str]) -> Finding:
     """Report channels that delivered out of order."""
     message = (
-        f"{len(names)} {'channel' if len(names) == 1 else 'channels'} delivered out of order, {names[0]} among them: "
+        f"{many(len(names), 'channel')} delivered out of order, {among(len(names), names[0])}: "
         "sends and receives were joined by number to tell what is in flight"
     )
     return Finding("out-of-order-channel", "info", names[0], message)

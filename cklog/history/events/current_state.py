@@ -97,8 +97,8 @@ def no_evidence(bound: tuple[Subtask, ...]) -> list[Finding]:
     if not bound:
         return []
     message = (
-        f"nothing tells what {first_few(bound, 5)} hold now: no record of kind volatile and no events/ of theirs "
-        "that are whole. The line shown treats them as failed too; it is safe, and the true one may be newer"
+        f"nothing tells the current state of {first_few(bound, 5)}: there is no record of kind volatile, and there are "
+        "no whole events/. The line shown treats them as failed too: it is safe, and the true one may be newer"
     )
     return [Finding("no-current-state", "error", str(bound[0]), message)]
 

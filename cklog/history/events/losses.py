@@ -29,6 +29,7 @@ from cklog.history.events.order import UNUSABLE, Order
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask
 from cklog.model.verdict import DAMAGE
+from cklog.model.wording import many
 
 NEVER = np.iinfo(np.int64).max
 """A place behind all others: nothing is missing."""
@@ -220,8 +221,8 @@ def _missing_numbers(who: str, runs: Spans, base: int, trimmed: bool) -> list[Fi
     gaps = [(a, b) for (_, a), (b, _) in zip([(0, base), *runs], runs, strict=False) if b > a]
     if gaps:
         message = (
-            f"{who}: {sum(b - a for a, b in gaps)} events are missing, the first is number {gaps[0][0]}. What it had "
-            "received from there on cannot be told: later checkpoints are not used, except those of a source"
+            f"{who}: {many(sum(b - a for a, b in gaps), 'event', 'are')} missing, from number {gaps[0][0]} on. What it "
+            "had received since cannot be told: later checkpoints are not used, except those of a source"
         )
         found.append(Finding("missing-events", "error", who, message))
     return found

@@ -20,6 +20,7 @@ from cklog.history.events.batch import Places, place
 from cklog.history.events.kernels import FOREIGN, INCOMPLETE
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Subtask
+from cklog.model.wording import agreeing, many
 
 _LEAST = np.iinfo(np.int64).min
 
@@ -157,8 +158,8 @@ def _partly_numbered(subtasks: tuple[Subtask, ...], events: Ints, numbered: Ints
             "mixed-local-order",
             "warning",
             str(subtasks[i]),
-            f"{subtasks[i]}: {int(events[i] - numbered[i])} of {int(events[i])} events have no lsn: "
-            "taken in the order of its log",
+            f"{subtasks[i]}: {int(events[i] - numbered[i])} of {int(events[i])} events "
+            f"{agreeing(int(events[i] - numbered[i]), 'have')} no lsn: all are taken in the order of its log",
         )
         for i in rows
     ]
@@ -183,7 +184,8 @@ def unusable_events(what: str, subject: str, count: int, fault: str, places: Ite
     """
     first = dict(sorted(places, reverse=True))
     path, offset = min(first.items())
-    message = f"{subject}: {count} {fault}; not used. The first is at {offset} of {path}"
+    unused = "it is not used" if count == 1 else "they are not used"
+    message = f"{subject}: {many(count, 'event')} {fault}; {unused}. The first is at byte {offset} of {path}"
     where = tuple(Where(path, first[path]) for path in sorted(first))
     return Finding(UNUSABLE[what], "error", subject, message, where=where)
 

@@ -29,7 +29,7 @@ from cklog.history.events.records import (
 from cklog.history.watermarks import CurrentState
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
-from cklog.model.wording import many
+from cklog.model.wording import many, numbered
 
 
 class ScanEvents(Protocol):
@@ -147,8 +147,8 @@ def _unusable_findings(rows: pa.Table) -> list[Finding]:
     """Report events that cannot be used: of a channel that is not their subtask's, or of no channel or number."""
     found = []
     for side, fault in (
-        (events.FOREIGN, "sends or receives are not of a channel of their subtask"),
-        (events.INCOMPLETE, "sends or receives name no channel or no sequence number"),
+        (events.FOREIGN, "of a channel that is not the subtask's"),
+        (events.INCOMPLETE, "without a channel or a sequence number"),
     ):
         mine = rows.filter(pc.equal(rows["side"], side))
         if len(mine):
@@ -170,7 +170,8 @@ def _unlogged_sends(ports: Ports) -> list[Finding]:
         return []
     k = over[0]
     message = (
-        f"{many(len(over), 'channel')}: messages were received that no event tells the sending of, on {ports.names[k]} "
-        f"{sent[k]} to {received[k] - 1}; they count as sent after the last checkpoint of their sender"
+        f"on {many(len(over), 'channel')} messages were received and no event tells that they were sent, on "
+        f"{ports.names[k]} {numbered('number', int(sent[k]), int(received[k]) - 1)}; they count as sent after the last "
+        "checkpoint of their sender"
     )
     return [Finding("unlogged-sends", "info", ports.names[k], message)]

@@ -221,9 +221,9 @@ def with_records(
         if state is not None:
             sent, received = (pa.array([sorted(side.items())], _WATERMARKS) for side in (state.sent, state.received))
             parts.append(_with_watermarks(records.table.slice(row[key], 1), sent, received))
-    found = _left_out("unplaced-checkpoint", unplaced, "have no checkpoint event in events/")
+    found = _left_out("unplaced-checkpoint", unplaced, "have", "no checkpoint event in events/")
     unrecorded = sorted(set(keys) - set(row))
-    found += _left_out("unrecorded-checkpoint", unrecorded, "are not in checkpoints/ and may never have been stored")
+    found += _left_out("unrecorded-checkpoint", unrecorded, "are", "not in checkpoints/ and may never have been stored")
     return pa.concat_tables(parts), [*records.findings, *found]
 
 
@@ -233,11 +233,11 @@ def _with_watermarks(records: pa.Table, sent: Any, received: Any) -> pa.Table:
     return pa.table([columns[name] for name in WITH_PLACES.names], WITH_PLACES.names).cast(WITH_PLACES)
 
 
-def _left_out(id: str, keys: list[tuple[str, int, int]], reason: str) -> list[Finding]:
-    """Report (operator, subtask, checkpoint) that are not used, for a `reason` in words."""
+def _left_out(id: str, keys: list[tuple[str, int, int]], verb: str, reason: str) -> list[Finding]:
+    """Report (operator, subtask, checkpoint) that are not used, for a reason: a `verb` in the plural, and the rest."""
     if not keys:
         return []
     first = f"{keys[0][0]}/{keys[0][1]}={keys[0][2]}"
     unused = "it is not used" if len(keys) == 1 else "they are not used"
-    message = f"{many(len(keys), 'checkpoint')} {reason}, {among(len(keys), first)}; {unused}"
+    message = f"{many(len(keys), 'checkpoint', verb)} {reason}, {among(len(keys), first)}; {unused}"
     return [Finding(id, "warning", first, message)]

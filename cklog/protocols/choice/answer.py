@@ -312,7 +312,10 @@ def _doubts(execution: ReplayedRun, checkpoint_ms: float | None) -> list[Finding
         )
         found.append(Finding("estimated-order", "warning", "events/", message))
     if execution.disordered and execution.certainty == "exact":
-        message = f"{many(execution.disordered, 'message')} were received before they were sent, by the logs' own order"
+        message = (
+            f"{many(execution.disordered, 'message', 'were')} received before being sent, by the logs' own order: logs "
+            "of different runs are mixed, or numbers are wrong"
+        )
         found.append(Finding("impossible-order", "warning", "events/", message))
     if checkpoint_ms is None:
         message = "no record tells how long a checkpoint takes, so that it costs nothing here: give --checkpoint-ms"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from cklog.inputs.batches import FileLog, LogListing, MetadataLogs
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.wording import first_few
+from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.batches.judge import Fact, checksum_findings, file_finding, flaw_facts
 from cklog.runs.batches.offsets import Ends, InputFile, SourceKind, SourceRange, kind_of, log_offset, source_ranges
 
@@ -177,22 +177,21 @@ def _input_findings(source: SourceRange) -> Iterable[Finding]:
     gone = [file for file in source.files if file.size is None]
     if gone:
         message = (
-            f"input files of the batch in flight are missing: {_file_names(gone)}. A restart takes them for empty and "
-            "goes on without an error: their data is lost. Put them back before the restart."
+            f"missing: {_file_names(gone)}. A restart takes it for empty and goes on without an error, and its data is "
+            "lost. Put it back before the restart."
         )
         yield _files_finding("missing-input-file", "error", source, gone, message)
     empty = [file for file in source.files if file.size == 0]
     if empty:
         names = _file_names(empty)
-        message = f"input files of the batch in flight are empty: {names}. A restart reads no data from them."
+        message = f"empty: {names}. A restart reads no data from there."
         yield _files_finding("empty-input-file", "warning", source, empty, message)
     outside = [file for file in source.files if file.size == "outside"]
     if outside:
         prefix = posixpath.dirname(outside[0].path)
         message = (
-            "input files of the batch in flight were not looked at, since they lie outside PATH: "
-            f"{_file_names(outside)}. If one is missing, a restart goes on without its data. --map {prefix}=FOLDER "
-            "says where they are."
+            f"outside PATH and not looked at: {_file_names(outside)}. If one is missing, a restart goes on without its "
+            f"data. --map {prefix}=FOLDER says where they are."
         )
         yield _files_finding("unchecked-input", "warning", source, outside, message)
 
@@ -200,7 +199,8 @@ def _input_findings(source: SourceRange) -> Iterable[Finding]:
 def _files_finding(id: str, severity: Severity, source: SourceRange, files: list[InputFile], message: str) -> Finding:
     """Return a finding about input files of a source, which counts them and says where the first are named."""
     where = tuple(file.where for file in files[:_PLACES])
-    return Finding(id, severity, source.source, f"{source.source}: {len(files)} {message}", where=where)
+    told = f"{many(len(files), 'input file')} of the batch in flight {agreeing(len(files), 'are')}"
+    return Finding(id, severity, source.source, f"{source.source}: {told} {message}", where=where)
 
 
 def _file_names(files: list[InputFile]) -> str:

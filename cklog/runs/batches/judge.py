@@ -18,7 +18,7 @@ from cklog.inputs.batches import UNCHECKED_BY_SPARK, FileRead, LogListing, Metad
 from cklog.inputs.offers import OffersBatches
 from cklog.model.findings import Finding, Severity, Where
 from cklog.model.verdict import UNREAD
-from cklog.model.wording import many
+from cklog.model.wording import many, numbered
 from cklog.runs.batches.offsets import kind_of, went_back
 
 _COPY = "on a copy of the checkpoint"
@@ -155,8 +155,8 @@ def _gap_findings(log: LogListing, present: Iterable[int], below: int) -> Iterab
     for before, after in pairwise(sorted(present)):
         last = min(after, below) - 1
         if last > before:
-            which = f"{before + 1}" if last == before + 1 else f"{before + 1} to {last}"
-            message = f"{log.folder}: {which} missing between {before} and {after}. A restart does not read them."
+            which = numbered("batch", before + 1, last, "are")
+            message = f"{log.folder}: {which} missing between {before} and {after}. A restart reads none of it."
             yield file_finding("batch-gap", "warning", f"{log.folder}/{before + 1}", message)
 
 

@@ -225,9 +225,9 @@ def _unmeasured(untimed: int, unmatched: int, sinks: Sequence[str]) -> Iterator[
     """Say how many receipts have no latency, and why."""
     where = first_few(sinks, 3)
     if untimed:
-        message = f"{many(untimed, 'receipt', 'have', grouped=True)} no time: their latency into {where} is not known"
+        message = f"{many(untimed, 'receipt', 'have', grouped=True)} no time, and so no latency into {where}"
         yield Finding("untimed-messages", "warning", sinks[0], message)
     if unmatched:
         lead = many(unmatched, "message", "were", grouped=True)
-        message = f"{lead} received by {where}, and no record tells when they were sent: they have no latency"
+        message = f"{lead} received by {where} and sent at a time that nothing tells: no latency is counted for that"
         yield Finding("unsent-messages", "warning", sinks[0], message)

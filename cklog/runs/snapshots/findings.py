@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from cklog.inputs.damage import damage_findings
 from cklog.model.findings import Finding, Severity, Where
-from cklog.model.wording import first_few, many
+from cklog.model.wording import agreeing, first_few, many
 from cklog.runs.snapshots.generations import programs
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, SnapshotFlaw, Survey, rows_of
@@ -86,9 +86,8 @@ def _broken(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
     gone = [f for f in j.flaws if f.size is None and not f.outside]
     wrong = [f for f in j.flaws if f.size is not None and not f.why]
     if gone:
-        count = "one" if len(gone) == 1 else f"{len(gone)}"
         message = (
-            f"{name_of(j)}: {count} of the {many(j.files, 'file')} that it names are missing (first {gone[0].path}); a "
+            f"{name_of(j)}: {_some_of(len(gone), j)} missing (first {gone[0].path}); a "
             f"restore from it is accepted and fails when tasks start{_found_again(gone)}"
         )
         yield Finding("missing-state-file", severity, name_of(j), message, tuple(Where(f.path) for f in gone))
@@ -105,14 +104,19 @@ def _damaged(j: JudgedSnapshot, severity: Severity) -> Finding:
     """Files of the right size whose bytes are not what was written."""
     bad = [f for f in j.flaws if f.why]
     first = bad[0]
-    lead = f"{many(len(bad), 'file')} of the {j.files}" if len(bad) > 1 else f"one of the {many(j.files, 'file')}"
-    verb = "are" if len(bad) > 1 else "is"
     message = (
-        f"{name_of(j)}: {lead} that it names {verb} damaged at the right size: {first.path}, from byte {first.at} on: "
+        f"{name_of(j)}: {_some_of(len(bad), j)} damaged at the right size: {first.path}, from byte {first.at} on: "
         f"{first.why}. A restore from it is accepted and fails when tasks start, or when they come to the damaged bytes"
     )
     where = tuple(Where(f.path, f.at) for f in bad)
     return Finding(id="corrupt-file", severity=severity, subject=name_of(j), message=message, where=where)
+
+
+def _some_of(count: int, j: JudgedSnapshot) -> str:
+    """Return so many of the files that a snapshot names, with a verb."""
+    if j.files == 1:
+        return "the file that it names is"
+    return f"{'one' if count == 1 else count} of the {j.files} files that it names {agreeing(count, 'are')}"
 
 
 def _found_again(gone: Sequence[SnapshotFlaw]) -> str:
@@ -141,7 +145,7 @@ def _unchecked(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
     if unread:
         first = unread[0]
         message = (
-            f"{name_of(j)}: {len(unread)} of the {many(j.files, 'file')} that it names cannot be read (first "
+            f"{name_of(j)}: {_some_of(len(unread), j)} not readable (first "
             f"{first.path}: {first.unread}): whether it can be restored is not known"
         )
         yield Finding("unreadable-file", severity, name_of(j), message, where=tuple(Where(f.path) for f in unread))
@@ -149,8 +153,8 @@ def _unchecked(j: JudgedSnapshot, severity: Severity) -> Iterator[Finding]:
     if not outside:
         return
     message = (
-        f"{name_of(j)}: {len(outside)} of the {many(j.files, 'file')} that it names were not looked at "
-        f"(first {outside[0].file}): they lie outside PATH; say where they are with --map OLD=NEW"
+        f"{name_of(j)}: {_some_of(len(outside), j)} outside PATH and not looked at (first "
+        f"{outside[0].file}); say where with --map OLD=NEW"
     )
     yield Finding(id="files-outside", severity=severity, subject=name_of(j), message=message, where=_place(j))
 

@@ -24,7 +24,7 @@ from cklog.model.lines import LineEntry, RecoveryLine, SourceOffset
 from cklog.model.names import CheckpointId
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
-from cklog.model.wording import many, none_of
+from cklog.model.wording import none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
 from cklog.runs.snapshots.lineage import Candidates
 from cklog.runs.snapshots.plan import (
@@ -73,7 +73,8 @@ class SnapshotLine:
             findings += source_findings(judged.folder.path, table)
         for group, pick in picks:
             if pick is None and restored:
-                message = f"{self._label(group)}: none of its {many(len(group.snapshots), 'snapshot')} can be restored"
+                told = none_of(len(group.snapshots), "snapshot", "can be restored", "cannot be restored")
+                message = f"{self._label(group)}: {told[0].lower()}{told[1:]}"
                 findings.append(Finding("no-restorable-snapshot", "error", self._label(group), message))
         line = RecoveryLine(
             consistent=True,
@@ -382,7 +383,7 @@ def _checks(
         checks = [Check("restorable", True, f"{name} starts anew")]
     else:
         holds = None if judged.verdict == "unchecked" else judged.verdict == "restorable"
-        checks = [Check("restorable", holds, f"{name_of(judged)} is {judged.verdict}: {VERDICTS[judged.verdict]}")]
+        checks = [Check("restorable", holds, f"{name_of(judged)} ({judged.verdict}): {VERDICTS[judged.verdict]}")]
     if maximal:
         told = f"the newest that can be restored is {name_of(best)}" if best is not None else "there is no other"
         newest = best is judged or best is None

@@ -154,5 +154,5 @@ def _asked_for(
     whole = next((j for j in found if j.verdict in trusted), None)
     if whole is not None:
         return whole, []
-    message = f"{name_of(found[0])} is {found[0].verdict}: {VERDICTS[found[0].verdict]}"
+    message = f"{name_of(found[0])} ({found[0].verdict}): {VERDICTS[found[0].verdict]}"
     return None, [Finding("checkpoint-unreachable", "error", f"{name}={number}", message)]

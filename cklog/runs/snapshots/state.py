@@ -84,7 +84,7 @@ def source_findings(snapshot: str, table: pa.Table) -> list[Finding]:
                 id="unread-state",
                 severity="warning",
                 subject=snapshot,
-                message=f"{snapshot}: {row['detail']} ({row['kind']})",
+                message=f"{snapshot}: not read: {row['detail']} ({row['kind']})",
                 where=place,
             )
         )

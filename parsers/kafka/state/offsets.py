@@ -37,7 +37,7 @@ def of_kafka_streams(store: str, file: str, pairs: Mapping[bytes, bytes]) -> Sto
             continue
         topic, _, number = key.decode("utf-8", "backslashreplace").rpartition("-")
         if not topic or not number.isdecimal() or not number.isascii() or int(number) >> 31 or len(value) != _LONG.size:
-            return StoreInside(store, (), False, f"{key[:60]!a} in its column family {KAFKA_STREAMS} is no offset")
+            return StoreInside(store, (), False, _no_offset(key, KAFKA_STREAMS))
         offset = int(_LONG.unpack(value)[0])
         offsets.append(StoreOffset(topic, int(number), offset if offset >= 0 else None, 0, file, store))
     return StoreInside(store, tuple(offsets), pairs.get(_STATUS, _CLOSED) != _CLOSED)
@@ -54,9 +54,13 @@ def of_quix(store: str, file: str, changelog: str, partition: int, pairs: Mappin
     if value is None:
         return StoreInside(store, (StoreOffset(changelog, partition, None, 0, file, store),), False)
     if len(value) != _LONG.size or value[0] & 0x80:
-        return StoreInside(store, (), False, f"{_QUIX_OFFSET!a} in its column family {QUIX} is no offset")
+        return StoreInside(store, (), False, _no_offset(_QUIX_OFFSET, QUIX))
     offset = StoreOffset(changelog, partition, int(_LONG.unpack(value)[0]), 0, file, store)
     return StoreInside(store, (offset,), False)
+
+
+def _no_offset(key: bytes, family: str) -> str:
+    return f"the key {ascii(key[:60])[1:]} in its column family {family} has no offset"
 
 
 def joined(found: Iterable[StoreInside]) -> tuple[StoreInside, ...]:

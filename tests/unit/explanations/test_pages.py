@@ -78,13 +78,27 @@ def test_the_list_has_a_line_for_each_id_and_fits_a_terminal() -> None:
 
 
 def test_a_page_says_what_it_means_for_the_answer_and_what_to_do() -> None:
-    for name in ["corrupt-file", "3", "corrupt-input"]:
+    for name in ["torn-tail", "3", "corrupt-input"]:
         ended = cklog("explain", name)
         assert ended.code == 0
         assert max(map(len, ended.out.splitlines())) <= 80
         for title in ("What it means", "For the answer", "What to do now", "Formats"):
             assert f"\n{title}\n  " in ended.out
     assert "exit 3" in cklog("explain", "watermark-decreases").out
+
+
+@pytest.mark.parametrize("name", known_ids())
+def test_a_page_fits_a_screen_and_one_of_several_meanings_has_a_short_section_for_each(name: str) -> None:
+    """80 columns and 24 lines, of which the shell takes one."""
+    told = cklog("explain", name).out
+    assert max(map(len, told.splitlines())) <= 80
+    meanings = max(len(page.meanings) for page in all_pages() if page.id == name)
+    if meanings == 1 and name != "over-budget":
+        assert len(told.splitlines()) <= 23
+    else:
+        sections = [part for part in told.split("\n\n") if part.startswith(name)]
+        assert len(sections) >= meanings
+        assert max(len(part.splitlines()) for part in sections) <= 14
 
 
 def test_one_id_of_a_finding_and_of_an_error_has_both_pages() -> None:

@@ -130,7 +130,7 @@ def test_what_the_source_has_not_preserved_is_told(tmp_path: Path) -> None:
     code, found, findings = asked(folder)
     (row,) = found["preserved"]
     assert (code, row["from"], row["to"], row["preserved"], row["there"]) == (3, 120, 167, 46, False)
-    assert "messages 150 to 150 are gone from the log" in findings["retention-hole"]
+    assert "message 150 is gone from the log" in findings["retention-hole"]
 
 
 def test_what_the_manifest_says_is_deleted_is_gone(tmp_path: Path) -> None:

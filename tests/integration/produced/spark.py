@@ -1,0 +1,173 @@
+"""Spark: files that a restart reads, the logs of sources and sinks, state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.builders.spark_state import HDFS, by_ids, checkpoint, hdfs, operator
+from tests.integration.produced.cases import Asked, cut, produces, sample
+
+HOME = "file:///srv/cklog-sample/wordcount"
+
+
+def wordcount(
+    folder: Path, *more: str, gone: tuple[str, ...] = (), written: Mapping[str, bytes] | None = None
+) -> Asked:
+    """Ask about the sample without some files, and with some others in place of its own."""
+    run = sample("spark-wordcount", folder)
+    for path in (*gone, *(written or {})):
+        at = run / path
+        at.unlink(missing_ok=True)
+        (at.parent / f".{at.name}.crc").unlink(missing_ok=True)
+    for path, data in (written or {}).items():
+        (run / path).write_bytes(data)
+    return "recovery-line", run, "--map", f"{HOME}={run}", *more
+
+
+def stored(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """A folder of these files."""
+    for path, data in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+    return folder
+
+
+@produces("missing-batch-file", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("ck/offsets/5",))
+
+
+@produces("torn-batch-file", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"ck/offsets/6": b"v1\n{"})
+
+
+@produces("empty-batch-file", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"ck/commits/5": b""})
+
+
+@produces("unknown-version", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"ck/commits/5": b"v9\n{}"})
+
+
+@produces("unreadable-checksum", exit=0)
+def _(folder: Path) -> Asked:
+    asked = wordcount(folder)
+    (folder / "spark-wordcount" / "ck" / "offsets" / ".6.crc").write_bytes(b"???")
+    return asked
+
+
+@produces("batch-gap", exit=0)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("ck/offsets/2",))
+
+
+@produces("missing-metadata", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("ck/metadata",))
+
+
+@produces("commit-ahead-of-offsets", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("ck/offsets/6", "ck/offsets/5"))
+
+
+@produces("missing-source-log", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("ck/sources/0/6",))
+
+
+@produces("missing-input-file", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("in/minute-6.json",))
+
+
+@produces("empty-input-file", exit=0)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"in/minute-6.json": b""})
+
+
+@produces("unchecked-input", exit=0)
+def _(folder: Path) -> Asked:
+    return "recovery-line", sample("spark-wordcount", folder)
+
+
+@produces("sink-log-behind", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, gone=("out/_spark_metadata/5",))
+
+
+@produces("sink-log-ahead", exit=0)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, written={"out/_spark_metadata/6": b"v1"})
+
+
+@produces("unchecked-sink", exit=0)
+def _(folder: Path) -> Asked:
+    files = dict(by_ids().files)
+    files["offsets/4"] = files["offsets/3"]
+    return "recovery-line", stored(folder, files)
+
+
+@produces("offset-went-back", exit=3)
+def _(folder: Path) -> Asked:
+    head = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}\n'
+    files = {"metadata": b'{"id":"q"}', "sources/0/0": b'\0v1\n{"clicks":{"0":7}}', "commits/0": b"v1\n{}"}
+    ends = {"offsets/0": head + b'{"clicks":{"0":33}}', "offsets/1": head + b'{"clicks":{"0":3}}'}
+    return "recovery-line", stored(folder, files | ends)
+
+
+@produces("unreachable-batch", exit=4)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, "--at", "query/0=6")
+
+
+@produces("unknown-time", exit=3)
+def _(folder: Path) -> Asked:
+    return wordcount(folder, "--as-of", "2030-01-01", written={"ck/offsets/6": b"v1\n{"})
+
+
+@produces("missing-state-file", exit=3)
+def _(folder: Path) -> Asked:
+    files = dict(hdfs().files)
+    del files["state/0/1/7.delta"]
+    return "recovery-line", stored(folder, files)
+
+
+@produces("corrupt-file", exit=3)
+def _(folder: Path) -> Asked:
+    stored(folder, hdfs().files)
+    cut(folder / "state" / "0" / "1" / "7.delta")
+    return "recovery-line", folder
+
+
+@produces("contents-not-checked", exit=0)
+def _(folder: Path) -> Asked:
+    run = sample("spark-state-rocksdb", folder)
+    for side in run.rglob("*.crc"):
+        side.unlink()
+    return "recovery-line", run
+
+
+@produces("unjudged-state", exit=5)
+def _(folder: Path) -> Asked:
+    files = checkpoint("com.example.OwnProvider", 7) | operator() | {"state/0/0/7.own": b"state"}
+    return "recovery-line", stored(folder, files)
+
+
+@produces("unjudged-state", exit=0)
+def _(folder: Path) -> Asked:
+    files = dict(hdfs().files) | checkpoint(HDFS, 7, codec="snappy")
+    return "recovery-line", stored(
+        folder, {p: b"\x82SNAPPY\0..." if p.endswith(("delta", "snapshot")) else d for p, d in files.items()}
+    )
+
+
+@produces("no-common-checkpoint", exit=4)
+def _(folder: Path) -> Asked:
+    files = {path: data for path, data in hdfs().files.items() if not path.endswith(".snapshot")}
+    del files["state/0/1/1.delta"]
+    return "chain", stored(folder, files)
