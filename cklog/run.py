@@ -149,10 +149,13 @@ class Run(AbstractContextManager["Run"]):
 
     def runbook(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[Runbook]:
         """List what to do, step by step: stop, copy, check, restore, verify, and how each is undone."""
+        return self.runbook_after(self.recovery_line(question, kafka), question, kafka)
+
+    def runbook_after(self, line: Answer[RecoveryLine], question: Question, kafka: KafkaLogs) -> Answer[Runbook]:
+        """List the same for a line that was found for this question."""
         from cklog.runbook.frame import runbook_answer
         from cklog.runbook.shell import asked_again
 
-        line = self.recovery_line(question, kafka)
         options = self._options
         reading = [
             *(("--map", f"{old}={new}") for old, new in options.maps),

@@ -110,6 +110,7 @@ class CrashedRun(Advice):
         self,
         *,
         failed: Names = "",
+        as_of: Moment = None,
         at: Mapping[str, int] | None = None,
         check_files: bool = True,
         check_contents: bool = False,
@@ -118,7 +119,7 @@ class CrashedRun(Advice):
         group: str = "",
     ) -> Result[Runbook]:
         """List what to do about the run, step by step: commands, how to see that they worked, how to undo them."""
-        asked = question_of(failed, None, at, check_files=check_files, check_contents=check_contents)
+        asked = question_of(failed, as_of, at, check_files=check_files, check_contents=check_contents)
         return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
 
     def verify(

@@ -17,7 +17,6 @@ from cklog.model.question import KafkaLogs, Question
 from cklog.model.verdict import DAMAGE, Answer
 from cklog.report.evidence import evidence_of
 from cklog.report.model import EvidenceFile, Part, PartName, Report, ReportQuestion
-from cklog.report.steps import steps_of
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import Run
 
@@ -62,6 +61,7 @@ def compose(
     asking.parts.append(
         Part("recovery-line", asking.command("recovery-line"), "answered", line.verdict, line.exit_code)
     )
+    asking.ask("runbook", "runbook", lambda: run.runbook_after(line, question, kafka))
     chosen = replace(question, at=(), earliest=False)
     maximal = not question.at
     asking.ask("proof", "verify", lambda: run.verify(_as_given(line.result), maximal, chosen))
@@ -81,12 +81,12 @@ def compose(
         summary="" if inspected is None else inspected.result["summary"],
         format=run.parser.name,
         arguments=("cklog", "report", asked.path, *asked.options),
-        steps=steps_of(line.result, run.parser.name, asked),
         parts=tuple(asking.parts),
         damage=tuple(f for f in asking.findings() if f.id in DAMAGE | _MISSING),
         evidence=evidence,
         not_hashed=not_hashed,
         recovery_line=line.result,
+        runbook=found.get("runbook"),
         proof=found.get("proof"),
         replay=found.get("replay"),
         impact=found.get("impact"),
@@ -152,7 +152,7 @@ class _Asking:
         return f"cklog {name} {given}{f' {more}' if more else ''}"
 
 
-_TAKE_OPTIONS = ("recovery-line", "replay", "impact")
+_TAKE_OPTIONS = ("recovery-line", "runbook", "replay", "impact")
 
 
 def _as_given(line: RecoveryLine) -> dict[str, int | None]:

@@ -15,8 +15,9 @@ from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Verdict
 from cklog.protocols.failures_over_time import FailuresOverTime
 from cklog.retention.plan import RetentionPlan
+from cklog.runbook.model import Runbook
 
-PartName = Literal["recovery-line", "proof", "replay", "impact", "chains", "retention", "failures", "damage"]
+PartName = Literal["recovery-line", "runbook", "proof", "replay", "impact", "chains", "retention", "failures", "damage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +29,6 @@ class ReportQuestion:
 
     path: str
     options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing to do.
-
-    Attributes
-    ----------
-    do : what, in a sentence
-    command : to paste; None: there is none
-    undo : how to take it back
-    undo_command : to paste; None: there is none
-    check : how to see that it worked
-    check_command : to paste; None: there is none
-    """
-
-    do: str
-    command: str | None
-    undo: str
-    undo_command: str | None
-    check: str
-    check_command: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +82,11 @@ class Report:
     summary : what lies there, in a sentence
     format : what was recognised
     arguments : the words of the command line that the answers depend on
-    steps : what to do, in order
     parts : every question, and what became of it
     damage : findings of all parts that speak of damaged or missing bytes
     evidence : the files that decided; `not_hashed` counts the files that were left out for their size or number
-    recovery_line, proof, replay, impact, chains, retention, failures : the results; None: left out, as `parts` says
+    recovery_line, runbook, proof, replay, impact, chains, retention, failures : the results, the steps of `runbook`
+        among them; None: left out, as `parts` says
     """
 
     action: Action
@@ -115,12 +94,12 @@ class Report:
     summary: str
     format: str
     arguments: tuple[str, ...]
-    steps: tuple[Step, ...]
     parts: tuple[Part, ...]
     damage: tuple[Finding, ...]
     evidence: tuple[EvidenceFile, ...]
     not_hashed: int
     recovery_line: RecoveryLine
+    runbook: Runbook | None
     proof: Verification | None
     replay: RecoveryLine | None
     impact: Impact | SinkImpact | None

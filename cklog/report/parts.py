@@ -15,6 +15,7 @@ from cklog.report.model import Part, PartName, Report
 
 TITLES: dict[PartName, str] = {
     "recovery-line": "Recovery line",
+    "runbook": "What to do, in order",
     "proof": "Proof",
     "replay": "Replay",
     "impact": "Impact on results",
@@ -53,8 +54,10 @@ def verdict_line(composed: Composed) -> str:
 
 
 def shown_parts(composed: Composed) -> Iterator[ShownPart]:
-    """Yield the parts in the order of the report."""
+    """Yield the parts in the order of the report; what to do stands before all of them (`no_runbook`)."""
     for part in composed.answer.result.parts:
+        if part.name == "runbook":
+            continue
         answer = composed.answers.get(part.name)
         title = TITLES[part.name]
         if answer is None:
@@ -72,6 +75,11 @@ def shown_parts(composed: Composed) -> Iterator[ShownPart]:
 
 
 _REPLAYED = ("To replay from the channel logs", "To deduplicate or truncate", "Sources resume at")
+
+
+def no_runbook(report: Report) -> str:
+    """Return why there are no steps, in a sentence; "" where there are."""
+    return next((part.why for part in report.parts if part.name == "runbook"), "")
 
 
 def runs_section(report: Report) -> Section:
@@ -120,10 +128,11 @@ def explained(finding: Finding) -> Explained:
             for meaning in page.meanings:
                 topic = f"{meaning.topic}: " if several else ""
                 parts = [meaning.means, meaning.answer, f"What to do: {meaning.do}" if meaning.do else ""]
-                means.append(topic + " ".join(_sentence(part) for part in parts if part))
+                means.append(topic + " ".join(sentence(part) for part in parts if part))
     return Explained(finding, tuple(means))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return words as a sentence: a capital letter first, a full stop last."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "?", "!")) else f"{text}."

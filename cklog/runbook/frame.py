@@ -14,7 +14,7 @@ from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
 from cklog.render.formats import envelope
 from cklog.render.shell import kv_text
-from cklog.runbook.model import ARGUMENTS, MEANINGS, VERBS, Runbook, Step, Variable
+from cklog.runbook.model import ARGUMENTS, EVERY, MEANINGS, VERBS, Runbook, Step, Variable
 from cklog.runbook.shell import ANSWER, Again, commands, folder, job
 
 Steps = Callable[[RecoveryLine, RunAction, Again], Sequence[Step]]
@@ -32,7 +32,11 @@ def runbook_answer(line: Answer[RecoveryLine], path: str, again: Again, steps: S
     remote = "://" in path and not path.startswith("file:")
     steps_found = [
         *_common(line, again, remote),
-        *(replace(step, run=run.run) for run in line.result.runs for step in _of_run(line.result, run, again, steps)),
+        *(
+            replace(step, run="" if step.run == EVERY else run.run)
+            for run in line.result.runs
+            for step in _of_run(line.result, run, again, steps)
+        ),
     ]
     numbered = tuple(replace(step, number=i) for i, step in enumerate(steps_found, 1))
     book = Runbook(
