@@ -9,7 +9,16 @@ from cklog.render.markdown import fenced, finding_line, markdown_section
 from cklog.render.text import escaped_markdown, visible
 from cklog.report.compose import Composed
 from cklog.report.orphans import step_sentences
-from cklog.report.parts import all_findings, evidence_section, no_runbook, runs_section, shown_parts, verdict_line
+from cklog.report.parts import (
+    all_findings,
+    evidence_section,
+    no_runbook,
+    runbook_command,
+    runs_section,
+    shown_command,
+    shown_parts,
+    verdict_line,
+)
 from cklog.runbook.view import markdown_steps
 from cklog.version import __version__
 
@@ -26,7 +35,11 @@ def as_markdown(composed: Composed) -> str:
     lines += [escaped_markdown(report.summary), ""] if report.summary else []
     lines += markdown_section(runs_section(report), most=_MOST_ROWS)
     lines += ["## What to do, in order", ""]
-    lines += [] if report.runbook is None else markdown_steps(report.runbook, 3)
+    lines += (
+        []
+        if report.runbook is None
+        else markdown_steps(report.runbook, 3, lambda command: shown_command(command, runbook_command(report)))
+    )
     lines += [escaped_markdown(no_runbook(report)), ""] if no_runbook(report) else []
     reasons = step_sentences(report.recovery_line)
     if reasons:
@@ -36,7 +49,12 @@ def as_markdown(composed: Composed) -> str:
         lines += ["", f"And {more:,} more: JSON has them all.", ""] if more > 0 else [""]
     for shown in shown_parts(composed):
         lines += [f"## {shown.title}", ""]
-        lines += [line for text in (shown.headline, shown.left_out) if text for line in (escaped_markdown(text), "")]
+        lines += [
+            line
+            for text in (shown.headline, shown.left_out, shown.part.left)
+            if text
+            for line in (escaped_markdown(text), "")
+        ]
         for table in shown.sections:
             lines += markdown_section(table, 3, _MOST_ROWS)
         lines += [*(f"- {escaped_markdown(note)}" for note in shown.notes), ""] if shown.notes else []

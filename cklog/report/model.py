@@ -12,23 +12,52 @@ from cklog.model.actions import Action, RunAction
 from cklog.model.checks import Verification
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
+from cklog.model.recovery_time import RecoveryRates
 from cklog.model.verdict import Verdict
 from cklog.protocols.failures_over_time import FailuresOverTime
 from cklog.retention.plan import RetentionPlan
 from cklog.runbook.model import Runbook
 
-PartName = Literal["recovery-line", "runbook", "proof", "replay", "impact", "chains", "retention", "failures", "damage"]
+PartName = Literal[
+    "recovery-line",
+    "recovery-time",
+    "runbook",
+    "proof",
+    "replay",
+    "impact",
+    "chains",
+    "retention",
+    "failures",
+    "damage",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportQuestion:
     """What a report is asked: of which failure, and with which words the commands in it name the run.
 
-    `path` as typed; `options` are those that choose the line and the run, as words of a command line.
+    `path` as typed; `options` are those that choose the line and the run, as words of a command line, and `rates` those
+    that tell how long a recovery takes.
     """
 
     path: str
     options: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+
+
+def rate_words(rates: RecoveryRates) -> tuple[str, ...]:
+    """Return rates as words of a command line.
+
+    >>> rate_words(RecoveryRates(read=12.5, most_s=60))
+    ('--read-rate', '12.5', '--max-recovery-time', '60')
+    """
+    named = {
+        "--read-rate": rates.read,
+        "--replay-rate": rates.replay,
+        "--input-rate": rates.input,
+        "--max-recovery-time": rates.most_s,
+    }
+    return tuple(word for name, rate in named.items() if rate is not None for word in (name, f"{rate:.15g}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +71,7 @@ class Part:
     state : answered; refused, where this kind of run has no such answer; failed, where it should have had one
     verdict, exit_code : of its own answer; None: it has none
     why : why it is left out, in a sentence
+    left : what is left out of an answer for its size, in a sentence, with the command that has it
     findings : those that the recovery line's answer does not have
     """
 
@@ -51,6 +81,7 @@ class Part:
     verdict: Verdict | None = None
     exit_code: int | None = None
     why: str = ""
+    left: str = ""
     findings: tuple[Finding, ...] = ()
 
 

@@ -12,7 +12,7 @@ from cklog.model.actions import Action, RunAction
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
-from cklog.render.formats import envelope
+from cklog.render.formats import plain
 from cklog.render.shell import kv_text
 from cklog.runbook.model import ARGUMENTS, EVERY, MEANINGS, VERBS, Runbook, Step, Variable
 from cklog.runbook.shell import ANSWER, Again, commands, folder, job
@@ -150,7 +150,8 @@ def _copying(remote: bool, live: bool) -> Step:
 
 
 def _answer_holds(line: Answer[RecoveryLine], again: Again) -> Step:
-    told = kv_text(envelope(line), line.exit_code).splitlines()
+    chosen = {"action": line.result.action, "runs": plain(line.result.runs)}
+    told = kv_text({"schema": "", "verdict": "", "result": chosen, "findings": [], "inputs": []}, 0).splitlines()
     kept = [row for row in told if row.startswith("action=") or re.match(r"runs\.\d+\.(action|chosen)=", row)]
     return Step(
         title="Ask once more",

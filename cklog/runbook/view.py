@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cklog.model.verdict import Answer
 from cklog.render.markdown import fenced
@@ -38,8 +38,19 @@ def as_markdown(answer: Answer[Runbook]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def markdown_steps(book: Runbook, level: int = 2) -> Iterator[str]:
-    """Yield what is set before the first step, and every step under a heading of some level."""
+def markdown_steps(
+    book: Runbook, level: int = 2, shown: Callable[[str], tuple[str, str]] = lambda command: (command, "")
+) -> Iterator[str]:
+    """Yield what is set before the first step, and every step under a heading of some level.
+
+    `shown` gives of a command what is printed, and what is said of the rest.
+    """
+
+    def block(command: str) -> Iterator[str]:
+        text, left = shown(command)
+        yield from _block(text)
+        yield from (escaped_markdown(left), "") if left else ()
+
     heading = "#" * level
     yield from (f"{heading} Before the first step", "")
     yield from (f"- `{_name(one.name)}`: {escaped_markdown(one.means)}" for one in book.variables)
@@ -47,11 +58,11 @@ def markdown_steps(book: Runbook, level: int = 2) -> Iterator[str]:
     for step in book.steps:
         yield from (f"{heading} {step.number}. {escaped_markdown(step_title(book, step))}", "")
         yield from (f"{_sentence(step.why)}{' **Needs care: CONFIRM.**' if step.dangerous else ''}", "")
-        yield from _block(step.command) if step.command else ["By hand.", ""]
+        yield from block(step.command) if step.command else ["By hand.", ""]
         yield from (f"It worked, if {_sentence(step.worked, first=False)}", "")
-        yield from _block(step.check) if step.check else []
+        yield from block(step.check) if step.check else []
         yield from (f"Stop if {_sentence(step.stop_if, first=False)} To undo: {_sentence(step.undo, first=False)}", "")
-        yield from _block(step.undo_command) if step.undo_command else []
+        yield from block(step.undo_command) if step.undo_command else []
 
 
 def before_steps(book: Runbook) -> str:
