@@ -186,8 +186,6 @@ def _marks_before(
     for owner, wanted in silent.items():
         for part in groups.below(owner, first[owner]["checkpoint"]) if owner in groups.names else ():
             for row in sorted(distinct_rows(part.to_batches(), as_of), key=lambda row: -row["checkpoint"]):
-                if row["checkpoint"] == 0:
-                    continue
                 told = {one: row[one[0]].get(one[1]) for one in wanted}
                 found |= {one: value for one, value in told.items() if value is not None}
                 wanted -= found.keys()

@@ -1,0 +1,73 @@
+"""The report of 500 subtasks with 1,000 checkpoints each: small, soon painted, and nothing that matters is dropped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+
+from tests.conftest import REPOSITORY
+from tests.program import cklog
+
+MOST_BYTES = 5_000_000
+MOST_MS = 2_000
+"""The numbers that the report has to reach; the second is the only time that any test holds."""
+
+PAINTS = ("firstPaint", "firstContentfulPaint")
+
+
+@pytest.fixture(scope="module", params=["acyclic", "cyclic"])
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run and its page; the cyclic one falls back to where it began, past every checkpoint."""
+    folder = tmp_path_factory.mktemp(request.param)
+    more = ["--cyclic"] if request.param == "cyclic" else []
+    made = [sys.executable, REPOSITORY / "benchmarks" / "make_history.py", folder / "run", *more]
+    subprocess.run(made, check=True)
+    page = folder / "report.html"
+    cklog("report", folder / "run", "--format", "html", "-o", page, "--engine", "local")
+    return folder / "run", page
+
+
+@pytest.mark.slow
+def test_the_page_is_small_and_names_what_it_leaves_out(large: tuple[Path, Path]) -> None:
+    run, page = large
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) < MOST_BYTES
+    line = json.loads(cklog("recovery-line", run, "--json", "--engine", "local").out)["result"]
+    for entry in line["line"]:
+        assert f"<td>{entry['operator']}/{entry['subtask']}</td>" in text or f">{entry['operator']}<" in text
+    busy = [row["channel"] for row in line["channels"] if row["replay_from"] < row["replay_to"]]
+    shown = sum(f"<td>{channel.replace('>', '&gt;')}</td>" in text for channel in busy)
+    assert shown == len(busy) or f"of {len(busy):,} rows" in text
+    rolled = len(line["rolled_back"])
+    assert f"{rolled:,}" in text
+    if rolled > 10_000:
+        assert "was not proved" in text
+    assert "cklog recovery-line" in text
+    assert "--format script" in text
+
+
+@pytest.mark.slow
+def test_it_is_painted_soon(traced_browser: webdriver.Chrome, large: tuple[Path, Path]) -> None:
+    _, page = large
+    browser = traced_browser
+    browser.get("about:blank")
+    browser.get_log("performance")  # type: ignore[no-untyped-call]
+    browser.get(page.as_uri())
+    events = traced(browser)
+    begun = [event for event in events if event.get("name") == "navigationStart" and page.name in json.dumps(event)]
+    painted = [event for event in events if event.get("name") in PAINTS and event["ts"] >= begun[-1]["ts"]]
+    assert painted
+    assert max(event["ts"] for event in painted) - begun[-1]["ts"] < MOST_MS * 1000
+
+
+def traced(browser: webdriver.Chrome) -> list[dict[str, Any]]:
+    """What the browser traced until now."""
+    rows = browser.get_log("performance")  # type: ignore[no-untyped-call]
+    told = [json.loads(row["message"])["message"] for row in rows]
+    return [event["params"] for event in told if event["method"] == "Tracing.dataCollected"]
