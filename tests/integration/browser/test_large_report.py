@@ -26,7 +26,7 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A run and its page; the cyclic one falls back to where it began, past every checkpoint."""
     folder = tmp_path_factory.mktemp(request.param)
     more = ["--cyclic"] if request.param == "cyclic" else []
-    made = [sys.executable, REPOSITORY / "benchmarks" / "make_history.py", folder / "run", *more]
+    made = [sys.executable, str(REPOSITORY / "benchmarks" / "make_history.py"), str(folder / "run"), *more]
     subprocess.run(made, check=True)
     page = folder / "report.html"
     cklog("report", folder / "run", "--format", "html", "-o", page, "--engine", "local")
