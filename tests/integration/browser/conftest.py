@@ -24,32 +24,16 @@ FLAGS = (
 )
 
 
-TRACED = "devtools.timeline,blink.user_timing,loading"
-
-
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     """A browser with a profile of its own, which logs its console and every request."""
-    yield from started(tmp_path / "profile")
-
-
-@pytest.fixture
-def traced_browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    """The same, which also traces what it paints, and when."""
-    yield from started(tmp_path / "profile", {"enableNetwork": False, "traceCategories": TRACED})
-
-
-def started(profile: Path, tracing: dict[str, object] | None = None) -> Iterator[webdriver.Chrome]:
-    """Start a browser, and end it."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         pytest.skip("no chromium and chromedriver: .ci/browser installs them")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
         options.add_argument(flag)
-    if tracing is not None:
-        options.add_experimental_option("perfLoggingPrefs", tracing)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     try:
         found = webdriver.Chrome(options=options, service=Service(driver))
