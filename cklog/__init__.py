@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.guarantees import Guarantees as Guarantees
     from cklog.impact.sinks.model import SinkImpact as SinkImpact
     from cklog.latency.model import Latency as Latency
+    from cklog.library.documents import ReportResult as ReportResult
+    from cklog.library.documents import scan as scan
     from cklog.library.opened import CrashedRun as CrashedRun
     from cklog.library.opened import open as open
     from cklog.library.results import GraphResult as GraphResult
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from cklog.protocols.failures_over_time import FailuresOverTime as FailuresOverTime
     from cklog.protocols.metrics import RunComparison as RunComparison
     from cklog.queues.over_time.timeline import ExtentOverTime as ExtentOverTime
+    from cklog.report.model import Report as Report
     from cklog.retention.plan import LogTrim as LogTrim
     from cklog.retention.plan import RetentionPlan as RetentionPlan
     from cklog.retention.plan import RetentionRow as RetentionRow
@@ -75,6 +78,8 @@ if TYPE_CHECKING:
     from cklog.rounds.sweep import SweepAnswer as SweepAnswer
     from cklog.runbook.model import Runbook as Runbook
     from cklog.spark_source import register as register
+    from cklog.sweep.model import ScanAnswer as ScanAnswer
+    from cklog.sweep.model import ScannedRun as ScannedRun
 else:
 
     def __getattr__(name: str) -> object:
@@ -130,6 +135,8 @@ __all__ = [
     "RecoveryRates",
     "RecoveryTime",
     "ReplayRange",
+    "Report",
+    "ReportResult",
     "RestoredAudit",
     "Result",
     "RetentionPlan",
@@ -139,6 +146,8 @@ __all__ = [
     "RoundsAnswer",
     "RunComparison",
     "Runbook",
+    "ScanAnswer",
+    "ScannedRun",
     "SinkImpact",
     "SourceOffset",
     "Span",
@@ -155,6 +164,7 @@ __all__ = [
     "__version__",
     "open",
     "register",
+    "scan",
 ]
 
 _PLACES = {
@@ -195,6 +205,8 @@ _PLACES = {
     "RecoveryRates": "cklog.model.recovery_time",
     "RecoveryTime": "cklog.model.recovery_time",
     "ReplayRange": "cklog.model.lines",
+    "Report": "cklog.report.model",
+    "ReportResult": "cklog.library.documents",
     "RestoredAudit": "cklog.model.audits",
     "Result": "cklog.library.results",
     "RetentionPlan": "cklog.retention.plan",
@@ -204,6 +216,8 @@ _PLACES = {
     "RoundsAnswer": "cklog.rounds.answer",
     "Runbook": "cklog.runbook.model",
     "RunComparison": "cklog.protocols.metrics",
+    "ScanAnswer": "cklog.sweep.model",
+    "ScannedRun": "cklog.sweep.model",
     "SinkImpact": "cklog.impact.sinks.model",
     "SourceOffset": "cklog.model.lines",
     "Span": "cklog.model.recovery_time",
@@ -219,5 +233,6 @@ _PLACES = {
     "ZigzagMessage": "cklog.model.zigzag",
     "open": "cklog.library.opened",
     "register": "cklog.spark_source",
+    "scan": "cklog.library.documents",
 }
 """The module of every public name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -91,6 +91,13 @@ class Options:
     verbose: bool = False
     max_memory: int = Budgets().memory
 
+    def chosen_by(self) -> Iterator[tuple[str, str]]:
+        """Yield those that choose a run and what is read of it, as (name, value); a flag has no value."""
+        yield from (("--from", self.source),) if self.source else ()
+        yield from (("--run", self.run),) if self.run else ()
+        yield from (("--map", f"{old}={new}") for old, new in self.maps)
+        yield from (("--follow-links", ""),) if self.follow_links else ()
+
 
 class Run(AbstractContextManager["Run"]):
     """One crashed run: its parser, its kind, and the engine that scans it. Close it to stop a Spark session.
@@ -149,18 +156,19 @@ class Run(AbstractContextManager["Run"]):
 
     def runbook(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[Runbook]:
         """List what to do, step by step: stop, copy, check, restore, verify, and how each is undone."""
+        return self.runbook_after(self.recovery_line(question, kafka), question, kafka)
+
+    def runbook_after(self, line: Answer[RecoveryLine], question: Question, kafka: KafkaLogs) -> Answer[Runbook]:
+        """List the same for a line that was found for this question."""
         from cklog.runbook.frame import runbook_answer
         from cklog.runbook.shell import asked_again
 
-        line = self.recovery_line(question, kafka)
-        options = self._options
-        reading = [
-            *(("--map", f"{old}={new}") for old, new in options.maps),
-            *([("--from", options.source)] if options.source else []),
-            *([("--run", options.run)] if options.run else []),
-            *([("--follow-links", "")] if options.follow_links else []),
-        ]
-        return runbook_answer(line, self._root.path, asked_again(question, kafka, reading), self.kind.runbook_steps)
+        again = asked_again(question, kafka, self._options.chosen_by())
+        return runbook_answer(line, self._root.path, again, self.kind.runbook_steps)
+
+    def chosen_by(self) -> tuple[str, ...]:
+        """Return the options that chose the run and how it is read, as words of a command line."""
+        return tuple(word for pair in self._options.chosen_by() for word in pair if word)
 
     def audit(self, restored: Restored, question: Question) -> Answer[RestoredAudit]:
         """Say whether the line that an engine restored was right, and what it did to messages."""

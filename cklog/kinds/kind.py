@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -76,6 +77,11 @@ class Kind:
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""
         raise NotFound(f"{self._opened.root.path}: a {self._name} folder {why}", hint)
+
+    @contextmanager
+    def reading_once(self) -> Iterator[None]:
+        """Keep what one question reads for the others that are asked meanwhile, where that is much."""
+        yield
 
     def inspect(self, asked: InspectQuestion) -> Draft[Inspection]:
         """Say what is here, what is damaged, what is missing."""

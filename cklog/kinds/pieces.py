@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersPieces
@@ -12,9 +13,12 @@ from cklog.model.verdict import Draft
 if TYPE_CHECKING:
     from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
     from cklog.chains.source import ChainSource
+    from cklog.model.actions import RunAction
     from cklog.model.lines import RecoveryLine
     from cklog.retention.plan import RetentionPlan
     from cklog.retention.policy import RetentionPolicy
+    from cklog.runbook.model import Step
+    from cklog.runbook.shell import Again
     from cklog.runs.pieces.analyses import PiecesInspection
 
 
@@ -41,6 +45,11 @@ class PiecesKind(Kind):
         from cklog.runs.pieces.line import pieces_line
 
         return self._beside_logs(pieces_line(command, self._parser, question), kafka)
+
+    def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runs.pieces.runbook import piece_steps
+
+        return piece_steps(line, run, again)
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.pieces.analyses import version_retention

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -50,6 +51,11 @@ class RecordsKind(Kind):
     @cached_property
     def _records(self) -> RecordReader:
         return RecordReader(self._tables, self._opened.reading)
+
+    @contextmanager
+    def reading_once(self) -> Iterator[None]:
+        with self._records.reading_once():
+            yield
 
     @property
     def checkpoint_records(self) -> RecordReader:

@@ -7,6 +7,7 @@ Public modules:
 
 * `opened`: a run that questions with keywords are put to
 * `advice`: those of its questions that are about rounds, queues and settings
+* `documents`: the report of an incident, and a row about every run below some folders
 * `asking`: the run behind them, and its answers made into results
 * `results`: answers as dict, Arrow table, data frame, networkx graph, SVG and HTML
 * `tables`: the rows of a result as typed Arrow tables

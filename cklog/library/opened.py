@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cklog.impact.sinks.guarantees import Guarantees
     from cklog.impact.sinks.model import SinkImpact
     from cklog.latency.model import Latency
+    from cklog.library.documents import ReportResult
     from cklog.model.audits import RestoredAudit
     from cklog.model.checks import Verification
     from cklog.model.inspection import Inspection
@@ -95,21 +96,15 @@ class CrashedRun(Advice):
         rates: RecoveryRates | None = None,
     ) -> Result[RecoveryLine]:
         """Find the offsets that sources resume at and the ranges to replay; `against` is another snapshot of Flink."""
-        asked = question_of(
-            failed,
-            as_of,
-            at,
-            against=against,
-            check_files=check_files,
-            check_contents=check_contents,
-            rates=rates,
-        )
+        checked = (check_files, check_contents)
+        asked = question_of(failed, as_of, at, False, False, "watermark-fixpoint", against, *checked, rates)
         return self._told(self._run.replay(asked, kafka_of(kafka, channels, group)))
 
     def runbook(
         self,
         *,
         failed: Names = "",
+        as_of: Moment = None,
         at: Mapping[str, int] | None = None,
         check_files: bool = True,
         check_contents: bool = False,
@@ -118,8 +113,27 @@ class CrashedRun(Advice):
         group: str = "",
     ) -> Result[Runbook]:
         """List what to do about the run, step by step: commands, how to see that they worked, how to undo them."""
-        asked = question_of(failed, None, at, check_files=check_files, check_contents=check_contents)
+        asked = question_of(failed, as_of, at, check_files=check_files, check_contents=check_contents)
         return self._told(self._run.runbook(asked, kafka_of(kafka, channels, group)))
+
+    def report(
+        self,
+        *,
+        failed: Names = "",
+        as_of: Moment = None,
+        at: Mapping[str, int] | None = None,
+        check_files: bool = True,
+        check_contents: bool = False,
+        kafka: Place = "",
+        channels: Mapping[str, str] | None = None,
+        group: str = "",
+        rates: RecoveryRates | None = None,
+    ) -> ReportResult:
+        """Put all of this into the one document of an incident: `to_markdown()`, `to_html()`, or `to_dict()`."""
+        from cklog.library.documents import report_of
+
+        asked = question_of(failed, as_of, at, check_files=check_files, check_contents=check_contents, rates=rates)
+        return report_of(self._run, self.path, asked, kafka_of(kafka, channels, group), self._spoken)
 
     def verify(
         self,

@@ -14,6 +14,7 @@ Public modules:
 * `replay_ranges`: the messages to replay across a line, what channel logs hold of them, source offsets
 * `kafka_logs`: the same ranges held against the partitions of Kafka logs
 * `proof`: a line proved or refuted from watermarks, in plain Python
+* `proof_rows`: the records that such a proof looks at
 * `verify`: a given line read from a file and checked with `proof`
 * `entries`: a line, its rollbacks and zigzag messages as rows of an answer
 * `sentences`: rollbacks, checkpoints and zigzag messages in words

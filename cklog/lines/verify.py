@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cklog.budgets import budgets, check_json, check_nesting, reading
 from cklog.errors import NotFound, UsageError
 from cklog.history.variables import NoVariables, variables_of
 from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
+from cklog.lines.proof_rows import Side
 from cklog.model.checks import Check
 from cklog.model.findings import Finding
 from cklog.model.names import Subtask, parse_channel
@@ -82,44 +87,22 @@ class NumberedCheckpoints:
     unusable: dict[int, str] = field(default_factory=dict)
 
 
-def distinct_rows(batches: Iterable[Any], as_of: int | None) -> list[dict[str, Any]]:
-    """Return the checkpoint records of Arrow batches, one per checkpoint, maps as dicts; none where records disagree.
-
-    Records after `as_of` (ms), and those that name a channel which their subtask has no end of, are left out.
-    """
-    found: dict[tuple[str, int, int], dict[str, Any] | None] = {}
-    for row in (row for batch in batches for row in batch.to_pylist()):
-        if as_of is not None and (row["time"] is None or row["time"] > as_of):
-            continue
-        row |= {side: dict(row[side] or ()) for side in ("sent", "received", "sources")}
-        row |= {"subtask": row["subtask"] or 0, "_path": None, "_offset": None}
-        key = (row["operator"], row["subtask"], row["checkpoint"])
-        found[key] = row if found.get(key, row) == row else None
-    return [row for row in found.values() if row is not None and _names_own_channels(row)]
-
-
-def _names_own_channels(row: Mapping[str, Any]) -> bool:
-    """Return whether a record's subtask sends all channels of `sent` and receives all of `received`."""
-    subtask = Subtask(row["operator"], row["subtask"])
-    sent, received = map(parse_channel, row["sent"]), map(parse_channel, row["received"])
-    sends = all(channel is not None and channel.sender == subtask for channel in sent)
-    return sends and all(channel is not None and channel.receiver == subtask for channel in received)
-
-
 def stored_and_marks(
     rows: Iterable[Mapping[str, Any]],
     subtasks: Iterable[Subtask],
     channels: Iterable[str],
     current: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]],
     gone: Set[int] = frozenset(),
+    before: Mapping[Side, int] = MappingProxyType({}),
 ) -> tuple[dict[str, NumberedCheckpoints], Marks]:
     """Collect the checkpoints of every subtask and the watermarks of every channel, record by record.
 
     Parameters
     ----------
-    rows : checkpoint records, at most one per checkpoint (`distinct_rows`)
+    rows : checkpoint records, at most one per checkpoint
     current : survivors with the watermarks (sent, received) of their current state, by channel
     gone : places in `rows` of the checkpoints whose state file is not there
+    before : watermarks of channels below all rows of their subtask (`cklog.lines.proof_rows`)
     """
     by_subtask: dict[str, list[Mapping[str, Any]]] = {str(s): [] for s in subtasks}
     for i, row in enumerate(rows):
@@ -130,8 +113,8 @@ def stored_and_marks(
         channel = parse_channel(name)
         if channel is not None:
             sender, receiver = str(channel.sender), str(channel.receiver)
-            sent = _channel_watermarks(by_subtask[sender], stored[sender], "sent", name)
-            received = _channel_watermarks(by_subtask[receiver], stored[receiver], "received", name)
+            sent = _channel_watermarks(by_subtask[sender], stored[sender], "sent", name, before)
+            received = _channel_watermarks(by_subtask[receiver], stored[receiver], "received", name, before)
             if sender in current:
                 sent_now, _ = current[sender]
                 sent.append(max(sent_now.get(name, 0), sent[-1]))
@@ -187,12 +170,18 @@ def _why_unusable(row: Mapping[str, Any], whole: dict[tuple[str, int | None], bo
 
 
 def _channel_watermarks(
-    records: list[Mapping[str, Any]], stored: NumberedCheckpoints, side: str, channel: str
+    records: list[Mapping[str, Any]],
+    stored: NumberedCheckpoints,
+    side: str,
+    channel: str,
+    before: Mapping[Side, int],
 ) -> list[int]:
     """Return the watermark at each of `stored.numbers`, taken from the one before where a record does not say."""
     said = {row["checkpoint"]: row[side].get(channel) for row in records}
-    value, values = 0, []
-    for number in stored.numbers:
+    value = said.get(0) or 0
+    values = [value]
+    value = before.get((side, channel), value)
+    for number in stored.numbers[1:]:
         seen = said.get(number)
         value = value if seen is None else seen
         values.append(value)
@@ -313,15 +302,16 @@ def _maximal_check(
     return Check("maximal", False, text), [Finding("not-maximal", "error", changed[0], text)]
 
 
-def rounds_of_rows(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, int]] | None:
-    """Return the checkpoint that each subtask has first in each coordinated round; None: not all are of rounds.
+def rounds_of_rows(rows: Iterable[Mapping[str, Any]], table: pa.Table) -> dict[int, dict[str, int]] | None:
+    """Return the checkpoint that each subtask has first in each coordinated round that `rows` are of.
 
-    A record that names no `round` is of the one with its own number.
+    None: not all records of the `table` that they are from are coordinated. A record that names no `round` is of the
+    one with its own number.
     """
+    if set(pc.unique(table["kind"].cast(pa.string())).to_pylist()) != {"coordinated"}:
+        return None
     rounds: dict[int, dict[str, int]] = {}
     for row in rows:
-        if row["kind"] != "coordinated":
-            return None
         number = row["checkpoint"] if row["round"] is None else row["round"]
         members = rounds.setdefault(number, {})
         name = f"{row['operator']}/{row['subtask']}"

@@ -18,7 +18,6 @@ from cklog.arrays.order import worst_of_stretches
 from cklog.arrays.types import Ints, Mask
 from cklog.errors import NotFound
 from cklog.history.history import History
-from cklog.lines.checkpoint_sets import owners
 from cklog.lines.entries import protocol_of
 from cklog.lines.rounds import HistoryRounds, completed_at, consistent_rounds, rounds_of
 from cklog.lines.search import no_initial_line
@@ -123,7 +122,9 @@ def failures_over_time(
     used = np.searchsorted(np.sort(kept), times, "right")  # intervals kept = checkpoints on the line, above initial
     rolled = count - used
     chosen = worst_of_stretches(rolled, most)
-    moments = tuple(_failure_at(history, taken, kept, int(t)) for t in times[chosen].tolist())
+    newest = _counted(history, taken, times[chosen]) - 1  # the initial state is always there
+    line = _counted(history, kept, times[chosen])  # the intervals kept are those below the line
+    moments = tuple(_failure_at(history, *found) for found in zip(times[chosen].tolist(), newest, line, strict=True))
     worst = max(moments, key=lambda moment: (moment.rolled_past, -moment.time))
     dominoes = int(np.count_nonzero((used == 0) & (count > 0)))
     return FailuresOverTime(times=len(times), worst=worst, total_dominoes=dominoes, moments=moments)
@@ -173,11 +174,16 @@ def _kept_since_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) 
     return kept
 
 
-def _failure_at(history: History, taken: Ints, kept: Ints, time: int) -> FailureAt:
-    """Return the cost of a failure at one moment, from when each row was taken and its interval kept."""
-    owner, n = owners(history), len(history.subtasks)
-    newest = np.bincount(owner[taken <= time], minlength=n) - 1  # the initial state is always there
-    line = np.bincount(owner[kept <= time], minlength=n)  # the intervals kept are those below the line
+def _counted(history: History, since: Ints, times: Ints) -> Ints:
+    """Return how many rows of each subtask are there at each moment, shape (times, n); `since`: (first[n],)."""
+    found = np.zeros((len(times), len(history.subtasks)), np.int64)
+    for i, (low, high) in enumerate(zip(history.first[:-1].tolist(), history.first[1:].tolist(), strict=True)):
+        found[:, i] = np.searchsorted(np.sort(since[low:high]), times, "right")
+    return found
+
+
+def _failure_at(history: History, time: int, newest: Ints, line: Ints) -> FailureAt:
+    """Return the cost of a failure at one moment, from the newest row of each subtask and its row in the line."""
     distance = newest - line
     back = np.flatnonzero(distance)
     chosen = history.time[history.first[:-1] + line]

@@ -153,15 +153,22 @@ _EXPANDED = 3
 
 
 def _json_text(value: Any, depth: int = 0) -> str:
-    """JSON with every row of a list on a line of its own: short to read, and lines that tools can compare."""
-    if isinstance(value, dict) and value and depth < _EXPANDED - 1:
+    """JSON with every row of a list on a line of its own: short to read, and lines that tools can compare.
+
+    Members deeper down are laid out as well, if they have rows.
+    """
+    if isinstance(value, dict) and value and (depth < _EXPANDED - 1 or any(map(_is_rows, value.values()))):
         inner = (
             f"{json.dumps(key, ensure_ascii=False)}: {_json_text(found, depth + 1)}" for key, found in value.items()
         )
         return "{" + _indented_lines(inner, depth) + "}"
-    if isinstance(value, list) and value and depth < _EXPANDED:
+    if isinstance(value, list) and value and (depth < _EXPANDED or _is_rows(value)):
         return "[" + _indented_lines((json.dumps(row, ensure_ascii=False) for row in value), depth) + "]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _indented_lines(items: Iterable[str], depth: int) -> str:
@@ -190,7 +197,7 @@ def _csv_row(cells: Iterable[Any]) -> str:
 def _data_of(shown: View) -> Section:
     """The rows of CSV and JSON lines."""
     if shown.data is not None:
-        return shown.data
+        return shown.data if isinstance(shown.data, Section) else shown.data()
     return shown.sections[0] if shown.sections else Section("", (), ())
 
 

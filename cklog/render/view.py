@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +35,14 @@ class View:
     `lead` : sentences that follow the headline: what to do
     `figures` : commands and drawings as text, which follow these
     `steps` : what to do, a line each: commands to paste as they are, or what is restored and read again
-    `data` : what CSV and JSON lines hold if that is not the first section
+    `data` : what CSV and JSON lines hold if that is not the first section; made when it is asked for, if it is long
     """
 
     headline: str
     sections: tuple[Section, ...]
     notes: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
-    data: Section | None = None
+    data: Section | Callable[[], Section] | None = None
     lead: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
 

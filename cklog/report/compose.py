@@ -17,7 +17,6 @@ from cklog.model.question import KafkaLogs, Question
 from cklog.model.verdict import DAMAGE, Answer
 from cklog.report.evidence import evidence_of
 from cklog.report.model import EvidenceFile, Part, PartName, Report, ReportQuestion
-from cklog.report.steps import steps_of
 from cklog.retention.policy import RetentionPolicy
 from cklog.run import Run
 
@@ -29,6 +28,9 @@ R = TypeVar("R")
 _NO_EVIDENCE: tuple[tuple[EvidenceFile, ...], int] = ((), 0)
 _MISSING = frozenset({"no-metadata", "missing-state-file", "unreadable-file", "unfollowed-link"})
 """Findings that speak of files that are gone or were not read, beside those of damaged bytes."""
+
+_MOST_NEWER = 10_000
+"""Checkpoints newer than the line among which a proof looks for a newer line: of more that takes minutes."""
 
 FOLDED_ABOVE = 60
 """Subtasks; of more the picture has a lane for each operator."""
@@ -57,14 +59,36 @@ def compose(
     ------
     CklogError : the recovery line has no answer, and so there is no report
     """
+    with run.kind.reading_once():
+        return _compose(run, asked, question, kafka, draws)
+
+
+def _compose(run: Run, asked: ReportQuestion, question: Question, kafka: KafkaLogs, draws: bool) -> Composed:
     line = run.recovery_line(replace(question, explain=True), kafka)
     asking = _Asking(asked, set(line.findings), {"recovery-line": line})
     asking.parts.append(
         Part("recovery-line", asking.command("recovery-line"), "answered", line.verdict, line.exit_code)
     )
+    timed = line.result.recovery_time is not None
+    asking.parts.append(
+        Part(
+            "recovery-time",
+            asking.command("recovery-line"),
+            "answered" if timed else "refused",
+            why="" if timed else "Nothing tells how long a recovery takes.",
+        )
+    )
+    asking.ask("runbook", "runbook", lambda: run.runbook_after(line, question, kafka))
     chosen = replace(question, at=(), earliest=False)
-    maximal = not question.at
+    newer = len(line.result.rolled_back)
+    maximal = not question.at and newer <= _MOST_NEWER
     asking.ask("proof", "verify", lambda: run.verify(_as_given(line.result), maximal, chosen))
+    if not (maximal or question.at) and "proof" in asking.answers:
+        asking.leave(
+            f"That no newer line is consistent was not proved: {newer:,} checkpoints are newer than the line, which "
+            "takes minutes. cklog verify --line FILE --maximal proves it, FILE being what "
+            "cklog recovery-line --json prints."
+        )
     asking.ask("replay", "replay", lambda: run.replay(question, kafka))
     asking.ask("impact", "impact", lambda: run.impact(ImpactQuestion(), question, kafka))
     asking.ask("chains", "chain", lambda: run.chain(ChainQuestion()))
@@ -80,13 +104,13 @@ def compose(
         runs=line.result.runs,
         summary="" if inspected is None else inspected.result["summary"],
         format=run.parser.name,
-        arguments=("cklog", "report", asked.path, *asked.options),
-        steps=steps_of(line.result, run.parser.name, asked),
+        arguments=("cklog", "report", asked.path, *asked.options, *asked.rates),
         parts=tuple(asking.parts),
         damage=tuple(f for f in asking.findings() if f.id in DAMAGE | _MISSING),
         evidence=evidence,
         not_hashed=not_hashed,
         recovery_line=line.result,
+        runbook=found.get("runbook"),
         proof=found.get("proof"),
         replay=found.get("replay"),
         impact=found.get("impact"),
@@ -134,6 +158,10 @@ class _Asking:
             self.parts.append(Part(name, typed, "answered", answer.verdict, answer.exit_code, findings=new))
             self.answers[name] = answer
 
+    def leave(self, what: str) -> None:
+        """Say what is left out of the part that was asked last."""
+        self.parts[-1] = replace(self.parts[-1], left=what)
+
     def tried(self, make: Callable[[], R], otherwise: R) -> R:
         """Make something that the report can do without."""
         try:
@@ -148,11 +176,13 @@ class _Asking:
     def command(self, words: str) -> str:
         """Write the command that asks for one part alone."""
         name, _, more = words.partition(" ")
-        given = shlex.join([self.asked.path, *(self.asked.options if name in _TAKE_OPTIONS else ())])
+        options = self.asked.options if name in _TAKE_OPTIONS else ()
+        given = shlex.join([self.asked.path, *options, *(self.asked.rates if name in _TAKE_RATES else ())])
         return f"cklog {name} {given}{f' {more}' if more else ''}"
 
 
-_TAKE_OPTIONS = ("recovery-line", "replay", "impact")
+_TAKE_RATES = ("recovery-line", "replay")
+_TAKE_OPTIONS = ("recovery-line", "runbook", "replay", "impact")
 
 
 def _as_given(line: RecoveryLine) -> dict[str, int | None]:

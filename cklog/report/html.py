@@ -28,7 +28,19 @@ from cklog.report.curves import HEIGHT, failures_curve
 from cklog.report.markdown import command_line
 from cklog.report.model import Report
 from cklog.report.orphans import orphan_chains, step_sentences
-from cklog.report.parts import all_findings, evidence_section, explained, runs_section, shown_parts, verdict_line
+from cklog.report.parts import (
+    all_findings,
+    evidence_section,
+    explained,
+    no_runbook,
+    runbook_command,
+    runs_section,
+    sentence,
+    shown_command,
+    shown_parts,
+    verdict_line,
+)
+from cklog.runbook.view import before_steps, step_title
 from cklog.version import __version__
 
 _MOST_ROWS = 10_000
@@ -74,6 +86,14 @@ def as_html(composed: Composed) -> str:
             verdict=verdict_line(composed),
             code=composed.answer.exit_code,
             report=report,
+            steps=()
+            if report.runbook is None
+            else [(one, step_title(report.runbook, one)) for one in report.runbook.steps],
+            before="" if report.runbook is None else before_steps(report.runbook),
+            no_runbook=no_runbook(report),
+            sentence=sentence,
+            runbook_command=runbook_command(report),
+            shown_command=lambda command: shown_command(command, runbook_command(report)),
             runs=_table(runs_section(report)),
             picture=None if drawing is None else Markup(masked(drawing.svg)),
             picture_notes=() if drawing is None else drawing.notes,

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 
 from cklog.model.wording import many
 from cklog.render.markdown import fenced, finding_line, markdown_section
 from cklog.render.text import escaped_markdown, visible
 from cklog.report.compose import Composed
-from cklog.report.model import Step
 from cklog.report.orphans import step_sentences
-from cklog.report.parts import all_findings, evidence_section, runs_section, shown_parts, verdict_line
+from cklog.report.parts import (
+    all_findings,
+    evidence_section,
+    no_runbook,
+    runbook_command,
+    runs_section,
+    shown_command,
+    shown_parts,
+    verdict_line,
+)
+from cklog.runbook.view import markdown_steps
 from cklog.version import __version__
 
 _MOST_ROWS = 40
@@ -27,8 +35,12 @@ def as_markdown(composed: Composed) -> str:
     lines += [escaped_markdown(report.summary), ""] if report.summary else []
     lines += markdown_section(runs_section(report), most=_MOST_ROWS)
     lines += ["## What to do, in order", ""]
-    for number, step in enumerate(report.steps, 1):
-        lines += _step_lines(number, step)
+    lines += (
+        []
+        if report.runbook is None
+        else markdown_steps(report.runbook, 3, lambda command: shown_command(command, runbook_command(report)))
+    )
+    lines += [escaped_markdown(no_runbook(report)), ""] if no_runbook(report) else []
     reasons = step_sentences(report.recovery_line)
     if reasons:
         lines += ["## Why subtasks fell", ""]
@@ -37,7 +49,12 @@ def as_markdown(composed: Composed) -> str:
         lines += ["", f"And {more:,} more: JSON has them all.", ""] if more > 0 else [""]
     for shown in shown_parts(composed):
         lines += [f"## {shown.title}", ""]
-        lines += [line for text in (shown.headline, shown.left_out) if text for line in (escaped_markdown(text), "")]
+        lines += [
+            line
+            for text in (shown.headline, shown.left_out, shown.part.left)
+            if text
+            for line in (escaped_markdown(text), "")
+        ]
         for table in shown.sections:
             lines += markdown_section(table, 3, _MOST_ROWS)
         lines += [*(f"- {escaped_markdown(note)}" for note in shown.notes), ""] if shown.notes else []
@@ -54,21 +71,6 @@ def as_markdown(composed: Composed) -> str:
 def command_line(composed: Composed) -> str:
     """Return the words that the answers depend on, as a shell takes them."""
     return visible(shlex.join(composed.answer.result.arguments))
-
-
-def _step_lines(number: int, step: Step) -> Iterator[str]:
-    yield f"{number}. {escaped_markdown(step.do)}"
-    for text, command in (
-        ("", step.command),
-        (f"Undo: {step.undo}" if step.undo else "", step.undo_command),
-        (f"How to see that it worked: {step.check}" if step.check else "", step.check_command),
-    ):
-        if text:
-            yield from ("", f"   {escaped_markdown(text)}")
-        if command:
-            begin, inside, end = fenced("\n".join(map(visible, command.split("\n"))), "sh")
-            yield from ("", f"   {begin}", *(f"   {line}" for line in inside.split("\n")), f"   {end}")
-    yield ""
 
 
 def as_message(composed: Composed) -> str:

@@ -12,44 +12,52 @@ from cklog.model.actions import Action, RunAction
 from cklog.model.checks import Verification
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
+from cklog.model.recovery_time import RecoveryRates
 from cklog.model.verdict import Verdict
 from cklog.protocols.failures_over_time import FailuresOverTime
 from cklog.retention.plan import RetentionPlan
+from cklog.runbook.model import Runbook
 
-PartName = Literal["recovery-line", "proof", "replay", "impact", "chains", "retention", "failures", "damage"]
+PartName = Literal[
+    "recovery-line",
+    "recovery-time",
+    "runbook",
+    "proof",
+    "replay",
+    "impact",
+    "chains",
+    "retention",
+    "failures",
+    "damage",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportQuestion:
     """What a report is asked: of which failure, and with which words the commands in it name the run.
 
-    `path` as typed; `options` are those that choose the line and the run, as words of a command line.
+    `path` as typed; `options` are those that choose the line and the run, as words of a command line, and `rates` those
+    that tell how long a recovery takes.
     """
 
     path: str
     options: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing to do.
+def rate_words(rates: RecoveryRates) -> tuple[str, ...]:
+    """Return rates as words of a command line.
 
-    Attributes
-    ----------
-    do : what, in a sentence
-    command : to paste; None: there is none
-    undo : how to take it back
-    undo_command : to paste; None: there is none
-    check : how to see that it worked
-    check_command : to paste; None: there is none
+    >>> rate_words(RecoveryRates(read=12.5, most_s=60))
+    ('--read-rate', '12.5', '--max-recovery-time', '60')
     """
-
-    do: str
-    command: str | None
-    undo: str
-    undo_command: str | None
-    check: str
-    check_command: str | None
+    named = {
+        "--read-rate": rates.read,
+        "--replay-rate": rates.replay,
+        "--input-rate": rates.input,
+        "--max-recovery-time": rates.most_s,
+    }
+    return tuple(word for name, rate in named.items() if rate is not None for word in (name, f"{rate:.15g}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,7 @@ class Part:
     state : answered; refused, where this kind of run has no such answer; failed, where it should have had one
     verdict, exit_code : of its own answer; None: it has none
     why : why it is left out, in a sentence
+    left : what is left out of an answer for its size, in a sentence, with the command that has it
     findings : those that the recovery line's answer does not have
     """
 
@@ -72,6 +81,7 @@ class Part:
     verdict: Verdict | None = None
     exit_code: int | None = None
     why: str = ""
+    left: str = ""
     findings: tuple[Finding, ...] = ()
 
 
@@ -103,11 +113,11 @@ class Report:
     summary : what lies there, in a sentence
     format : what was recognised
     arguments : the words of the command line that the answers depend on
-    steps : what to do, in order
     parts : every question, and what became of it
     damage : findings of all parts that speak of damaged or missing bytes
     evidence : the files that decided; `not_hashed` counts the files that were left out for their size or number
-    recovery_line, proof, replay, impact, chains, retention, failures : the results; None: left out, as `parts` says
+    recovery_line, runbook, proof, replay, impact, chains, retention, failures : the results, the steps of `runbook`
+        among them; None: left out, as `parts` says
     """
 
     action: Action
@@ -115,12 +125,12 @@ class Report:
     summary: str
     format: str
     arguments: tuple[str, ...]
-    steps: tuple[Step, ...]
     parts: tuple[Part, ...]
     damage: tuple[Finding, ...]
     evidence: tuple[EvidenceFile, ...]
     not_hashed: int
     recovery_line: RecoveryLine
+    runbook: Runbook | None
     proof: Verification | None
     replay: RecoveryLine | None
     impact: Impact | SinkImpact | None

@@ -6,15 +6,14 @@ from cklog.model.actions import MEANINGS
 from cklog.model.verdict import Answer
 from cklog.render.view import Section, View, cut_section
 from cklog.report.model import Report
+from cklog.runbook.view import step_figures, step_title
 
 
 def report_view(answer: Answer[Report]) -> View:
     """Show the action, the steps, and each part with its verdict."""
     report = answer.result
-    steps = [
-        f"{number}. {step.do}" + "".join(f"\n   {line}" for line in (step.command or "").split("\n") if line)
-        for number, step in enumerate(report.steps, 1)
-    ]
+    book = report.runbook
+    figures = () if book is None else step_figures(book)
     parts = [
         (part.name, part.state, part.verdict or "-", "-" if part.exit_code is None else part.exit_code, part.why or "-")
         for part in report.parts
@@ -27,6 +26,6 @@ def report_view(answer: Answer[Report]) -> View:
     return View(
         f"Action: {report.action} ({MEANINGS[report.action]}). {report.summary}".rstrip(),
         tuple(s for s in sections if s.rows),
-        figures=("\n".join(steps),),
-        steps=tuple(line for step in steps for line in step.split("\n")),
+        figures=figures,
+        steps=() if book is None else tuple(f"{step.number}. {step_title(book, step)}" for step in book.steps),
     )

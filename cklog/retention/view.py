@@ -11,7 +11,7 @@ from cklog.local_files import os_name
 from cklog.model.verdict import Answer
 from cklog.model.wording import many
 from cklog.render.text import visible
-from cklog.render.view import Section, View, cut_section, section
+from cklog.render.view import MOST_ROWS, Section, View, cut_section, section
 from cklog.retention.plan import RetentionPlan, RetentionRow
 
 _COLUMNS = ("path", "bytes", "fate", "rule", "needed by", "checkpoint")
@@ -21,17 +21,26 @@ def retention_view(answer: Answer[RetentionPlan]) -> View:
     """Show what may go and what stays, folder by folder and row by row, and why."""
     plan = answer.result
     shown = [row for row in plan.rows if not _is_checksum(row.path)]
-    goes = [_plan_cells(row) for row in shown if row.fate == "OBSOLETE"]
-    stays = [_plan_cells(row) for row in shown if row.fate != "OBSOLETE"] if plan.kind != "snapshots" else []
+    goes = [row for row in shown if row.fate == "OBSOLETE"]
+    stays = [row for row in shown if row.fate != "OBSOLETE"] if plan.kind != "snapshots" else []
     sections = [
         _folder_section(plan),
-        cut_section("What may go", _COLUMNS, goes, elsewhere=": --format csv lists them all"),
-        cut_section("What stays", _COLUMNS, stays, elsewhere=": --format csv lists them all"),
+        _rows_section("What may go", goes),
+        _rows_section("What stays", stays),
         _trimming_section(plan),
         _rule_section(plan),
     ]
-    data = section("All", _COLUMNS, [_plan_cells(row) for row in plan.rows])
-    return View(_headline(plan), tuple(s for s in sections if s.rows), _notes(plan), data=data)
+    return View(_headline(plan), tuple(s for s in sections if s.rows), _notes(plan), data=lambda: _data(plan))
+
+
+def _data(plan: RetentionPlan) -> Section:
+    return section("All", _COLUMNS, [_plan_cells(row) for row in plan.rows])
+
+
+def _rows_section(title: str, rows: list[RetentionRow]) -> Section:
+    """The first rows; where there are more, which may be very many, CSV has them."""
+    more = f"and {len(rows) - MOST_ROWS:,} more: --format csv lists them all" if len(rows) > MOST_ROWS else ""
+    return section(title, _COLUMNS, [_plan_cells(row) for row in rows[:MOST_ROWS]], more)
 
 
 def _is_checksum(path: str) -> bool:

@@ -12,9 +12,9 @@ from cklog.model.actions import Action, RunAction
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer
 from cklog.model.wording import first_few
-from cklog.render.formats import envelope
+from cklog.render.formats import plain
 from cklog.render.shell import kv_text
-from cklog.runbook.model import ARGUMENTS, MEANINGS, VERBS, Runbook, Step, Variable
+from cklog.runbook.model import ARGUMENTS, EVERY, MEANINGS, VERBS, Runbook, Step, Variable
 from cklog.runbook.shell import ANSWER, Again, commands, folder, job
 
 Steps = Callable[[RecoveryLine, RunAction, Again], Sequence[Step]]
@@ -32,7 +32,11 @@ def runbook_answer(line: Answer[RecoveryLine], path: str, again: Again, steps: S
     remote = "://" in path and not path.startswith("file:")
     steps_found = [
         *_common(line, again, remote),
-        *(replace(step, run=run.run) for run in line.result.runs for step in _of_run(line.result, run, again, steps)),
+        *(
+            replace(step, run="" if step.run == EVERY else run.run)
+            for run in line.result.runs
+            for step in _of_run(line.result, run, again, steps)
+        ),
     ]
     numbered = tuple(replace(step, number=i) for i, step in enumerate(steps_found, 1))
     book = Runbook(
@@ -146,7 +150,8 @@ def _copying(remote: bool, live: bool) -> Step:
 
 
 def _answer_holds(line: Answer[RecoveryLine], again: Again) -> Step:
-    told = kv_text(envelope(line), line.exit_code).splitlines()
+    chosen = {"action": line.result.action, "runs": plain(line.result.runs)}
+    told = kv_text({"schema": "", "verdict": "", "result": chosen, "findings": [], "inputs": []}, 0).splitlines()
     kept = [row for row in told if row.startswith("action=") or re.match(r"runs\.\d+\.(action|chosen)=", row)]
     return Step(
         title="Ask once more",

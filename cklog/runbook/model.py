@@ -22,7 +22,7 @@ class Step:
     undo_command : the same for a shell; None: by hand, or there is nothing to take back
     stop_if : what is seen where nobody should go on
     dangerous : it changes, starts or deletes something: a script wants CONFIRM=yes first
-    number, run : its place in the runbook, counted from 1, and the run or job that it is about
+    number, run : its place in the runbook, counted from 1, and the run or job that it is about; "": all of them
     """
 
     title: str
@@ -67,6 +67,9 @@ class Runbook:
     variables: tuple[Variable, ...]
     steps: tuple[Step, ...]
 
+
+EVERY = "*"
+"""What a step names as its run that comes with the last of several runs, and is about all of them."""
 
 ARGUMENTS = "@"
 """The variable that is the words after a script's name, and in a shell what `set --` sets."""

@@ -42,7 +42,8 @@ def below_run(command: str) -> str:
 class Again:
     """The options with which the same is asked again, each quoted, with a space before it.
 
-    `reading` : those that every command takes; `failed` : which subtasks failed; `line` : the others about the line
+    `reading` : those that every command takes; `failed` : which subtasks failed, and when; `line` : the others about
+    the line
     """
 
     reading: str = ""
@@ -69,7 +70,11 @@ def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[st
         *(("--channel", channel) for channel in kafka.channels),
         *([("--group", kafka.group)] if kafka.group else []),
     ]
-    return Again(_words(reading), _words(("--failed", name) for name in question.failed), _words(line))
+    failed = [
+        *(("--failed", name) for name in question.failed),
+        *([] if question.as_of is None else [("--as-of", str(question.as_of))]),
+    ]
+    return Again(_words(reading), _words(failed), _words(line))
 
 
 def _words(pairs: Iterable[tuple[str, str]]) -> str:

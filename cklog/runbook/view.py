@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from cklog.model.verdict import Answer
+from cklog.render.markdown import fenced
 from cklog.render.text import escaped_markdown, visible
 from cklog.render.view import Section, View
 from cklog.runbook.model import OPTIONAL, Runbook, Step
@@ -14,7 +17,12 @@ def runbook_view(answer: Answer[Runbook]) -> View:
     """Show the steps, each with its commands; rows are for CSV and JSON lines."""
     book = answer.result
     data = Section("Steps", _COLUMNS, tuple(_row(step) for step in book.steps))
-    return View(_headline(book), (), figures=(_before(book), *(_step_text(step) for step in book.steps)), data=data)
+    return View(_headline(book), (), figures=step_figures(book), data=data)
+
+
+def step_figures(book: Runbook) -> tuple[str, ...]:
+    """Return what is set before the first step, and every step, as blocks of lines."""
+    return _before(book), *(_step_text(book, step) for step in book.steps)
 
 
 def _before(book: Runbook) -> str:
@@ -26,22 +34,45 @@ def _before(book: Runbook) -> str:
 def as_markdown(answer: Answer[Runbook]) -> str:
     """Write a page with a heading and blocks to paste for each step."""
     book = answer.result
-    lines = ["# Runbook", "", escaped_markdown(book.headline), "", "## Before the first step", ""]
-    lines += [f"- `{_name(one.name)}`: {escaped_markdown(one.means)}" for one in book.variables]
-    lines += ["", *_block("\n".join([*_required(book), book.setup]))]
-    for step in book.steps:
-        about = f" ({escaped_markdown(step.run)})" if step.run and len(book.runs) > 1 else ""
-        lines += [f"## {step.number}. {escaped_markdown(step.title)}{about}", ""]
-        lines += [f"{_sentence(step.why)}{' **Needs care: CONFIRM.**' if step.dangerous else ''}", ""]
-        lines += _block(step.command) if step.command else ["By hand.", ""]
-        lines += [
-            f"It worked, if {_sentence(step.worked, first=False)}",
-            "",
-            *(_block(step.check) if step.check else []),
-        ]
-        lines += [f"Stop if {_sentence(step.stop_if, first=False)} To undo: {_sentence(step.undo, first=False)}", ""]
-        lines += _block(step.undo_command) if step.undo_command else []
+    lines = ["# Runbook", "", escaped_markdown(book.headline), "", *markdown_steps(book)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def markdown_steps(
+    book: Runbook, level: int = 2, shown: Callable[[str], tuple[str, str]] = lambda command: (command, "")
+) -> Iterator[str]:
+    """Yield what is set before the first step, and every step under a heading of some level.
+
+    `shown` gives of a command what is printed, and what is said of the rest.
+    """
+
+    def block(command: str) -> Iterator[str]:
+        text, left = shown(command)
+        yield from _block(text)
+        yield from (escaped_markdown(left), "") if left else ()
+
+    heading = "#" * level
+    yield from (f"{heading} Before the first step", "")
+    yield from (f"- `{_name(one.name)}`: {escaped_markdown(one.means)}" for one in book.variables)
+    yield from ("", *_block(before_steps(book)))
+    for step in book.steps:
+        yield from (f"{heading} {step.number}. {escaped_markdown(step_title(book, step))}", "")
+        yield from (f"{_sentence(step.why)}{' **Needs care: CONFIRM.**' if step.dangerous else ''}", "")
+        yield from block(step.command) if step.command else ["By hand.", ""]
+        yield from (f"It worked, if {_sentence(step.worked, first=False)}", "")
+        yield from block(step.check) if step.check else []
+        yield from (f"Stop if {_sentence(step.stop_if, first=False)} To undo: {_sentence(step.undo, first=False)}", "")
+        yield from block(step.undo_command) if step.undo_command else []
+
+
+def before_steps(book: Runbook) -> str:
+    """Return what a shell runs before the first step: it goes no further where a variable is not set."""
+    return "\n".join([*_required(book), book.setup])
+
+
+def step_title(book: Runbook, step: Step) -> str:
+    """Return what a step is called; of several runs with the one that it is about."""
+    return f"{step.title} ({step.run})" if step.run and len(book.runs) > 1 else step.title
 
 
 def _required(book: Runbook) -> list[str]:
@@ -64,18 +95,18 @@ def _sentence(text: str, first: bool = True) -> str:
     return f"{escaped_markdown(begun)}."
 
 
-def _block(command: str) -> list[str]:
-    return ["```sh", command, "```", ""]
+def _block(command: str) -> tuple[str, ...]:
+    return *fenced(command, "sh"), ""
 
 
 def _row(step: Step) -> tuple[object, ...]:
     return step.number, step.run, step.title, step.command, step.worked, step.check, step.undo, step.stop_if
 
 
-def _step_text(step: Step) -> str:
+def _step_text(book: Runbook, step: Step) -> str:
     """A step as lines for a terminal: what, the command, how to see that it worked, how to undo it."""
     care = ", with care" if step.dangerous else ""
-    lines = [f"{step.number}. {visible(step.title)}{care}: {visible(step.why)}"]
+    lines = [f"{step.number}. {visible(step_title(book, step))}{care}: {visible(step.why)}"]
     lines += [_indented(step.command)] if step.command else ["   (by hand)"]
     lines += [f"   worked, if {visible(step.worked)}", *([_indented(step.check)] if step.check else [])]
     lines += [f"   stop, if {visible(step.stop_if)}", f"   undo: {visible(step.undo)}"]

@@ -13,12 +13,17 @@ from cklog.commands.options import (
     CheckContents,
     Failed,
     GroupOption,
+    InputRate,
     KafkaOption,
+    MaxRecoveryTime,
     NoCheckFiles,
+    ReadRate,
+    ReplayRate,
     kafka_logs,
     question,
 )
 from cklog.errors import UsageError
+from cklog.model.recovery_time import RecoveryRates
 from cklog.model.verdict import Answer
 from cklog.run import Run
 
@@ -38,6 +43,10 @@ def report(
     kafka: KafkaOption = "",
     channel: ChannelOption = None,
     group: GroupOption = "",
+    read_rate: ReadRate = None,
+    replay_rate: ReplayRate = None,
+    input_rate: InputRate = None,
+    max_recovery_time: MaxRecoveryTime = None,
 ) -> None:
     """The one document of an incident: what to do, in order, why, and what the answer rests on.
 
@@ -46,13 +55,14 @@ def report(
     from cklog.report.compose import compose
     from cklog.report.html import as_html
     from cklog.report.markdown import as_markdown, as_message
-    from cklog.report.model import ReportQuestion
+    from cklog.report.model import ReportQuestion, rate_words
 
     form = "json" if common.as_json else common.form
     if form in ("csv", "jsonl") and not common.table:
         raise UsageError(f"--format {form}: a report is no table", "md, json or html; or --table findings, line, …")
     brief = common.brief and form == "md"
-    asked = question(failed, as_of, at, check_files=not no_check_files, check_contents=check_contents)
+    rates = RecoveryRates(read_rate, replay_rate, input_rate, max_recovery_time)
+    asked = question(failed, as_of, at, check_files=not no_check_files, check_contents=check_contents, rates=rates)
     logs = kafka_logs(kafka, channel, group)
     given = [
         *(("--failed", ",".join(failed)) if failed else ()),
@@ -62,15 +72,11 @@ def report(
         *(("--kafka", kafka) if kafka else ()),
         *(word for one in channel or () for word in ("--channel", one)),
         *(("--group", group) if group else ()),
-        *(("--from", common.source) if common.source else ()),
-        *(("--run", common.chosen) if common.chosen else ()),
-        *(word for one in common.maps or () for word in ("--map", one)),
-        *(("--follow-links",) if common.follow_links else ()),
     ]
-    named = ReportQuestion(common.path, tuple(given))
     made: list[Composed] = []
 
     def ask(run: Run) -> Answer[Report]:
+        named = ReportQuestion(common.path, (*given, *run.chosen_by()), rate_words(rates))
         made.append(compose(run, named, asked, logs, draws=form == "html"))
         return made[0].answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import (
+    AsOf,
     At,
     ChannelOption,
     CheckContents,
@@ -22,6 +23,7 @@ from cklog.runbook.view import as_markdown
 def runbook(
     common: Common,
     failed: Failed = None,
+    as_of: AsOf = "",
     at: At = None,
     no_check_files: NoCheckFiles = False,
     check_contents: CheckContents = False,
@@ -33,6 +35,6 @@ def runbook(
 
     --format md is a page to follow, --format script the same for sh: it stops at the first doubt.
     """
-    asked = question(failed, at=at, check_files=not no_check_files, check_contents=check_contents)
+    asked = question(failed, as_of, at, check_files=not no_check_files, check_contents=check_contents)
     logs = kafka_logs(kafka, channel, group)
     common.answer(lambda run: run.runbook(asked, logs), {"md": as_markdown, "script": as_script})

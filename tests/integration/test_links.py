@@ -233,6 +233,8 @@ def test_a_folder_is_listed_once_whatever_links_lead_to_it(tmp_path: Path) -> No
         (tmp_path / name).rename(tmp_path / "y" / name)
     assert [entry.path for entry in outside.list()] == ["a/deep/f"]
     assert list(outside.unfollowed()) == ["b"]
+
+
 def test_a_map_into_a_bucket_keeps_what_the_uri_says_of_it() -> None:
     """What stands behind the question mark says how to get to the store: it is no part of a name."""
     root = Root("s3://b/copy?region=x", (("file:///srv/ck", "s3://b/copy?region=x"),))

@@ -16,10 +16,13 @@ _SHOWN = 8
 _COLUMNS = ("of", "restore", "replay", "ready", "catch up", "in all")
 
 
-def recovery_sections(found: RecoveryTime | None) -> list[Section]:
+TITLE = "Time to recover"
+
+
+def recovery_sections(found: RecoveryTime | None, most: int = _SHOWN) -> list[Section]:
     """Make the section, where anything is known of the time, or somebody set a bound; else none.
 
-    The whole comes first, then the slowest of several parts.
+    The whole comes first, then the slowest of several parts, `most` of them.
     """
     if found is None or not (found.bound_ms is not None or _tells(found)):
         return []
@@ -35,10 +38,23 @@ def recovery_sections(found: RecoveryTime | None) -> list[Section]:
         )
     ]
     parts = [] if alone else sorted(found.parts, key=lambda part: -_slow_end(part))
-    rows += [_row(part) for part in parts[:_SHOWN]]
-    more = [f"and {many(len(parts) - _SHOWN, 'other')}: --json has them all"] if len(parts) > _SHOWN else []
+    rows += [_row(part) for part in parts[:most]]
+    more = [f"and {many(len(parts) - most, 'other')}: --json has them all"] if len(parts) > most else []
     path = [f"critical path: {first_few(found.critical_path, 6)}"] if found.critical_path else []
-    return [section("Time to recover", _COLUMNS, rows, "; ".join([*more, *path]))]
+    return [section(TITLE, _COLUMNS, rows, "; ".join([*more, *path]))]
+
+
+def recovery_headline(found: RecoveryTime | None) -> str:
+    """Say how long the whole takes in a sentence; a range where rates are guessed."""
+    if found is None or found.catches_up is False:
+        return "" if found is None else "Never: more arrives than is processed."
+    if found.total_ms is not None:
+        return f"From the restart on until nothing is left to catch up with: {_cell(found.total_ms)}."
+    if found.ready_ms is not None:
+        return (
+            f"Until what was lost is processed again: {_cell(found.ready_ms)}; how long catching up takes is not known."
+        )
+    return f"At least {seconds(found.at_least_ms)}; the rest is not known."
 
 
 def recovery_notes(found: RecoveryTime | None) -> Iterator[str]:

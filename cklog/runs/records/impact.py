@@ -163,14 +163,19 @@ class _Graph:
         self.feeders: dict[str, set[str]] = {}
         for channel in self.ends.values():
             self.feeders.setdefault(channel.receiver.operator, set()).add(channel.sender.operator)
-        self.entries = line.line
+        fed = {c.receiver.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
+        self._unfed = [entry for entry in line.line if entry.operator not in fed]
+        self.in_flight = [
+            (row, self.ends[row.channel].receiver.operator)
+            for row in line.channels
+            if row.replay_from < row.replay_to and row.channel in self.ends
+        ]
         self.current = {Subtask(e.operator, e.subtask) for e in line.line if e.state == "current"}
         self.queued = {e.operator for e in line.line if e.state == "eventual"}
 
     def keeps_reading(self, operators: set[str]) -> bool:
         """Return whether all sources among some operators keep running: those that take from no other one."""
-        fed = {c.receiver.operator for c in self.ends.values() if c.sender.operator != c.receiver.operator}
-        sources = [Subtask(e.operator, e.subtask) for e in self.entries if e.operator in operators - fed]
+        sources = [Subtask(e.operator, e.subtask) for e in self._unfed if e.operator in operators]
         return bool(sources) and all(subtask in self.current for subtask in sources)
 
     def above(self, sink: str) -> set[str]:
@@ -267,7 +272,7 @@ def _guarantee(
     above = graph.above(sink)
     sources = [row for row in again if row.reader.rpartition("/")[0] in above]
     pieces = [
-        _channels_kept(line, graph, above),
+        _channels_kept(graph, above),
         *([] if graph.keeps_reading(above) else [input_piece(sources)]),
         GuaranteeEvidence("state", line.consistent or None, "line-stored"),
         _output(graph, sink, doubled, manifest, told=sink in graph.feeders or bool(sources)),
@@ -282,15 +287,9 @@ def _doubted(found: SinkGuarantee) -> SinkGuarantee:
     return guarantee_of(found.sink, found.readers, lost)
 
 
-def _channels_kept(line: RecoveryLine, graph: _Graph, above: set[str]) -> GuaranteeEvidence:
+def _channels_kept(graph: _Graph, above: set[str]) -> GuaranteeEvidence:
     """Return whether the messages in flight above a sink are all in the logs."""
-    rows = [
-        row
-        for row in line.channels
-        if row.replay_from < row.replay_to
-        and row.channel in graph.ends
-        and graph.ends[row.channel].receiver.operator in above
-    ]
+    rows = [row for row, receiver in graph.in_flight if receiver in above]
     holds = all_hold(row.retained for row in rows)
     names = tuple(dict.fromkeys(row.channel for row in rows if row.retained is holds)) if holds is not True else ()
     why = {True: "channels-kept", False: "channels-gone", None: "channels-unlogged"}[holds]

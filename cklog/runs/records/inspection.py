@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cklog.arrays.columns import entries
 from cklog.history.history import History
-from cklog.history.records import CheckpointRecords, records_of
+from cklog.history.records import CheckpointRecords
 from cklog.history.watermarks import UNBOUNDED, CurrentState, build_history
 from cklog.lines.entries import protocol_of
 from cklog.model.findings import Finding, InputUsed
@@ -107,15 +107,13 @@ def inspect_records(reader: RecordReader, queues: QueuesInspected = _NO_QUEUES) 
     """Say what is here, with what is known of output queues."""
     from cklog.runs.records import channel_logs as log
 
-    table, findings, inputs, raw = reader.read_checkpoints()
-    known, channels = reader.named()
-    if raw is not None:
-        known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
-    records = records_of(table, known, channels)
+    read = reader.read_checkpoints()
+    findings, inputs, raw = read.findings, read.inputs, read.raw
+    records = reader.records(read)
     logs = None
     if reader.tables.has("channels"):
-        logs, more, read = reader.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
-        findings, inputs = findings + more, inputs + read
+        logs, more, used = reader.scan_all("channels", log.columns(None), log.runs, log.RUNS, log.RUNS_REDUCE)
+        findings, inputs = findings + more, inputs + used
     built = build_history(records, (), CurrentState(), any(f.id in DAMAGE for f in findings))
     inputs = [*inputs, *queues.inputs]
     events = None if raw is None else raw.order.counted

@@ -6,9 +6,10 @@ The pieces of chains that checkpoint records tell of.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,11 @@ from cklog.model.wording import first_few
 from cklog.runs.records.absent import missed_queues, no_queue_of
 from cklog.runs.records.evidence import CheckpointsRead, Evidence, Execution, Fixed
 
+if TYPE_CHECKING:
+    from cklog.history.events.raw_events import RawEvents
+
+R = TypeVar("R")
+
 _CHECKPOINT_COLUMNS = (*CHECKPOINTS.names, "_path", "_offset")
 
 
@@ -47,6 +53,25 @@ class RecordReader:
     def __init__(self, tables: OffersRecords, reading: Reading) -> None:
         self.tables = tables
         self.reading = reading
+        self._kept: dict[Hashable, Any] | None = None
+
+    @contextmanager
+    def reading_once(self) -> Iterator[None]:
+        """Keep what is read for the questions that are asked meanwhile, and forget it afterwards."""
+        self._kept = {}
+        try:
+            yield
+        finally:
+            self._kept = None
+
+    def _once(self, key: Hashable, read: Callable[[], R]) -> R:
+        """Return what was kept under a key, or read it."""
+        if self._kept is None:
+            return read()
+        if key not in self._kept:
+            self._kept[key] = read()
+        found: R = self._kept[key]
+        return found
 
     def evidence_of(self, question: Question) -> Evidence:
         """Say what there is to answer a question from: the checkpoints, and what survivors hold now."""
@@ -78,6 +103,9 @@ class RecordReader:
 
     def read_checkpoints(self, as_of: int | None = None) -> CheckpointsRead:
         """Read every checkpoint record, or make them of raw events up to `as_of` (ms); there may be none."""
+        return self._once(("checkpoints", as_of if self.tables.has("events") else None), lambda: self._read(as_of))
+
+    def _read(self, as_of: int | None) -> CheckpointsRead:
         table, findings, inputs = self.scan_all("checkpoints", _CHECKPOINT_COLUMNS, as_it_is, WITH_PLACES, None)
         stored = self.tables.has("checkpoints") or any(f.id == "missing-file" for f in findings)
         if not self.tables.has("events") or (stored and not (len(table) and tells_no_watermarks(table))):
@@ -98,13 +126,25 @@ class RecordReader:
 
         With `everyone`, events are also read for what the others held when they failed.
         """
+        if fixed is not None:
+            return self._evidence(question, checkpoints, fixed, everyone)
+        key = ("evidence", self._failed(question), question.as_of, everyone and self.tables.has("events"))
+        return self._once(key, lambda: self._evidence(question, checkpoints, None, everyone))
+
+    def _evidence(
+        self, question: Question, checkpoints: CheckpointsRead, fixed: Fixed | None, everyone: bool
+    ) -> Evidence:
         table, findings, inputs, raw = checkpoints
         table = table if fixed is None else fixed.beside(table)
         damaged = any(f.id in DAMAGE or f.id == UNREAD for f in findings)  # either may hide a record
-        known, channels = self.named() if fixed is None else (list(fixed.subtasks), list(fixed.channels))
-        if raw is not None:
-            known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
-        records = records_of(table, known, channels, question.as_of)
+        if fixed is None:
+            known, channels = self._names(raw)
+            records = self.records(checkpoints, question.as_of)
+        else:
+            known, channels = list(fixed.subtasks), list(fixed.channels)
+            if raw is not None:
+                known, channels = [*known, *raw.subtasks], [*channels, *raw.channels]
+            records = records_of(table, known, channels, question.as_of)
         survivors = self._survivors(records, question)
         all_records = records
         current, seen = last, known_last = CurrentState(), frozenset[Subtask]()
@@ -154,6 +194,16 @@ class RecordReader:
             unproven=bool(unknown),
         )
 
+    def records(self, checkpoints: CheckpointsRead, as_of: int | None = None) -> CheckpointRecords:
+        """Put checkpoint records in order, with what the manifest and raw events name beside them."""
+        known, channels = self._names(checkpoints.raw)
+        return self._once(("records", as_of), lambda: records_of(checkpoints.table, known, channels, as_of))
+
+    def _names(self, raw: RawEvents | None) -> tuple[list[Subtask], list[str]]:
+        """Subtasks and channels that the manifest names, or raw events do."""
+        known, channels = self.named()
+        return (known, channels) if raw is None else ([*known, *raw.subtasks], [*channels, *raw.channels])
+
     def _require(self, table: pa.Table, findings: list[Finding]) -> None:
         if len(table):
             return
@@ -180,11 +230,15 @@ class RecordReader:
 
     def _survivors(self, records: CheckpointRecords, question: Question) -> list[Subtask]:
         """Every subtask that `--failed`, or the manifest, does not name; none if nothing is named."""
-        names = question.failed or tuple(self.tables.manifest.get("failed", []))
-        if not names or question.everything:
+        names = self._failed(question)
+        if not names:
             return []
         lost = {subtask for name in names for subtask in subtasks_named(name, records.subtasks)}
         return [subtask for subtask in records.subtasks if subtask not in lost]
+
+    def _failed(self, question: Question) -> tuple[str, ...]:
+        """What failed, as asked or as the manifest says; () everything."""
+        return () if question.everything else question.failed or tuple(self.tables.manifest.get("failed", []))
 
     def scan_all(
         self,
@@ -224,9 +278,10 @@ def subtasks_named(name: str, subtasks: Sequence[Subtask]) -> list[Subtask]:
 
 def pieces_of_records(reader: RecordReader) -> PiecesRead:
     """Make pieces of the checkpoint records of a run, and of the state files that they name."""
-    table, findings, inputs, _ = reader.checkpoints()
-    records = records_of(table, *reader.named())
-    del table  # as large as the records themselves, which are another table
+    read = reader.checkpoints()
+    findings, inputs = read.findings, read.inputs
+    records = records_of(read.table, *reader.named()) if read.raw is not None else reader.records(read)
+    del read  # as large as the records themselves, which are another table
     lost = any(f.id in DAMAGE for f in findings) or bool(records.findings)
     flaws, more = state_flaws(records, reader.tables)
     told = (*findings, *records.findings, *more)

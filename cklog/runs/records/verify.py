@@ -9,8 +9,9 @@ import numpy as np
 
 from cklog.history.state_files import is_gone
 from cklog.lines.proof import Marks
+from cklog.lines.proof_rows import rows_to_judge
 from cklog.lines.replay_ranges import Ranges, with_parts
-from cklog.lines.verify import distinct_rows, judge, rounds_of_rows, stored_and_marks, weakened
+from cklog.lines.verify import judge, rounds_of_rows, stored_and_marks, weakened
 from cklog.model.audits import MessageSpan, RestoredAudit, audit_of, entry_of
 from cklog.model.checks import Check, Verification, hides_newer, unless_hidden, verification
 from cklog.model.findings import Finding
@@ -63,14 +64,15 @@ class _Judged(NamedTuple):
 
 def _judged(reader: RecordReader, line: Mapping[str, int | None], maximal: bool, question: Question) -> _Judged:
     checkpoints = reader.checkpoints(question.as_of)
-    rows = distinct_rows(checkpoints.table.to_batches(1 << 14), question.as_of)
     evidence = reader.evidence(question, checkpoints)
     history, records = evidence.history, evidence.records
+    rows, before = rows_to_judge(checkpoints.table, line, records.names, question.as_of, maximal)
     survivors = {str(s) for s, kept in zip(history.subtasks, history.survivor.tolist(), strict=True) if kept}
     current = dict.fromkeys(survivors, (evidence.current.sent, evidence.current.received))
     gone = frozenset(i for i, row in enumerate(rows) if is_gone(reader.tables, row["uri"]))
-    stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone)
-    checks, findings, index = judge(line, stored, marks, survivors, maximal, rounds_of_rows(rows))
+    stored, marks = stored_and_marks(rows, records.subtasks, records.names, current, gone, before)
+    rounds = rounds_of_rows(rows, checkpoints.table)
+    checks, findings, index = judge(line, stored, marks, survivors, maximal, rounds)
     evidence = evidence.joined(findings)
     replay = None
     if all(check.holds is not None for check in checks):

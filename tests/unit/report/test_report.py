@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
 import shutil
@@ -22,6 +23,7 @@ from tests.reading.renamed import rename_operators
 RUNS = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
 SCHEMA = json.loads((files("cklog") / "schemas" / "report.json").read_text(encoding="utf-8"))
 RESULTS = {
+    "runbook": "runbook",
     "proof": "proof",
     "replay": "replay",
     "impact": "impact",
@@ -139,40 +141,43 @@ def test_one_changed_byte_changes_the_evidence(tmp_path: Path) -> None:
     assert [path for path in before if before[path] != after[path]] == ["job.json"]
 
 
-def test_steps_to_copy_and_to_put_back_do_what_they_say(tmp_path: Path) -> None:
-    run = tmp_path / "a run"
-    shutil.copytree(SAMPLES / "spark-wordcount", run)
-    steps = told(run)["result"]["steps"]
-    copy = next(step for step in steps if step["do"].startswith("Copy"))
-    restart = steps[-1]
-
-    def shell(command: str) -> str:
-        return subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
-
-    shell(copy["command"])
-    assert shell(copy["check_command"]) == ""
-    (run / "written-by-a-restart").touch()
-    shell(restart["undo_command"])
-    assert shell(copy["check_command"]) == ""
-    assert not (run / "written-by-a-restart").exists()
-    shell(copy["undo_command"])
-    assert run.is_dir()
-    assert not Path(f"{run}.before-restart").exists()
-
-
-def test_the_repair_of_a_step_repairs(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(SAMPLES / "kafka-streams-state", run)
-    assert told(run)["result"]["action"] == "repair-first"
-    steps = [step for step in told(run)["result"]["steps"] if step["do"].startswith("Repair")]
+@pytest.mark.parametrize("name", RUNS)
+def test_every_document_has_the_steps_of_the_runbook(name: str) -> None:
+    path = f"sample_logs/{name}"
+    ended = cklog("runbook", path, "--json")
+    if ended.code == 66:
+        return
+    steps = json.loads(ended.out)["result"]["steps"]
+    assert len(steps) >= 2
+    markdown = cklog("report", path, "--format", "md").out
+    page = html.unescape(cklog("report", path, "--format", "html").out)
+    terminal = cklog("report", path).out
     for step in steps:
-        subprocess.run(step["command"], shell=True, check=True, cwd=tmp_path)
-    assert told(run)["result"]["action"] == "restart"
+        for command in filter(None, (step["command"], step["check"], step["undo_command"])):
+            assert f"```sh\n{command}\n```" in markdown
+            assert f"<code>{command}</code>" in page
+            assert all(line in terminal for line in command.splitlines())
+        assert f"{step['number']}. {step['title']}" in terminal
+        assert f'id="step-{step["number"]}"' in page
 
 
-def test_salvage_copies_before_anything_else() -> None:
-    steps = told("sample_logs/kafka-broker")["result"]["steps"]
-    assert "before anything else" in next(step["do"] for step in steps if "cp -a" in (step["command"] or ""))
+def test_options_of_the_line_are_those_of_the_steps() -> None:
+    asked = ("--failed", "join/1", "--as-of", "2026-01-01T00:00:11Z")
+    book = told("sample_logs/uncoordinated-join", *asked)["result"]["runbook"]
+    alone = json.loads(cklog("runbook", "sample_logs/uncoordinated-join", *asked, "--json").out)["result"]
+    assert book == alone
+    again = next(step["command"] for step in book["steps"] if "recovery-line" in step["command"])
+    assert "--failed=join/1 --as-of=1767225611000" in again
+
+
+def test_a_folder_that_no_command_can_name_is_answered_for_all_the_same(tmp_path: Path) -> None:
+    run = tmp_path / "a\trun"
+    shutil.copytree(SAMPLES / "spark-wordcount", run)
+    found = told(run)["result"]
+    part = next(part for part in found["parts"] if part["name"] == "runbook")
+    assert (part["state"], found["runbook"]) == ("refused", None)
+    assert "control characters" in part["why"]
+    assert "control characters" in cklog("report", run, "--format", "md").out
 
 
 def test_hostile_names_stay_text_in_markdown(tmp_path: Path) -> None:

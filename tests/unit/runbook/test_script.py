@@ -72,6 +72,24 @@ def test_flink_is_restored_with_the_command_of_the_answer_and_the_job_s_own_word
     assert ran.named("flink") == [[*command.split()[1:], "-c", "Main", "a job.jar"]]
 
 
+def test_a_store_by_key_is_read_piece_by_piece(tmp_path: Path) -> None:
+    run = copied("patent-store", tmp_path / "run")
+    (run / "totals.jsonl").unlink()
+    ran = run_script(script_of(run), tmp_path / "work")
+    assert ran.code == 0, ran.err
+    assert [words for words in told(ran) if words[0] == "restore"] == [["restore", "figure/0", "3", ""]]
+    listed = json.loads((tmp_path / "work" / "save" / "pieces-0.json").read_text(encoding="utf-8"))["result"]
+    assert {row["operator"] for row in listed["chains"]} == {"figure"}
+
+
+def test_of_several_stores_each_is_restored_and_the_job_is_started_once() -> None:
+    steps = json.loads(cklog("runbook", SAMPLES / "patent-store", "--json").out)["result"]["steps"]
+    about = [(step["title"].split(",")[0], step["run"]) for step in steps if "restore" in (step["command"] or "")]
+    assert about == [("Restore checkpoint 3", "figure/0"), ("Restore checkpoint 4", "totals/0")]
+    started = [(step["number"], step["run"]) for step in steps if (step["command"] or "").endswith('"$JOB" start')]
+    assert started == [(len(steps) - 1, "")]
+
+
 def test_of_a_changelog_checkpoint_the_files_are_claimed(shared_data: Path, tmp_path: Path) -> None:
     found = shared_data / "engine-verified" / "flink-changelog-noclaim"
     run = tmp_path / "run"
