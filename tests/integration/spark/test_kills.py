@@ -17,8 +17,8 @@ import pytest
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
-from tests.builders.spark_kills import WAIT_S, keep_few_inputs, kill, ledger
 from tests.builders.spark_queries import QUERIES, SINKS, STATES, names, session, start
+from tests.builders.spark_restarts import WAIT_S, keep_few_inputs, kill, ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

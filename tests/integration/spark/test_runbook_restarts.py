@@ -14,8 +14,7 @@ import pytest
 from cklog.parsers.spark.parser import SparkCheckpoint
 from cklog.runs.batches.plan import plan_of
 from cklog.storage import Root
-from tests.builders.spark_kills import keep_few_inputs, kill, newest
-from tests.builders.spark_restarts import delete
+from tests.builders.spark_restarts import delete, keep_few_inputs, kill, newest
 from tests.conftest import REPOSITORY
 from tests.program import cklog
 from tests.standins import run_script
