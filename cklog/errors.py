@@ -78,6 +78,13 @@ class Unreadable(CklogError):
     exit_code = 5
 
 
+class NotFinished(CklogError):
+    """One of many runs took longer than it may: nothing is known of it."""
+
+    id = "not-finished"
+    exit_code = 5
+
+
 class SelfCheckFailed(CklogError):
     """An answer that cklog itself refuted: a bug in cklog."""
 

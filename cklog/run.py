@@ -317,7 +317,7 @@ class Run(AbstractContextManager["Run"]):
         o = self._options
         if o.run:
             raise UsageError("--run chooses one run, and scan tells of all", f"cklog recovery-line --run {o.run}")
-        how = HowToAsk(o.split_bytes, o.strict, o.max_memory)
+        how = HowToAsk(o.split_bytes, o.strict, o.max_memory, asked.seconds)
         roots = [run._asked for run in (self, *others)]
         return scan_answer(roots, asked, how, self._engine_for_runs, o.source)
 

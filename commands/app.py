@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.commands.terminal.streams import encodable_json, prepare_streams, write_out
-from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
+from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
 from cklog.local_files import reason
 from cklog.render.formats import error_object
 from cklog.render.text import masked, visible, visible_json
@@ -95,6 +95,10 @@ def _cklog(
     """Where can a crashed stream-processing job restart? Reads logs and checkpoints; changes nothing."""
 
 
+_WrongCommandLine: Any = typer.BadParameter.__base__
+"""What typer's own copy of click raises for a command line that it cannot read; it has no public name."""
+
+
 @cache
 def _program() -> Any:
     """The program's commands, built once in a process."""
@@ -108,9 +112,12 @@ def main() -> None:
     gc.disable()  # one answer, then the process ends; large ones are a million small objects without a cycle
     try:
         try:
-            _program()(standalone_mode=True)
+            code = _program()(prog_name="cklog", standalone_mode=False)
         finally:
             sys.stdout.flush()  # here, where it is told that there is no room for what is left
+        sys.exit(code if isinstance(code, int) else 0)
+    except _WrongCommandLine as error:
+        sys.exit(_tell_usage(error))
     except CklogError as error:
         _tell(error)
         sys.exit(error.exit_code)
@@ -150,11 +157,24 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError("left out for a fast start", name=name)
 
 
+def _tell_usage(error: Any) -> int:
+    """Tell of a command line that cannot be read, as of every other error; of one that says nothing print the help."""
+    context, message = error.ctx, error.format_message()
+    if context is not None and message == context.get_help():
+        print(message, file=sys.stderr)
+        return UsageError.exit_code
+    asked = "cklog" if context is None else context.command_path
+    usage = "" if context is None else f"{' '.join(context.get_usage().split())}; "
+    _tell(UsageError(message.rstrip(".").replace(": Value error, ", ": "), f"{usage}{asked} -h says what it takes"))
+    return UsageError.exit_code
+
+
 def _tell(error: CklogError) -> None:
     """One line and a hint on stderr, and under --json one object on stdout, in place of the answer."""
     print(f"cklog: {masked(visible(error.message))}", file=sys.stderr)
     if error.hint:
         print(f"hint: {masked(visible(error.hint))}", file=sys.stderr)
-    if "--json" in sys.argv or "json" in [b for a, b in zip(sys.argv, sys.argv[1:], strict=False) if a == "--format"]:
+    given = {*sys.argv, *(f"{a}={b}" for a, b in zip(sys.argv, sys.argv[1:], strict=False))}
+    if not given.isdisjoint(("--json", "--format=json")):
         text = masked(visible_json(json.dumps(error_object(error), ensure_ascii=False)))
         write_out(encodable_json(f"{text}\n"))

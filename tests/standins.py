@@ -14,6 +14,7 @@ _RECORD = """#!{shell}
 {{ printf '%s' "$(basename -- "$0")"; for word; do printf '\\t%s' "$word"; done; printf '\\n'; }} >> {calls}
 {more}
 """
+_SUBMIT = """[ -z "$SPARK_SUBMIT" ] || exec "$SPARK_SUBMIT" "$@\""""
 _JOB = """case ${1-} in "$FAILS") exit 7 ;; esac"""
 _GROUPS = """
 plan='' mode=''
@@ -52,12 +53,13 @@ class Ran:
 def run_script(script: str, folder: Path, *words: str, shell: str = "sh", cwd: Path | None = None, **env: str) -> Ran:
     """Run a script with stand-ins on PATH, SAVE and CONFIRM set; `folder` is a new one, for all that is written.
 
-    `FAILS` names the verb at which $JOB fails, `GROUPS_FAIL` lets the tool for consumer groups fail as it does.
+    `FAILS` names the verb at which $JOB fails, `GROUPS_FAIL` lets the tool for consumer groups fail as it does;
+    `SPARK_SUBMIT` is the real one, where one is wanted.
     """
     bin_, committed, calls = folder / "bin", folder / "committed", folder / "calls"
     committed.mkdir(parents=True)
     bin_.mkdir()
-    for name, more in {"job": _JOB, "flink": "", "spark-submit": "", "kafka-consumer-groups.sh": _GROUPS}.items():
+    for name, more in {"job": _JOB, "flink": "", "spark-submit": _SUBMIT, "kafka-consumer-groups.sh": _GROUPS}.items():
         file = bin_ / name
         file.write_text(_RECORD.format(shell="/bin/sh", calls=f"'{calls}'", more=more))
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
@@ -74,6 +76,7 @@ def run_script(script: str, folder: Path, *words: str, shell: str = "sh", cwd: P
         "CONFIRM": "yes",
         "FAILS": "",
         "GROUPS_FAIL": "",
+        "SPARK_SUBMIT": "",
         "COMMITTED": str(committed),
     }
     found = shutil.which(shell)

@@ -58,7 +58,7 @@ def plain_strings(column: Any) -> Any:
 
 def true_rows(column: pa.ChunkedArray | pa.Array) -> Mask:
     """Return a column of booleans as a mask that is False where the column is null."""
-    found: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    found: Mask = (pc.fill_null(column, False) if column.null_count else column).to_numpy(zero_copy_only=False)
     return found
 
 

@@ -20,7 +20,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.chains.flaws import place_at
 from cklog.chains.restorable import Chains, chains_of
 from cklog.history.records import CheckpointRecords
-from cklog.history.variables import FORMS, NoVariables, Variable, variables_of
+from cklog.history.variables import FORMS, ListedVariables
 from cklog.inputs.pieces import UNFINISHED
 from cklog.model.findings import Finding
 
@@ -48,9 +48,8 @@ def record_pieces(records: CheckpointRecords, lost: bool, flaws: pa.Array | None
     """
     table = _piece_per_record(records, flaws)
     record = np.arange(len(table))
-    listed = np.flatnonzero(true_rows(pc.is_valid(records.table["variables"])))
-    if len(listed):
-        table, record = _piece_per_variable(table, listed, records.table["variables"].take(listed).to_pylist())
+    if records.table["variables"].null_count < len(table):
+        table, record = _piece_per_variable(table, records.variables)
     unnamed = holds(table["form"], "delta") & true_rows(pc.is_null(table["parent"]))
     if unnamed.any():
         table = _with_parents_before(table, unnamed, record, records, lost)
@@ -148,34 +147,22 @@ def _state_places(found: pa.Table) -> tuple[pa.Array | pa.ChunkedArray, pa.Array
     return pc.coalesce(uri.cast(pa.string()), path.cast(pa.string())), pc.if_else(pc.is_valid(uri), None, offset)
 
 
-def _piece_per_variable(table: pa.Table, listed: Ints, texts: list[str]) -> tuple[pa.Table, Ints]:
+def _piece_per_variable(table: pa.Table, listed: ListedVariables) -> tuple[pa.Table, Ints]:
     """Put pieces of variables in place of those of records that list some, and return the record of each piece.
 
-    `table` holds one piece for each record; `listed` (k,) are the rows whose records list variables, in `texts`.
+    `table` holds one piece for each record.
     """
-    owners: list[int] = []
-    entries: list[Variable] = []
-    wrong: dict[int, str] = {}
-    for row, text in zip(listed.tolist(), texts, strict=True):
-        try:
-            found = variables_of(text)
-        except NoVariables as reason:
-            wrong[row] = f"does not say what its variables are: {reason}"
-            continue
-        owners += [row] * len(found)
-        entries += found
+    owner, wrong = listed.owner, listed.wrong
     if wrong:
         table = _with_flaw(table, np.isin(np.arange(len(table)), [*wrong]), pa.array([*wrong.values()]))
-    owner = np.array(owners, np.int64)
     whole = np.setdiff1d(np.arange(len(table)), owner)
     parts = table.take(owner)
-    stored = pa.array([entry.bytes for entry in entries], pa.int64())
     for name, column in (
-        ("store", pa.array([entry.name for entry in entries], pa.string()).dictionary_encode()),
-        ("form", _words_of(np.array([entry.form == "delta" for entry in entries]), FORMS)),
-        ("parent", pa.array([entry.parent for entry in entries], pa.int64())),
-        ("bytes", stored),
-        ("duration_ms", _shared_time(parts["duration_ms"], owner, stored)),
+        ("store", listed.store),
+        ("form", _words_of(listed.delta, FORMS)),
+        ("parent", listed.parent),
+        ("bytes", listed.bytes),
+        ("duration_ms", _shared_time(parts["duration_ms"], owner, listed.bytes)),
     ):
         parts = parts.set_column(parts.column_names.index(name), name, column)
     return pa.concat_tables([table.take(whole), parts]), np.r_[whole, owner]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from cklog.arrays.columns import MapEntries, codes, entries, integers
 from cklog.arrays.order import stable_order, taken
 from cklog.arrays.types import Ints, Mask
+from cklog.history.variables import ListedVariables, listed_variables
 from cklog.model.findings import Finding, Where
 from cklog.model.names import Channel, Subtask, parse_channel
 from cklog.model.schemas import CHECKPOINTS
@@ -35,7 +37,7 @@ class Watermarks:
     value: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckpointRecords:
     """Checkpoint records sorted by (subtask, number), one per checkpoint.
 
@@ -59,6 +61,11 @@ class CheckpointRecords:
     sent: Watermarks
     received: Watermarks
     findings: tuple[Finding, ...]
+
+    @cached_property
+    def variables(self) -> ListedVariables:
+        """The variables that records list; their JSON is read once, whoever asks."""
+        return listed_variables(self.table["variables"])
 
 
 def records_of(

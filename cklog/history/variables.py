@@ -5,6 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cklog.arrays.columns import true_rows
+from cklog.arrays.types import Ints, Mask
 from cklog.budgets import check_json
 from cklog.model.values import is_integer
 
@@ -26,6 +32,45 @@ class Variable(NamedTuple):
 
 class NoVariables(Exception):
     """The text that should list a record's variables does not; the message says why."""
+
+
+class ListedVariables(NamedTuple):
+    """The variables of all records that list some, in the order of the records; shape (variables,) each.
+
+    `owner` is the record of each, rising, and `delta` says whether its form is that. `wrong` tells of a record whose
+    list cannot be read, why.
+    """
+
+    owner: Ints
+    store: pa.Array
+    delta: Mask
+    parent: pa.Array
+    bytes: pa.Array
+    wrong: dict[int, str]
+
+
+def listed_variables(column: pa.ChunkedArray) -> ListedVariables:
+    """Read the variables of all records, from the member `variables` of each; null where it lists none."""
+    rows = np.flatnonzero(true_rows(pc.is_valid(column)))
+    owners: list[int] = []
+    entries: list[Variable] = []
+    wrong: dict[int, str] = {}
+    for row, text in zip(rows.tolist(), column.take(pa.array(rows)).to_pylist(), strict=True):
+        try:
+            found = variables_of(text)
+        except NoVariables as reason:
+            wrong[row] = f"does not say what its variables are: {reason}"
+            continue
+        owners += [row] * len(found)
+        entries += found
+    return ListedVariables(
+        owner=np.array(owners, np.int64),
+        store=pa.array([entry.name for entry in entries], pa.string()).dictionary_encode(),
+        delta=np.array([entry.form == "delta" for entry in entries], np.bool_),
+        parent=pa.array([entry.parent for entry in entries], pa.int64()),
+        bytes=pa.array([entry.bytes for entry in entries], pa.int64()),
+        wrong=wrong,
+    )
 
 
 def variables_of(text: str) -> list[Variable]:
@@ -58,7 +103,7 @@ def _checked_variable(entry: Any) -> Variable:
     name, form = entry["name"], entry.get("form") or "base"
     if form not in FORMS:
         raise NoVariables("a form is neither base nor delta")
-    if any("\ud800" <= c <= "\udfff" for c in name):
+    if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
         raise NoVariables("a name holds half a surrogate pair")
     return Variable(name, form, _optional_count(entry, "parent"), _optional_count(entry, "bytes"))
 

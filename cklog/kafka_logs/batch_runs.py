@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from cklog.arrays.columns import holds, integers, true_rows
 from cklog.arrays.types import Ints
 from cklog.engine.scan import Reduce
 from cklog.inputs.partitions import TransactionFate
@@ -136,13 +136,13 @@ def classes(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
 
     Needs the columns producer, transactional, control and marker.
     """
-    control = pc.fill_null(batch["control"], False).to_numpy(zero_copy_only=False)
-    transactional = pc.fill_null(batch["transactional"], False).to_numpy(zero_copy_only=False)
-    marker = batch["marker"]
-    commit, abort = (pc.fill_null(pc.equal(marker, word), False).to_numpy(zero_copy_only=False) for word in KINDS[2:4])
+    control, transactional = true_rows(batch["control"]), true_rows(batch["transactional"])
+    if not (control.any() or transactional.any()):  # as in most logs
+        return np.full(len(control), _PLAIN, np.int64), np.full(len(control), -1, np.int64)
+    commit, abort = (holds(batch["marker"], word) for word in KINDS[2:4])
     conditions = [control & commit, control & abort, control, transactional]
     kind = np.select(conditions, [_COMMIT, _ABORT, _CONTROL, _TRANSACTION], _PLAIN).astype(np.int64)
-    producer = pc.fill_null(batch["producer"], -1).to_numpy(zero_copy_only=False)
+    producer = integers(batch["producer"], -1)
     return kind, np.where((kind == _PLAIN) | (kind == _CONTROL), -1, producer)
 
 
@@ -201,7 +201,6 @@ def _first_and_last_times(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
 
     A batch of a compacted log may hold the time when its tombstones go in place of its first timestamp.
     """
-    last = pc.fill_null(batch["max_time"], -1).to_numpy(zero_copy_only=False)
-    first = pc.fill_null(batch["base_time"], -1).to_numpy(zero_copy_only=False)
+    last, first = integers(batch["max_time"], -1), integers(batch["base_time"], -1)
     first = np.where((first < 0) | (first > last), last, first)
     return np.where(first < 0, _NEVER, first), last

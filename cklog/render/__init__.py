@@ -13,5 +13,6 @@ What an answer says is put in words in the `view` modules of the rooms above; he
 - `short_ids`: ids that a terminal shows cut
 - `fragment`: an answer as a piece of HTML
 - `pictures`: SVG converted to PDF and PNG
+- `pdf`: the objects of a PDF in the order in which they are met
 - `text`: texts from logs, made harmless
 """

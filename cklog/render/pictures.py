@@ -6,6 +6,7 @@ import re
 from importlib.util import find_spec
 
 from cklog.errors import UsageError
+from cklog.render.pdf import in_order
 
 CONVERTED = ("pdf", "png")
 """Formats of bytes that an SVG is converted to."""
@@ -34,7 +35,6 @@ def converted(svg: str, form: str) -> bytes:
     if form == "pdf":
         scale = min(_POINTS, _LONGEST_PAGE / max(wide, high))
         in_points = f'{size[1]} width="{wide * scale:.2f}" height="{high * scale:.2f}"'
-        pdf: bytes = vl_convert.svg_to_pdf(in_points + svg[size.end() :])
-        return pdf
+        return in_order(vl_convert.svg_to_pdf(in_points + svg[size.end() :]))
     png: bytes = vl_convert.svg_to_png(svg, scale=min(_SHARP, (_MOST_PIXELS / (wide * high)) ** 0.5))
     return png

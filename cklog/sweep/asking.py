@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from cklog.engine.local import LocalEngine
 from cklog.engine.reading import Reading
-from cklog.errors import CklogError, CorruptInput, NotFound, OverBudget, SelfCheckFailed, Unreadable, first_line
+from cklog.errors import (
+    CklogError,
+    CorruptInput,
+    NotFinished,
+    NotFound,
+    OverBudget,
+    SelfCheckFailed,
+    Unreadable,
+    first_line,
+)
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.kind import Opened
 from cklog.kinds.opening import PARSERS, kind_of, logs_below, parser_class
@@ -20,6 +29,7 @@ from cklog.model.question import KafkaLogs, Question
 from cklog.model.verdict import Answer, conclude, is_about
 from cklog.storage import Root
 from cklog.sweep.model import ScannedRun
+from cklog.sweep.time_limit import TimeUp, at_most
 
 if TYPE_CHECKING:
     from cklog.impact.annotate import TimedResults
@@ -42,19 +52,25 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HowToAsk:
-    """How runs are read: what tasks and other processes are told."""
+    """How runs are read: what tasks and other processes are told. After `seconds` a run is given up; 0: never."""
 
     split_bytes: int
     strict: bool
     memory: int
+    seconds: float = 0.0
 
 
 def rows_of(root: Root, form: str, shown: str, how: HowToAsk) -> list[ScannedRun]:
     """Ask the run of a format in a folder what to do, and return a row for each job; `shown` is the folder's name."""
+    sizes = (0, 0)
     try:
-        answer = _line(root, form, how)
+        with at_most(how.seconds):
+            sizes = _sizes(root)
+            answer = _line(root, form, how)
+    except TimeUp:
+        return [problem_row(shown, form, given_up(how.seconds), sizes)]
     except (Exception, MemoryError) as error:  # of hostile input anything may come: it costs this row and no other
-        return [problem_row(shown, form, told_problem(error, root, shown), _sizes(root))]
+        return [problem_row(shown, form, told_problem(error, root, shown), sizes)]
     return [_row(answer, action, shown, form, root) for action in answer.result.runs]
 
 
@@ -81,6 +97,12 @@ def problem_row(shown: str, form: str, problem: Problem, sizes: tuple[int, int] 
         error_id=problem.id,
         message=problem.message[:_LONGEST],
     )
+
+
+def given_up(seconds: float) -> Problem:
+    """Return what a row says of a run that took too long: nothing is known of it."""
+    error = NotFinished(f"not finished in {seconds:g} s: --time-limit gives it longer")
+    return Problem(error.id, error.message, error.exit_code)
 
 
 def told_problem(error: BaseException, root: Root, shown: str = "") -> Problem:

@@ -126,18 +126,20 @@ def _without(tree: Tree, owned: Iterable[str]) -> Tree:
     if "" in inside:
         return Tree((), ())
 
-    def free(path: str) -> bool:
-        return path not in inside and not any(above in inside for above in _above(path))
+    known = {"": True}  # whether a folder stays
 
-    known: dict[str, bool] = {}
-    files = []
-    for entry in tree.files:
-        folder = posixpath.dirname(entry.path)
-        if folder not in known:
-            known[folder] = free(folder)
-        if known[folder]:
-            files.append(entry)
-    return Tree(tuple(files), tuple(filter(free, tree.folders)))
+    def stays(folder: str) -> bool:
+        waiting = []
+        while folder not in known:
+            waiting.append(folder)
+            folder = folder.rpartition("/")[0]
+        stays = known[folder]
+        for below in reversed(waiting):
+            stays = known[below] = stays and below not in inside
+        return stays
+
+    files = tuple(entry for entry in tree.files if stays(entry.path.rpartition("/")[0]))
+    return Tree(files, tuple(filter(stays, tree.folders)))
 
 
 def _join(found: dict[str, list[str]], name: str, beside: tuple[str, ...]) -> None:

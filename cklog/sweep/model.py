@@ -7,16 +7,23 @@ from typing import Any
 
 from cklog.model.actions import ACTIONS, Action
 
+TIME_LIMIT = 300.0
+"""Seconds after which a run is given up, unless it is said how many: small ones take some hundredths."""
+
 COLUMNS = ("path", "format", "action", "newest", "age", "size", "findings")
 """What rows can be sorted by."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanQuestion:
-    """What `scan` is asked: runs that tell of nothing since `since` (ms) are left out; rows are sorted by `sort`."""
+    """What `scan` is asked: runs that tell of nothing since `since` (ms) are left out; rows are sorted by `sort`.
+
+    A run that takes longer than `seconds` is given up; 0: none is.
+    """
 
     since: int | None = None
     sort: str = "path"
+    seconds: float = TIME_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from typing import IO, NamedTuple, cast
 
 from cklog.progress import Stage, stage
 from cklog.storage import Root
-from cklog.sweep.asking import HowToAsk, Problem, problem_row, rows_of
+from cklog.sweep.asking import HowToAsk, Problem, given_up, problem_row, rows_of
 from cklog.sweep.model import ScannedRun
 
 _PER_PROCESS = 100
@@ -21,6 +22,9 @@ _PER_PROCESS = 100
 _MOST = 64
 
 _KILLED = 9
+
+_GRACE = 5.0
+"""Seconds more that a process has, to give up by itself: one that waits for a file system may not."""
 
 
 class Job(NamedTuple):
@@ -90,11 +94,13 @@ def _ask_by_process(waiting: _Waiting, how: HowToAsk, told: Stage) -> list[Scann
             if not worker.is_ready:  # such as on a machine without room for another process
                 rows += _asked_here(job, how, told)
                 continue
-            line = worker.answered(job_line(job.opened(), job.format, job.shown, how))
+            line = worker.answered(job_line(job.opened(), job.format, job.shown, how), how.seconds)
             if line:
                 rows += _read_rows(line)
             else:
-                rows.append(problem_row(job.shown, job.format, worker.why_it_ended()))
+                why = given_up(how.seconds) if line is None else worker.why_it_ended()
+                rows.append(problem_row(job.shown, job.format, why))
+                worker.close()
                 worker = _Worker()
             told.advance(1)
     finally:
@@ -134,12 +140,14 @@ class _Worker:
     def _out(self) -> IO[bytes]:
         return cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._process).stdout)
 
-    def answered(self, line: bytes) -> bytes:
-        """Hand over a job and return what it says; nothing where it has ended."""
+    def answered(self, line: bytes, seconds: float) -> bytes | None:
+        """Hand over a job and return what it says; nothing where it has ended, None where it does not even give up."""
         into = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._process).stdin)
         try:
             into.write(line)
             into.flush()
+            if seconds and not select.select([self._out], [], [], seconds + _GRACE)[0]:
+                return None
             told = self._out.readline()
         except OSError:
             return b""

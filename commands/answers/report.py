@@ -69,6 +69,7 @@ def report(
         *(("--as-of", as_of) if as_of else ()),
         *(word for one in at or () for word in ("--at", one)),
         *(("--no-check-files",) if no_check_files else ()),
+        *(("--check-contents",) if check_contents else ()),
         *(("--kafka", kafka) if kafka else ()),
         *(word for one in channel or () for word in ("--channel", one)),
         *(("--group", group) if group else ()),

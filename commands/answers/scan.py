@@ -10,6 +10,7 @@ import typer
 
 from cklog.commands.common import Common, command
 from cklog.commands.options import moment
+from cklog.sweep.model import TIME_LIMIT
 
 if TYPE_CHECKING:
     from cklog.model.verdict import Answer
@@ -36,8 +37,20 @@ Sort = Annotated[
 ]
 
 
+TimeLimit = Annotated[
+    float,
+    typer.Option("--time-limit", metavar="SECONDS", min=0, help="A run that takes longer is given up; 0: none is."),
+]
+
+
 @command
-def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = "path") -> None:
+def scan(
+    common: Common,
+    others: Others = None,
+    since: Since = "",
+    sort: Sort = "path",
+    time_limit: TimeLimit = TIME_LIMIT,
+) -> None:
     """Every run below some folders: what to do, how old its line is, what is wrong.
 
     --format prometheus is a textfile for the node exporter. The exit code is 3 if any run has an error, or would end
@@ -49,6 +62,6 @@ def scan(common: Common, others: Others = None, since: Since = "", sort: Sort = 
     def ask(run: Run) -> Answer[ScanAnswer]:
         with ExitStack() as opened:
             more = [opened.enter_context(replace(common, path=path).run()) for path in others or []]
-            return run.scan(ScanQuestion(moment(since), sort), more)
+            return run.scan(ScanQuestion(moment(since), sort, time_limit), more)
 
     common.answer(ask, {"prometheus": prometheus_text})

@@ -318,11 +318,12 @@ def _table_batch(held: Sequence[Heads], path: str, shape: pa.Schema) -> pa.Recor
         fields=np.concatenate([part.fields for part in held]),
         marker=np.concatenate([part.marker for part in held]),
     )
-    return pa.RecordBatch.from_arrays([_table_column(field, whole, path) for field in shape], schema=shape)
+    oldest = int(whole.fields["magic"].min(initial=2))
+    return pa.RecordBatch.from_arrays([_table_column(field, whole, path, oldest) for field in shape], schema=shape)
 
 
-def _table_column(field: pa.Field, found: Heads, path: str) -> pa.Array:
-    """Return one column of the table; null where the batch's format does not have it."""
+def _table_column(field: pa.Field, found: Heads, path: str, oldest: int) -> pa.Array:
+    """Return one column of the table; null where the batch's format does not have it (`oldest`: the lowest of all)."""
     fields, name = found.fields, field.name
     if name == "_path":
         return pa.array([path], field.type).take(pa.array(np.zeros(len(found.at), np.int8)))
@@ -330,7 +331,7 @@ def _table_column(field: pa.Field, found: Heads, path: str) -> pa.Array:
         return pa.array(_MARKERS[found.marker], field.type)
     values = _COLUMNS[name](found)
     since = _SINCE.get(name, 0)
-    absent = fields["magic"] < since if since and fields["magic"].min(initial=2) < since else None
+    absent = fields["magic"] < since if oldest < since else None
     dtype = np.bool_ if pa.types.is_boolean(field.type) else np.int64
     return pa.array(values.astype(dtype), field.type, mask=absent)
 

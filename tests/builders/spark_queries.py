@@ -90,7 +90,7 @@ def start(spark: Any, home: Path, name: str, once: bool = False) -> Any:
     (home / "out").mkdir(exist_ok=True)
 
     def note(rows: Any, batch: int) -> None:
-        found = rows.count()
+        found = sorted(map(str, rows.collect()))
         with (home / "out" / "ledger.jsonl").open("a") as ledger:
             ledger.write(json.dumps({"batch": batch, "rows": found}) + "\n")
 

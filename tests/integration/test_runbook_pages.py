@@ -95,7 +95,7 @@ def test_there_is_a_page_for_each_kind_and_it_is_one_page() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == set(SOUND)
     for page in PAGES.glob("*.md"):
         lines = page.read_text(encoding="utf-8").splitlines()
-        assert len(lines) <= 70, page
+        assert len(lines) <= 60, page
         assert all(line.startswith("|") or len(line) <= 120 for line in lines), page
 
 

@@ -166,7 +166,9 @@ class RecordReader:
         bound = tuple(s for s in survivors if s not in seen)
         gone, _ = gone_states(records, self.tables)
         damaged = damaged or bool(records.findings)
-        built = build_history(records, [s for s in survivors if s in seen], current, damaged, gone)
+        told = [s for s in survivors if s in seen]
+        built = build_history(records, told, current, damaged, gone)
+        whole = built.history if all_records is records and (frozenset(told), current) == (known_last, last) else None
         if raw is not None:
             known_sent = np.maximum(built.newest_sent, raw.known_sent(built.history.channels))
             built = replace(built, newest_sent=known_sent)
@@ -189,7 +191,7 @@ class RecordReader:
             execution=Execution(
                 built.history,
                 unseen=tuple(s for s in records.subtasks if s not in known_last),
-                build=lambda: build_history(all_records, sorted(known_last), last, damaged, gone).history,
+                build=lambda: whole or build_history(all_records, sorted(known_last), last, damaged, gone).history,
             ),
             unproven=bool(unknown),
         )

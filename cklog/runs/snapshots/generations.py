@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from cklog.arrays.columns import holds, true_rows
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
 
 _Split = tuple[str, str, str]
@@ -107,9 +110,10 @@ def _held(survey: Survey, judged: JudgedSnapshot) -> _Held:
         low, high, _ = splits.get(key, (row["offset"], row["offset"], False))
         splits[key] = (min(low, row["offset"]), max(high, row["offset"]), row["stop"] is not None)
     backends: dict[tuple[str, int], set[str]] = {}
-    handles = table.filter(pc.and_(pc.equal(table["entry"], "handle"), pc.is_valid(table["uid"])))
-    for row in handles.group_by(["operator", "subtask", "uid"], use_threads=False).aggregate([]).to_pylist():
-        backends.setdefault((row["operator"], row["subtask"]), set()).add(row["uid"])
+    rows = np.flatnonzero(holds(table["entry"], "handle") & true_rows(pc.is_valid(table["uid"])))
+    held = (table[name].take(pa.array(rows)).to_pylist() for name in ("operator", "subtask", "uid"))
+    for operator, subtask, uid in set(zip(*held, strict=True)):
+        backends.setdefault((operator, subtask), set()).add(uid)
     operators = {row["operator"]: row["parallelism"] for row in rows_of(table, "operator")}
     return _Held(operators, splits, backends)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cklog.arrays.columns import codes
+from cklog.arrays.columns import codes, holds, integers
 from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Scan
@@ -231,8 +231,12 @@ def _kind_by_name(folder: SnapshotFolder) -> str:
 
 def rows_of(table: pa.Table, entry: str) -> list[dict[str, Any]]:
     """Return the rows of one kind of entry."""
-    found: list[dict[str, Any]] = table.filter(pc.equal(table["entry"], entry)).to_pylist()
-    return found
+    rows = np.flatnonzero(holds(table["entry"], entry))
+    if not len(rows):
+        return []
+    names = [name for name in table.column_names if table[name].null_count < len(table)]  # the others need no taking
+    nothing: dict[str, Any] = dict.fromkeys(table.column_names)
+    return [nothing | row for row in table.select(names).take(rows).to_pylist()]
 
 
 _MOST = 1 << 61
@@ -304,8 +308,10 @@ def _state_bytes(handles: pa.Table, named: _NamedFiles) -> int:
     if handles["start"].null_count == len(handles):  # whole files
         return inlined + int(named.end.sum())
     stored = handles.filter(pc.is_valid(handles["file"]))
-    parts = stored.group_by(["file", "start"], use_threads=False).aggregate([("bytes", "max")])
-    return inlined + (pc.sum(parts["bytes_max"]).as_py() or 0)
+    file, start, size = codes(stored["file"])[0], integers(stored["start"], -1), integers(stored["bytes"])
+    order = np.lexsort((start, file))
+    begin = np.flatnonzero((np.diff(file[order], prepend=-1) != 0) | (np.diff(start[order], prepend=-2) != 0))
+    return inlined + (int(np.maximum.reduceat(size[order], begin).sum()) if len(begin) else 0)
 
 
 def _flaws(parser: OffersSnapshots, one: _Named, place: FilePlace, check: bool) -> list[SnapshotFlaw]:

@@ -54,6 +54,41 @@ def test_under_json_an_error_is_an_object_on_stdout() -> None:
     assert (error["id"], error["exit"]) == ("not-found", 66)
 
 
+@pytest.mark.parametrize("asked", [["--json"], ["--format", "json"], ["--format=json"]])
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["recovery-line", "--nope"], "--nope"),
+        (["recovery-line", str(JOIN), "--fail-on", "rain"], "'rain' is not one of 'error'"),
+        (["recovery-line", str(JOIN), "one-too-many"], "one-too-many"),
+        (["diff", str(JOIN)], "AFTER"),
+        (["no-such-command"], "no-such-command"),
+        (["simulate", "no-such-protocol"], "no-such-protocol"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_told_as_every_error_is(
+    args: list[str], said: str, asked: list[str]
+) -> None:
+    ended, plain = cklog(*args, *asked), cklog(*args)
+    assert (ended.code, plain.code, plain.out) == (2, 2, "")
+    assert ended.err == plain.err
+    line, hint = ended.err.splitlines()
+    assert line.startswith("cklog: ")
+    assert said in line
+    assert hint.startswith("hint: Usage: cklog ")
+    assert ended.out.count("\n") == 1
+    told = json.loads(ended.out)["error"]
+    assert (told["id"], told["exit"]) == ("usage", 2)
+    assert (f"cklog: {told['message']}", f"hint: {told['hint']}") == (line, hint)
+
+
+@pytest.mark.parametrize("group", [[], ["simulate"]])
+def test_without_a_question_the_help_is_printed(group: list[str]) -> None:
+    ended = cklog(*group)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"Usage: {' '.join(['cklog', *group])} [OPTIONS] COMMAND")
+
+
 def test_an_unreachable_checkpoint_is_exit_4_with_the_answer() -> None:
     ended = cklog("recovery-line", JOIN, "--at", "join/0=5", "--json")
     assert ended.code == 4

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 
 from cklog.render import pictures
+from cklog.render.pdf import in_order
 from tests.conftest import SAMPLES
 from tests.program import Ended, cklog
 
@@ -177,6 +179,34 @@ def test_png_and_pdf_are_the_same_picture(tmp_path: Path) -> None:
     box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
     assert box
     assert (float(box[1]), float(box[2])) == pytest.approx((0.75 * wide, 0.75 * high), abs=1)  # points, 72 an inch
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_the_same_bytes_in_are_the_same_bytes_out(form: str) -> None:
+    """The converter hashes with another seed each time, as its own bytes of a PDF show."""
+    svg = cklog("graph", SAMPLES / "domino-cycle", "--format", "svg").out
+    assert cklog("graph", SAMPLES / "domino-cycle", "--format", "svg").out == svg
+    if form != "svg":
+        assert len({pictures.converted(svg, form) for _ in range(8)}) == 1
+    if form == "pdf":
+        assert len({vl_convert.svg_to_pdf(svg) for _ in range(8)}) > 1
+
+
+def test_a_pdf_in_order_is_the_same_document() -> None:
+    before = vl_convert.svg_to_pdf(cklog("graph", SAMPLES / "domino-cycle", "--format", "svg").out)
+    after = in_order(before)
+    streams = re.compile(rb"\nstream\n(.*?)\nendstream\nendobj", re.DOTALL)
+    assert sorted(streams.findall(after)) == sorted(streams.findall(before))
+    told = streams.sub(b"", after)
+    assert len(told) == pytest.approx(len(streams.sub(b"", before)), abs=50)
+    begun = int(re.findall(rb"startxref\n(\d+)\n%%EOF", after)[0])
+    assert after[begun:].startswith(b"xref\n0 ")
+    places = [int(at) for at in re.findall(rb"(\d{10}) 00000 n", after[begun:])]
+    assert all(after[at:].startswith(b"%d 0 obj\n" % number) for number, at in enumerate(places, 1))
+    assert {int(n) for n in re.findall(rb"(\d+) 0 R", told)} == set(range(1, len(places) + 1))
+    assert f"/Size {len(places) + 1}\n".encode() in after[begun:]
+    assert in_order(after) == after
+    assert in_order(b"%PDF-1.7\nsomething else\n%%EOF") == b"%PDF-1.7\nsomething else\n%%EOF"
 
 
 @pytest.mark.parametrize("form", ["png", "pdf"])
