@@ -8,7 +8,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -227,26 +227,40 @@ def exit_code(found: Answer[object], fail_on: FailOn) -> int:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Give `function(common, …)` the parameters of `Common` beside its own, so that Typer sees them all."""
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    hints = typing.get_type_hints(Common, include_extras=True)
-    shared = [
+    """Give `function(common, …)` the parameters of `Common` beside its own, so that Typer sees them all.
+
+    Each of its own that is annotated with a dataclass stands for the fields of that: options that several commands have
+    in common.
+    """
+    own = inspect.signature(function, eval_str=True).parameters.values()
+    types: dict[str, Any] = {p.name: p.annotation for p in own}
+    grouped: dict[str, type[Any]] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    members = {name: [f.name for f in fields(group)] for name, group in grouped.items()}
+    listed = [part for p in own for part in (_parameters(grouped[p.name]) if p.name in grouped else [p])]
+
+    @functools.wraps(function)
+    def wrapped(**given: Any) -> None:
+        groups = {name: grouped[name](**{one: given.pop(one) for one in members[name]}) for name in grouped}
+        function(**groups, **given)
+
+    # PATH comes first in a command's usage, and what every command takes last
+    common = members["common"]
+    order = sorted(listed, key=lambda p: (p.name != common[0], p.name in common))
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in order]
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped
+
+
+def _parameters(group: type[Any]) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass of options as parameters."""
+    hints = typing.get_type_hints(group, include_extras=True)
+    return [
         inspect.Parameter(
             f.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None if f.default is MISSING else f.default,
             annotation=hints[f.name],
         )
-        for f in fields(Common)
+        for f in fields(group)
     ]
-    names = [f.name for f in fields(Common)]
-
-    @functools.wraps(function)
-    def wrapped(**given: Any) -> None:
-        common = Common(**{name: given.pop(name) for name in names})
-        function(common, **given)
-
-    parameters = [*shared[:1], *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *shared[1:]]
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapped

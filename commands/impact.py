@@ -7,19 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import (
-    AsOf,
-    At,
-    ChannelOption,
-    Failed,
-    GroupOption,
-    KafkaOption,
-    NoCheckFiles,
-    RecoveryName,
-    kafka_logs,
-    moment,
-    question,
-)
+from cklog.commands.options import LineOptions, RecoveryName, moment
 from cklog.commands.terminal import completion
 from cklog.errors import UsageError
 
@@ -64,6 +52,7 @@ Against = Annotated[
 @command
 def impact(
     common: Common,
+    line: LineOptions,
     crash: CrashOption = "",
     restart: RestartOption = "",
     recovery: RecoveryOption = None,
@@ -73,14 +62,7 @@ def impact(
     results: ResultsOption = "",
     time: TimeColumn = "",
     operator: Output = "",
-    failed: Failed = None,
-    as_of: AsOf = "",
-    at: At = None,
     against: Against = "",
-    no_check_files: NoCheckFiles = False,
-    kafka: KafkaOption = "",
-    channel: ChannelOption = None,
-    group: GroupOption = "",
 ) -> None:
     """Which results a crash and its recovery leave missing, wrong, doubled or in doubt; what can be guaranteed.
 
@@ -100,8 +82,7 @@ def impact(
         common.answer(lambda run: run.annotate(asked, to_write))
     if results or time or operator:
         raise UsageError("--results, --time and --operator: what to annotate", "say where to with --annotate NEW")
-    line = question(failed, as_of, at, against=against, check_files=not no_check_files)
-    logs = kafka_logs(kafka, channel, group)
+    chosen = line.question(against=against)
     if guarantee:
-        common.answer(lambda run: run.guarantees(asked, line, logs))
-    common.answer(lambda run: run.impact(asked, line, logs))
+        common.answer(lambda run: run.guarantees(asked, chosen, line.logs))
+    common.answer(lambda run: run.impact(asked, chosen, line.logs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -155,11 +156,6 @@ def assignment(option: str, text: str) -> tuple[str, str]:
     return key, value
 
 
-def kafka_logs(folder: str, channels: list[str] | None, group: str) -> KafkaLogs:
-    """Return what `--kafka`, `--channel` and `--group` say."""
-    return KafkaLogs(folder, tuple(channels or ()), group)
-
-
 def question(
     failed: list[str] | None = None,
     as_of: str = "",
@@ -208,3 +204,72 @@ def numbers(option: str, given: list[str]) -> tuple[float, ...]:
         return tuple(dict.fromkeys(float(word) for word in words(given)))
     except ValueError:
         raise UsageError(f"{option} {','.join(given)}: numbers, separated by commas") from None
+
+
+@dataclass(frozen=True, slots=True)
+class LineOptions:
+    """What says which line is meant, and what it is held against: of every command that answers about one."""
+
+    failed: Failed = None
+    as_of: AsOf = ""
+    at: At = None
+    no_check_files: NoCheckFiles = False
+    check_contents: CheckContents = False
+    kafka: KafkaOption = ""
+    channel: ChannelOption = None
+    group: GroupOption = ""
+
+    @property
+    def logs(self) -> KafkaLogs:
+        """What `--kafka`, `--channel` and `--group` say."""
+        return KafkaLogs(self.kafka, tuple(self.channel or ()), self.group)
+
+    def question(
+        self,
+        explain: bool = False,
+        earliest: bool = False,
+        algorithm: Algorithm = Algorithm.fixpoint,
+        against: str = "",
+        rates: RecoveryRates | None = None,
+    ) -> Question:
+        """Make the question about the line, with what a command has options of its own for."""
+        return question(
+            self.failed,
+            self.as_of,
+            self.at,
+            explain,
+            earliest,
+            algorithm,
+            against,
+            not self.no_check_files,
+            self.check_contents,
+            rates,
+        )
+
+    def words(self) -> tuple[str, ...]:
+        """Return the options as they are typed, those that were given."""
+        return (
+            *(("--failed", ",".join(self.failed)) if self.failed else ()),
+            *(("--as-of", self.as_of) if self.as_of else ()),
+            *(word for one in self.at or () for word in ("--at", one)),
+            *(("--no-check-files",) if self.no_check_files else ()),
+            *(("--check-contents",) if self.check_contents else ()),
+            *(("--kafka", self.kafka) if self.kafka else ()),
+            *(word for one in self.channel or () for word in ("--channel", one)),
+            *(("--group", self.group) if self.group else ()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RateOptions:
+    """What says how fast a recovery goes."""
+
+    read_rate: ReadRate = None
+    replay_rate: ReplayRate = None
+    input_rate: InputRate = None
+    max_recovery_time: MaxRecoveryTime = None
+
+    @property
+    def rates(self) -> RecoveryRates:
+        """The same as one value."""
+        return RecoveryRates(self.read_rate, self.replay_rate, self.input_rate, self.max_recovery_time)
