@@ -234,7 +234,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """
     own = inspect.signature(function, eval_str=True).parameters.values()
     types: dict[str, Any] = {p.name: p.annotation for p in own}
-    grouped: dict[str, type[Any]] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    grouped = {name: kind for name, kind in types.items() if isinstance(kind, type) and is_dataclass(kind)}
     members = {name: [f.name for f in fields(group)] for name, group in grouped.items()}
     listed = [part for p in own for part in (_parameters(grouped[p.name]) if p.name in grouped else [p])]
 
