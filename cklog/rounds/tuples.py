@@ -26,7 +26,7 @@ from cklog.inputs.tables import read_table
 from cklog.lines.replay_ranges import first_retained
 from cklog.model.findings import Finding, InputUsed
 from cklog.model.names import Subtask
-from cklog.model.wording import agreeing, among, many
+from cklog.model.wording import agreeing, among, many, numbered
 from cklog.runs.records import channel_logs as message_log
 
 _OPEN = 1 << 62
@@ -272,8 +272,8 @@ def _retention_holes(row: PreservedTuples, runs: list[LoggedRun] | None) -> list
             "retention-hole",
             "error",
             row.channel,
-            f"{row.channel}: messages {a} to {b - 1} are gone from the log; {row.operator}/{row.subtask} sent them "
-            f"after its checkpoint and cannot send them again: without them the results downstream will be wrong",
+            f"{row.channel}: {numbered('message', a, b - 1, 'are')} gone from the log, sent after the checkpoint of "
+            f"{row.operator}/{row.subtask}, which cannot send again: without that the results downstream will be wrong",
         )
         for a, b in gaps
     ]

@@ -17,27 +17,28 @@ _ENOUGH = 2
 """Checkpoints that half of the others have at least, before one that has none is missed: there was time to take one."""
 
 
-def missed_checkpoints(evidence: Evidence) -> list[Finding]:
+def missed_checkpoints(evidence: Evidence, told: Collection[Subtask]) -> list[Finding]:
     """Report subtasks without any checkpoint beside others that have several: their records may be gone.
 
     One that took none yet looks the same, so that its initial state is where it goes; that is never too new. Nobody is
-    missed that has sent nothing and was sent nothing, as far as others counted.
+    missed that has sent nothing and was sent nothing, as far as others counted, and nobody whose own raw events are
+    here (`told`): they would tell of its checkpoints.
     """
     records, history = evidence.records, evidence.history
     counts = np.bincount(records.subtask, minlength=len(records.subtasks))
     others = counts[counts > 0]
-    if not len(others) and len(counts) and not evidence.history.survivor.any():
+    if not len(others) and len(counts) and not told and not history.survivor.any():
         message = (
             "no checkpoint of any subtask is here: if one was ever taken, its record is gone. Look for checkpoints/ "
             "before anything is started from the beginning"
         )
-        return [Finding("missing-checkpoints", "error", "checkpoints", message)]
+        return [Finding("missing-checkpoints", "warning", "checkpoints", message)]
     if not len(others) or 2 * int((others >= _ENOUGH).sum()) < len(others):
         return []
-    idle = _idle(records)
+    known = _idle(records) | set(told)
     surviving = {s for s, yes in zip(history.subtasks, history.survivor.tolist(), strict=True) if yes}
     pairs = zip(records.subtasks, counts.tolist(), strict=True)
-    missed = [str(s) for s, count in pairs if not count and s not in surviving and s not in idle]
+    missed = [str(s) for s, count in pairs if not count and s not in surviving and s not in known]
     if not missed:
         return []
     one = len(missed) == 1
@@ -46,7 +47,7 @@ def missed_checkpoints(evidence: Evidence) -> list[Finding]:
         f"{'it' if one else 'they'} never took one, or the records are gone. {'It counts' if one else 'They count'} as "
         "at the initial state, which is never too new; look for the records"
     )
-    return [Finding("missing-checkpoints", "error", missed[0] if one else many(len(missed), "subtask"), message)]
+    return [Finding("missing-checkpoints", "warning", missed[0] if one else many(len(missed), "subtask"), message)]
 
 
 def _idle(records: CheckpointRecords) -> set[Subtask]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cklog.runs.records.evidence import Planned
 
 HIDES_NEWER = LOSSES | {
-    "missing-checkpoints",
     "missing-state-file",
     "unknown-receipts",
     "no-checkpoint-record",
@@ -41,8 +40,8 @@ HIDES_NEWER = LOSSES | {
 }
 """Findings, as errors, after which a newer line may have been stored than the one that is left."""
 
-LEAVES_OLDER = frozenset({"unfinished-upload"})
-"""Findings of any severity that tell of a checkpoint which was begun, and may have been stored, and is not here."""
+LEAVES_OLDER = frozenset({"unfinished-upload", "missing-checkpoints"})
+"""Findings of any severity that tell of checkpoints which were begun, or are expected, and are not here."""
 
 _NO_COMMAND = "start every subtask with its checkpoint of the line"
 

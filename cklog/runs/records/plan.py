@@ -62,8 +62,9 @@ def plan_line(reader: RecordReader, question: Question, fixed: Fixed | None = No
 
     With `everyone`, what failed subtasks held is looked up, too: no line needs it, but uselessness does.
     """
-    evidence = reader.evidence(question, reader.checkpoints(question.as_of), fixed, everyone)
-    evidence = evidence.joined(missed_checkpoints(evidence))
+    checkpoints = reader.checkpoints(question.as_of)
+    evidence = reader.evidence(question, checkpoints, fixed, everyone)
+    evidence = evidence.joined(missed_checkpoints(evidence, checkpoints.raw.subtasks if checkpoints.raw else ()))
     found = search_line(evidence.records, evidence.built, question)
     evidence = evidence.joined(found.findings)
     if found.line is None:

@@ -219,3 +219,8 @@ def _(folder: Path) -> Asked:
 def _(folder: Path) -> Asked:
     run = checkpoints(folder / "run", *pair(1, 1), *pair(2, 2, number=2))
     return "verify", run, "--line", put(folder / "line.json", '{"a/0": 1, "b/0": 1}'), "--maximal"
+
+
+@produces("missing-checkpoints", exit=0)
+def _(folder: Path) -> Asked:
+    return "recovery-line", checkpoints(folder, *(checkpoint("a/0", n, sent={AB: 3 * n}) for n in (1, 2)))

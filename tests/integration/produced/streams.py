@@ -24,6 +24,12 @@ def _(folder: Path) -> Asked:
     return beside(folder, ("counts",), {f"{COUNTS} 0": 41}, 0, 40)
 
 
+@produces("missing-task", exit=0)
+def _(folder: Path) -> Asked:
+    put_changelog(folder / "kafka", COUNTS, 1, 40, 0)
+    return beside(folder, ("counts",), {f"{COUNTS} 0": 39}, 0, 40)
+
+
 @produces("store-below-log", exit=4)
 def _(folder: Path) -> Asked:
     return beside(folder, ("counts",), {f"{COUNTS} 0": 41}, 50, 90)

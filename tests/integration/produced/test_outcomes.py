@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cklog.explanations.pages import all_pages
+from cklog.kinds.snapshots import SnapshotsKind
 from cklog.model.actions import ACTIONS, MEANINGS
 from cklog.run import Run
 from tests.builders.native import checkpoint
@@ -67,6 +68,7 @@ ERRORS: dict[str, tuple[int, Callable[[Path], Asked]]] = {
     "self-check-failed": (70, lambda _: ("recovery-line", JOIN)),
     "output-error": (73, lambda folder: ("recovery-line", JOIN, "-o", folder / "no" / "such" / "place")),
     "unreadable-file": (5, unreadable),
+    "not-finished": (3, lambda folder: ("scan", sample("flink-orders", folder).parent)),
 }
 
 
@@ -77,8 +79,10 @@ def test_an_error_ends_with_its_code_and_its_id(name: str, tmp_path: Path, monke
         monkeypatch.setattr(Run, "recovery_line", lambda _run, *_: 1 // 0)
     if name == "engine-unavailable":
         monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    if name == "not-finished":  # as if its time were up: it is an error of a row
+        monkeypatch.setattr(SnapshotsKind, "recovery_line", lambda _kind, *_: signal.raise_signal(signal.SIGALRM))
     ended = cklog(*make(tmp_path), "--json")
-    assert (ended.code, f'"id": "{name}"' in ended.out) == (code, True), ended
+    assert (ended.code, f'id": "{name}"' in ended.out) == (code, True), ended
 
 
 def interrupted() -> Ended:
