@@ -63,7 +63,6 @@ R = TypeVar("R")
 
 SPARK_ABOVE = 512 << 20
 SPLIT_BYTES = 64 << 20
-
 LOCAL_RUNS, REMOTE_RUNS = 50_000, 1_000
 """Runs that this machine asks by itself, in its own files and in an object store, before `auto` takes Spark."""
 
@@ -74,7 +73,7 @@ class Options:
 
     `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
     `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
-    sets the budgets of the process.
+    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing.
     """
 
     engine: str = "auto"
@@ -90,6 +89,7 @@ class Options:
     follow_links: bool = False
     verbose: bool = False
     max_memory: int = Budgets().memory
+    engine_timeout: float = 60.0
 
     def chosen_by(self) -> Iterator[tuple[str, str]]:
         """Yield those that choose a run and what is read of it, as (name, value); a flag has no value."""
@@ -375,7 +375,7 @@ class Run(AbstractContextManager["Run"]):
             from cklog.engine.spark import SparkEngine, SparkOptions
 
             o = self._options
-            return SparkEngine(SparkOptions(o.master, o.remote, o.spark_conf, o.verbose))
+            return SparkEngine(SparkOptions(o.master, o.remote, o.spark_conf, o.verbose, o.engine_timeout))
         raise UsageError(f"--engine {name}: auto, local or spark")
 
     def __exit__(

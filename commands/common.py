@@ -121,6 +121,9 @@ class Common:
     spark_conf: Annotated[
         list[str] | None, typer.Option("--spark-conf", metavar="K=V", help="Spark setting; repeatable.")
     ] = None
+    engine_timeout: Annotated[
+        float, typer.Option("--engine-timeout", metavar="S", min=1, help="How long Spark may do nothing at all.")
+    ] = Options().engine_timeout
     split_size: Annotated[str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")] = (
         f"{SPLIT_BYTES >> 20}MiB"
     )
@@ -151,6 +154,7 @@ class Common:
             follow_links=self.follow_links,
             verbose=self.verbose,
             max_memory=size(self.max_memory),
+            engine_timeout=self.engine_timeout,
         )
         return open_run(self.path, options)
 

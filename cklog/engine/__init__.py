@@ -7,6 +7,7 @@ Which engine runs a scan, and into how many parts a log is cut, shows in no answ
 * `local`: threads in this process
 * `spark`: tasks of Spark, classic or over Connect
 * `merge`: partial rows of equal keys made one
-* `spark_tasks`: how many splits have come back from Spark, for whoever watches
+* `spark_tasks`: what tasks of Spark do: how many splits have come back, and whether anybody works
+* `patience`: how long Spark may do nothing
 * `damage`: damage counted, the first places kept
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from cklog.budgets import budgets, over
 from cklog.engine.damage import DamageTally, over_budget, refuse_over_budget
 from cklog.engine.merge import merge
-from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, reader_of, scan_stage
+from cklog.engine.scan import DAMAGE_LISTED, Damage, Scan, Scanned, Split, gatherer_of, reader_of, scan_stage
 from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
 from cklog.progress import Stage, working_on
@@ -134,29 +134,50 @@ def _batches(scan: Scan, splits: Sequence[Split], tally: DamageTally) -> Iterato
     """Yield what is read, small batches put together; a kernel that asks for places gets rows of one file at a time."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
-    for split in splits:
-        for item in _items(scan, split):
-            if isinstance(item, Damage):
-                tally.add(_as_refused(item, split))
-                continue
-            tally.count(split.path, item.num_rows)
-            if item.num_rows >= _FEW_ROWS or "_path" in scan.columns or scan.reduce is None:
-                yield item
-                continue
-            waiting.append(item)
-            rows += item.num_rows
-            if rows >= _FEW_ROWS:
-                yield from _put_together(waiting)
-                waiting, rows = [], 0
+    for split, item, counts in _items(scan, splits):
+        if isinstance(item, Damage):
+            tally.add(_as_refused(item, split))
+            continue
+        for path, count in counts.items():
+            tally.count(path, count)
+        if item.num_rows >= _FEW_ROWS or "_path" in scan.columns or scan.reduce is None:
+            yield item
+            continue
+        waiting.append(item)
+        rows += item.num_rows
+        if rows >= _FEW_ROWS:
+            yield from _put_together(waiting)
+            waiting, rows = [], 0
     yield from _put_together(waiting)
 
 
-def _items(scan: Scan, split: Split) -> Iterator[pa.RecordBatch | Damage]:
+_Item = tuple[Split, pa.RecordBatch | Damage, Mapping[str, int]]
+"""What was read, by which split it came, and how many rows are of which file."""
+
+
+def _items(scan: Scan, splits: Sequence[Split]) -> Iterator[_Item]:
+    """Yield what is read of some splits: of small files that can be, of many at once."""
+    apart = scan.reduce is None or not {"_path", "_offset"}.isdisjoint(scan.columns)
+    for name, alike in itertools.groupby(splits, key=lambda split: "" if apart else split.together):
+        group = list(alike)
+        if not name or len(group) == 1:
+            for split in group:
+                yield from _items_of(scan, split)
+            continue
+        for found in gatherer_of(name)(group, scan.table, scan.columns):
+            if isinstance(found, Split):
+                yield from _items_of(scan, found)
+            else:
+                yield group[0], found.batch, found.rows
+
+
+def _items_of(scan: Scan, split: Split) -> Iterator[_Item]:
     """Yield what the reader of a split yields; where that is over a budget, this is the last thing that comes."""
     try:
-        yield from reader_of(split)(split, scan.table, scan.columns)
+        for item in reader_of(split)(split, scan.table, scan.columns):
+            yield split, item, {} if isinstance(item, Damage) else {split.path: item.num_rows}
     except OverBudget as error:
-        yield over_budget(error, split.path)
+        yield split, over_budget(error, split.path), {}
 
 
 def _put_together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

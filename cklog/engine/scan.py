@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
 from cklog.errors import first_line
-from cklog.local_files import reason
+from cklog.local_files import is_local, os_name, reason, without_file_scheme
 from cklog.progress import Stage, Unit, portion, stage
 from cklog.storage import Root
 
@@ -48,6 +49,7 @@ class Split:
     `numbered`: start and end are numbers of other things, such as files of a folder, and `size` is what these take.
 
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
+    `together` names the `Gatherer` that reads several such splits at once, of a whole file each; "": it is read alone.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
     whether links are followed out of it: a reader sees the files that the driver saw.
     """
@@ -61,6 +63,7 @@ class Split:
     maps: tuple[tuple[str, str], ...] = ()
     follow_links: bool = False
     numbered: bool = False
+    together: str = ""
 
     def cost(self) -> int:
         """Return the bytes that reading it costs; of some lines or batches of a file these alone.
@@ -113,6 +116,18 @@ def damage_of(path: str, error: Exception, lead: str = "cannot be read on: ") ->
 
 Reader = Callable[[Split, str, tuple[str, ...]], Iterator["pa.RecordBatch | Damage"]]
 """(split, table, columns) → batches of exactly those columns, and damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Rows of several whole files as one batch, and how many of them are of each, by its path."""
+
+    batch: pa.RecordBatch
+    rows: Mapping[str, int]
+
+
+Gatherer = Callable[[Sequence[Split], str, tuple[str, ...]], Iterator["Together | Split"]]
+"""(splits, table, columns) → the rows of files in which nothing is wrong, and the splits that have to be read alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +196,42 @@ def scan_stage(scan: Scan, engine: str, unit: Unit = "bytes") -> AbstractContext
     )
 
 
+def gatherer_of(name: str) -> Gatherer:
+    """Import and return the function that splits name to be read together."""
+    found: Gatherer = _named(name)
+    return found
+
+
+def _named(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
 def reader_of(split: Split) -> Reader:
     """Import and return the function that a split names as its reader; what it reads is counted as progress.
 
     >>> reader_of(Split("f", "f", "cklog.engine.scan:reader_of", 0, 1, 1)).args[0].__name__
     'reader_of'
     """
-    module, _, name = split.reader.partition(":")
-    return functools.partial(_counted, getattr(importlib.import_module(module), name))
+    return functools.partial(_counted, _named(split.reader))
 
 
 def _counted(reader: Reader, split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     with portion(split.cost()):
         yield from reader(split, table, columns)
+    if not split.numbered and split.size and is_local(split.uri) and not split.path.endswith(".parquet"):
+        yield from _changed(split)
+
+
+def _changed(split: Split) -> Iterator[Damage]:
+    """Yield that a file has fewer bytes than when it was listed: what was there behind them is in no answer.
+
+    One that has grown is read up to where it ended. A Parquet file without its end is damaged, which is told anyhow.
+    """
+    try:
+        size = os.stat(os_name(without_file_scheme(split.uri))).st_size
+    except (OSError, ValueError):  # gone, or not to be looked at: whoever read it has said so
+        return
+    if size < split.size:
+        what = f"it had {split.size} bytes when it was listed, and has {size} now: something writes to it. Ask a copy"
+        yield Damage(split.path, "unreadable-file", size, what)

@@ -7,20 +7,24 @@ JVM: `mapInArrow` returns partial rows only.
 
 from __future__ import annotations
 
+import atexit
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from cklog.budgets import budgets, over, use
 from cklog.engine.damage import DamageTally, refuse_over_budget
+from cklog.engine.local import run_splits, tasks_of
+from cklog.engine.patience import LONGER, impatient, require_listener, within
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned, scan_stage
 from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
@@ -42,28 +46,39 @@ _RECORDS = "records"
 
 _MOST_TASKS = 4096
 
+_STOP_SECONDS = 20.0
+
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # partial rows are few
-    "spark.sql.adaptive.enabled": "false",  # it plans each stage anew, which costs more than the reduce
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",  # Python reads; the JVM plans
 }
-"""Defaults of a local session, each of which `--spark-conf` may override."""
+"""Defaults of a session that has its driver here, each of which `--spark-conf` may override."""
+
+_ON_ONE_MACHINE = {
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # partial rows are few
+    "spark.sql.adaptive.enabled": "false",  # it plans each stage anew, which costs more than the reduce
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""The same, of a local master. Executors on other hosts find no driver on a loopback address, and a cluster's number of
+shuffle partitions is its own: adaptive planning makes as few of them as the rows need.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options `--master`, `--remote`, `--spark-conf K=V`, and whether Spark's own logs are wanted (`-v`)."""
+    """The options `--master`, `--remote`, `--spark-conf K=V`, whether Spark's own logs are wanted (`-v`), and how long
+    nothing may happen (`--engine-timeout`, seconds).
+    """
 
     master: str = ""
     remote: str = ""
     conf: tuple[tuple[str, str], ...] = ()
     verbose: bool = False
+    timeout: float = 60.0
 
 
 class SparkEngine:
@@ -86,22 +101,30 @@ class SparkEngine:
 
     def _run(self, session: Any, scan: Scan, told: Stage) -> Scanned:
         schema = pa.schema([f.with_nullable(True) for f in [*scan.partial, *_META]])
-        count = len(scan.splits)
-        frame = session.range(0, count, 1, min(count, _MOST_TASKS))
-        frame = frame.mapInArrow(_split_reader(scan, schema), _spark_schema(schema))
+        rows = rows_of_tasks(scan)
+        frame = session.createDataFrame(rows)
+        frame = frame.repartitionByRange(len(rows), "task") if len(rows) > 1 else frame.coalesce(1)
+        frame = frame.mapInArrow(_split_reader(replace(scan, splits=()), schema), _spark_schema(schema))
         if scan.reduce is not None:
             frame = _reduced(frame, scan, scan.reduce)
-        try:
-            with counted_by_tasks(session, told):
+        waited = self._options.timeout
+        with (
+            counted_by_tasks(session, told, len(rows)) as job,
+            impatient(waited, job.is_working, job.cancel) as gave_up,
+        ):
+            try:
                 table = frame.toArrow()
-        except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
-            raise EngineError(f"the Spark job failed: {_first_line(error)}", "-v shows Spark's log") from error
+            except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
+                if gave_up():
+                    raise _nobody_works(self._options) from error
+                raise EngineError(f"the Spark job failed: {_cause(error)}", "-v shows Spark's log") from error
         return _scanned_of(table, scan)
 
     def close(self) -> None:
         """Stop the session, if one was started; a notebook's own goes on."""
         if self._session is not None and not self._borrowed:
-            self._session.stop()
+            with suppress(EngineError):  # who does not answer any more has stopped
+                within(_STOP_SECONDS, self._session.stop, "stopping Spark")
         self._session = None
 
     def _started_session(self) -> Any:
@@ -115,19 +138,36 @@ class SparkEngine:
         return self._session
 
 
+def _nobody_works(options: SparkOptions) -> EngineError:
+    """Say that no executor has taken a task."""
+    where = options.remote or options.master or "the local session"
+    what = f"{where}: no executor took a task within {options.timeout:g} s"
+    hint = "has the cluster workers with free cores and memory, and can they reach this host (spark.driver.host)?"
+    return EngineError(what, f"{hint} {LONGER}")
+
+
+def rows_of_tasks(scan: Scan) -> pa.Table:
+    """Return one row per task, for a partition of its own: the splits that it reads, and no others.
+
+    What travels with the function that reads them comes to every task: of 100,000 files that is most of what it does.
+    """
+    tasks = [*tasks_of(scan.splits)]
+    held = -(-len(tasks) // _MOST_TASKS)
+    rows = [tasks[i : i + held] for i in range(0, len(tasks), held)]
+    return pa.table({"task": range(len(rows)), "splits": [pickle.dumps(row) for row in rows]})
+
+
 def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function by which a Spark task reads the splits whose numbers it gets; the scan travels with it.
+    """Return the function by which a Spark task reads the splits that it gets; the scan without splits travels with it.
 
     So do the budgets in force: a task has a process of its own.
     """
     allowed = budgets()
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from cklog.engine.local import run_splits, tasks_of
-
         use(allowed)
         for batch in batches:
-            for splits in tasks_of([scan.splits[number] for number in batch.column(0).to_pylist()]):
+            for splits in (splits for row in batch.column("splits").to_pylist() for splits in pickle.loads(row)):
                 parts, tally = run_splits(scan, splits)
                 for part in parts:
                     yield _with_empty_meta(part, scan.partial, schema)
@@ -216,19 +256,32 @@ def _session(options: SparkOptions) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.remote:
         return _connected_session(options)
-    if not options.master or options.master.startswith("local"):
+    local = not options.master or options.master.startswith("local")
+    if local:
         _require_java()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("cklog")
     builder = builder.master(options.master or f"local[{os.cpu_count() or 1},4]")
-    for key, value in {**_QUIET, **dict(options.conf)}.items():
+    for key, value in {**_QUIET, **(_ON_ONE_MACHINE if local else {}), **dict(options.conf)}.items():
         builder = builder.config(key, value)
+    require_listener(options.master, options.timeout)
     try:
         with _launched_with_logs_to(2 if options.verbose else None):
-            return builder.getOrCreate()
+            return within(options.timeout, builder.getOrCreate, options.master or "starting Spark", _kill_gateway)
+    except EngineError:
+        raise
     except Exception as error:  # the JVM gateway raises whatever it met; the user needs one line
-        raise EngineError(f"Spark did not start: {_first_line(error)}", "-v shows Spark's log") from error
+        raise EngineError(f"Spark did not start: {_cause(error)}", "-v shows Spark's log") from error
+
+
+def _kill_gateway() -> None:
+    """End the JVM that this process has started: what waits for its answer raises then, instead of waiting on."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        process.kill()
 
 
 def _connected_session(options: SparkOptions) -> Any:
@@ -238,11 +291,24 @@ def _connected_session(options: SparkOptions) -> Any:
     builder = SparkSession.builder.remote(options.remote)
     for key, value in options.conf:
         builder = builder.config(key, value)
+
+    def connected() -> Any:
+        session = builder.getOrCreate()
+        # what models it has cached it would ask the server at the end of the process, however long that does not answer
+        at_exit = getattr(session.client, "_on_exit", None)
+        if at_exit is not None:
+            atexit.unregister(at_exit)
+        _ = session.version  # the first thing that is asked of the server
+        return session
+
+    require_listener(options.remote, options.timeout)
     try:
         with _launched_with_logs_to(2 if options.verbose else None):  # `local[N]` launches a server
-            return builder.getOrCreate()
+            return within(options.timeout, connected, options.remote)
+    except EngineError:
+        raise
     except Exception as error:  # grpc raises its own kinds; the user needs one line
-        raise EngineError(f"{options.remote}: {_first_line(error)}", "is the Connect server up?") from error
+        raise EngineError(f"{options.remote}: {_cause(error)}", "is the Connect server up?") from error
 
 
 def _require_java() -> None:
@@ -276,13 +342,21 @@ def _launched_with_logs_to(target: int | None) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _first_line(error: Exception) -> str:
-    """Say what happened in a line: the first of the message, and what a Python traceback inside it ends with."""
-    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+def _cause(error: Exception) -> str:
+    """Say in a line why something failed: of a chain of causes the last, and what a Python traceback ends with.
+
+    >>> _cause(ValueError("An error occurred while calling o1.x.\\n: a.SparkException: stopped\\nCaused by: b.C: full"))
+    'b.C: full'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
-    cause = [line for line in lines[1:] if _RAISED.match(line)]
-    return f"{type(error).__name__}: {lines[0]}{' ' + cause[0] if cause else ''}"[:300]
+    python = [line for line in lines[1:] if _RAISED.match(line)]
+    chain = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    if python:
+        return f"{lines[0]} {python[-1]}"[:300]
+    return (chain or java or [f"{type(error).__name__}: {lines[0]}"])[-1][:300]
 
 
 _RAISED = re.compile(r"[A-Za-z_.]*(Error|Exception): ")

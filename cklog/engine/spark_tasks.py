@@ -1,85 +1,131 @@
-"""How many splits of a scan have come back from Spark: by the tasks of its first stage, which are done.
+"""What tasks of a scan do on Spark: how many splits have come back, and whether anybody works on them at all.
 
-Spark Connect tells them itself, every two seconds; a session of this process is asked, by its status tracker. Both only
-if somebody watches.
+The tasks that read splits are the last stage with as many tasks as there are to read them: what hands the splits out
+comes before it, and what reduces their rows, on as many partitions as the session says, behind it. Spark Connect tells
+of stages by itself, every two seconds; a session of this process is asked, by its status tracker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
-from cklog.progress import Stage, is_watched
+from cklog.progress import Stage
 
 _GROUP = "spark.jobGroup.id"
 
 
+class Job(Protocol):
+    """What runs on Spark."""
+
+    def is_working(self) -> bool:
+        """Tell whether any task runs, or has ended."""
+
+    def cancel(self) -> None:
+        """End it, with an error where it is waited for."""
+
+
+class _Tasks(NamedTuple):
+    stage: int
+    tasks: int
+    running: int
+    done: int
+
+
 @contextmanager
-def counted_by_tasks(session: Any, told: Stage) -> Iterator[None]:
-    """Count splits that came back from what runs inside."""
-    if not is_watched():
-        yield
-    elif type(session).__module__.startswith("pyspark.sql.connect"):
-        with _told_by_connect(session, told):
-            yield
+def counted_by_tasks(session: Any, told: Stage, tasks: int) -> Iterator[Job]:
+    """Count splits that came back from what runs inside, in so many tasks; yield what runs there."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        with _told_by_connect(session, told, tasks) as job:
+            yield job
     else:
-        with _asked_of_tracker(session.sparkContext, told):
-            yield
+        with _asked_of_tracker(session.sparkContext, told, tasks) as job:
+            yield job
+
+
+class _ConnectJob:
+    """What the server has told of the stages of what runs."""
+
+    def __init__(self, session: Any, told: Stage, tasks: int) -> None:
+        self._session, self._told, self._tasks = session, told, tasks
+        self._working = False
+        self.done = 0
+
+    def note(self, stages: Any, inflight_tasks: int = 0, **_: object) -> None:
+        """Take what the server tells."""
+        found = [_Tasks(s.stage_id, s.num_tasks, 0, s.num_completed_tasks) for s in stages or ()]
+        self._working = self._working or inflight_tasks > 0 or any(stage.done for stage in found)
+        self.done = max(self.done, _splits_done(found, self._told, self._tasks))
+
+    def is_working(self) -> bool:
+        """Tell whether any task was ever told of."""
+        return self._working
+
+    def cancel(self) -> None:
+        """Have the server interrupt all that this session runs."""
+        self._session.interruptAll()
 
 
 @contextmanager
-def _told_by_connect(session: Any, told: Stage) -> Iterator[None]:
+def _told_by_connect(session: Any, told: Stage, tasks: int) -> Iterator[Job]:
     """Have the server tell of the stages of what runs."""
-    done = 0
-
-    def note(stages: Iterable[Any] | None, **_: object) -> None:
-        nonlocal done
-        first = min(stages or (), key=lambda stage: stage.stage_id, default=None)
-        if first is not None:
-            done = max(done, _splits(told, first.num_completed_tasks, first.num_tasks))
-
-    session.registerProgressHandler(note)
-    told.probed_by(lambda: done)
+    job = _ConnectJob(session, told, tasks)
+    session.registerProgressHandler(job.note)
+    told.probed_by(lambda: job.done)
     try:
-        yield
+        yield job
     finally:
-        session.removeProgressHandler(note)
+        session.removeProgressHandler(job.note)
+
+
+class _LocalJob:
+    """What the status tracker says of the jobs of a group."""
+
+    def __init__(self, context: Any, group: str, told: Stage, tasks: int) -> None:
+        self._context, self._group, self._told, self._tasks = context, group, told, tasks
+        self._done = 0
+
+    def _stages(self) -> list[_Tasks]:
+        tracker = self._context.statusTracker()
+        try:
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            numbers = {number for job in jobs if job is not None for number in job.stageIds}
+            found = [tracker.getStageInfo(number) for number in sorted(numbers)]
+        except Exception:  # whatever a session raises that is just being stopped: to be told is no reason to fail
+            return []
+        return [_Tasks(s.stageId, s.numTasks, s.numActiveTasks, s.numCompletedTasks) for s in found if s is not None]
+
+    def done(self) -> int:
+        """Return how many splits have come back."""
+        self._done = max(self._done, _splits_done(self._stages(), self._told, self._tasks))
+        return self._done
+
+    def is_working(self) -> bool:
+        """Tell whether a task runs, or has ended."""
+        return any(stage.running or stage.done for stage in self._stages())
+
+    def cancel(self) -> None:
+        """Cancel the jobs of the group."""
+        self._context.cancelJobGroup(self._group)
 
 
 @contextmanager
-def _asked_of_tracker(context: Any, told: Stage) -> Iterator[None]:
+def _asked_of_tracker(context: Any, told: Stage, tasks: int) -> Iterator[Job]:
     """Let whoever wants to know ask the status tracker for the jobs of a group, which what runs is put into."""
     before, group = context.getLocalProperty(_GROUP), f"cklog-{uuid4()}"
+    job = _LocalJob(context, group, told, tasks)
     context.setLocalProperty(_GROUP, group)
-    told.probed_by(_probe(context.statusTracker(), group, told))
+    told.probed_by(job.done)
     try:
-        yield
+        yield job
     finally:
         told.probed_by(lambda: told.total or 0)
         context.setLocalProperty(_GROUP, before)
 
 
-def _probe(tracker: Any, group: str, told: Stage) -> Callable[[], int]:
-    """Return what asks the tracker for the splits that came back."""
-    done = 0
-
-    def ask() -> int:
-        nonlocal done
-        try:
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-            numbers = [number for job in jobs if job is not None for number in job.stageIds]
-            first = tracker.getStageInfo(min(numbers)) if numbers else None
-        except Exception:  # whatever a session raises that is just being stopped: progress is no reason to fail
-            return done
-        if first is not None:
-            done = max(done, _splits(told, first.numCompletedTasks, first.numTasks))
-        return done
-
-    return ask
-
-
-def _splits(told: Stage, done: int, tasks: int) -> int:
-    """Return how many splits so many of the tasks are: one each, unless there are very many."""
-    return (told.total or 0) * done // max(tasks, 1)
+def _splits_done(stages: list[_Tasks], told: Stage, tasks: int) -> int:
+    """Return how many splits the tasks that are done are: one each, unless there are very many."""
+    reading = max((stage for stage in stages if stage.tasks == tasks), default=None)
+    return 0 if reading is None else (told.total or 0) * reading.done // max(tasks, 1)

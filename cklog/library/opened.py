@@ -358,6 +358,7 @@ def open(
     remote: str = "",
     spark_conf: Mapping[str, str] | None = None,
     max_memory: int = Options().max_memory,
+    engine_timeout: float = Options().engine_timeout,
 ) -> CrashedRun:
     """Open the run at `path`, a folder or URI; nothing is read before the first question.
 
@@ -371,6 +372,7 @@ def open(
     follow_links : links that lead out of `path`, too
     master, remote, spark_conf : the Spark session to use
     max_memory : bytes that reading may take
+    engine_timeout : seconds in which Spark may do nothing
 
     Examples
     --------
@@ -391,5 +393,6 @@ def open(
         remote=remote,
         spark_conf=tuple((spark_conf or {}).items()),
         max_memory=max_memory,
+        engine_timeout=engine_timeout,
     )
     return CrashedRun(open_run(place, options), place)

@@ -33,7 +33,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         ),
         "--help",
     ),
-    "Engine": ("--engine", "--spark-above", "--split-size", "--master", "--remote", "--spark-conf"),
+    "Engine": ("--engine", "--spark-above", "--split-size", "--master", "--remote", "--spark-conf", "--engine-timeout"),
 }
 """Options that several commands have, by what they are about; all others are a command's own. One that means something
 else in a command says where it belongs by its `rich_help_panel`."""

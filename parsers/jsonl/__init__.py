@@ -2,7 +2,9 @@
 
 Every line is judged by the rules of `cklog.parsers.tables.records`; what a line means is its table's business.
 
-- `reader`: the rows of a split, and its bad lines as damage; files as streams of whole lines
+- `reader`: the rows of a split, and its bad lines as damage
+- `stream`: a file as a stream of whole lines, and how far its bytes are to be believed
+- `small`: many small files at once
 - `gunzip`: a gzip stream, and how much of it its checksums have proven
 - `columns`: lines of one shape as columns, all at once
 - `template`: what the first line of a block fixes for all of them

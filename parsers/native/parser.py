@@ -31,6 +31,7 @@ from cklog.model.values import is_integer
 from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
+from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
 from cklog.parsers.tables.member_names import damaged_name
@@ -191,6 +192,9 @@ class Native(Format):
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
+            if entry.size <= min(MOST_BYTES, step) and reader == jsonl.READER and entry.path.endswith(".jsonl"):
+                yield Split(uri, entry.path, reader, 0, entry.size, entry.size, together=TOGETHER)
+                continue
             for start in range(0, entry.size, step):
                 end = min(start + step, entry.size)
                 yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)

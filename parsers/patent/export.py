@@ -17,7 +17,7 @@ import pyarrow as pa
 from cklog.budgets import reading
 from cklog.engine.scan import Damage, Split, damage_of
 from cklog.model.findings import Where
-from cklog.parsers.jsonl.reader import COMPRESSION, ByteStream, whole_lines
+from cklog.parsers.jsonl.stream import COMPRESSION, ByteStream, whole_lines
 from cklog.parsers.patent.keys import HEAD, Key, key_of
 from cklog.parsers.patent.values import StoredValue
 from cklog.parsers.tables.records import NotARecord, strict_json

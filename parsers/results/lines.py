@@ -23,7 +23,7 @@ from cklog.inputs.annotate import COLUMN, NOTHING, UNTIMED, Codes, Job, codes_of
 from cklog.model.trust import TRUSTS
 from cklog.model.values import is_integer
 from cklog.parsers.jsonl.columns import decode
-from cklog.parsers.jsonl.reader import ByteStream, whole_lines
+from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.tables.records import NotARecord, strict_json
 from cklog.storage import open_file
 

@@ -58,7 +58,8 @@ def main() -> None:
     mode, folder = sys.argv[1], Path(sys.argv[2])
     options = SparkOptions(remote="local[2]") if mode == "connect" else SparkOptions(master="local[2]")
     splits = tuple(
-        Split(str(folder / str(n)), str(n), "tests.integration.spark.gates:read", 0, 1, 1) for n in range(SPLITS)
+        Split(str(folder / str(n)), str(n), "tests.integration.spark.gates:read", 0, 1 << 20, 1 << 20)
+        for n in range(SPLITS)
     )
     partial = pa.schema([pa.field("channel", pa.string())])
     engine, opener = SparkEngine(options), Opener(folder)

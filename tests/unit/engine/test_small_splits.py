@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cklog.engine.local import LocalEngine
 from cklog.engine.scan import Reduce, Scan, Split
+from cklog.engine.spark import rows_of_tasks
 from cklog.parsers.jsonl.reader import READER
+from cklog.parsers.jsonl.small import TOGETHER
 
 _PARTIAL = pa.schema([("channel", pa.string()), ("rows", pa.int64())])
 _FILES = 3000
@@ -77,3 +83,48 @@ def test_what_fits_one_task_is_read_without_another_thread(tmp_path: Path) -> No
 
     assert readers(splits[:100]) == {threading.get_ident()}
     assert threading.get_ident() not in readers(splits)
+
+
+_RECORD = b'{"channel": "a/%d->b/0", "seq": %d}\n'
+
+BROKEN = (
+    b"",
+    b"\n",
+    b"{}\n",
+    b'{"channel": "a/0->b/0"}\n',
+    b"\xff\xfe\n",
+    b"\0" * 40,
+    b'{"seq": 1',
+    b"[1]\n\n",
+    b"\r\n",
+)
+"""What a file may hold that is no record, or not one alone."""
+
+
+@given(st.lists(st.lists(st.integers(0, 11), max_size=4), min_size=2, max_size=30))
+def test_files_that_are_read_together_give_what_each_gives_alone(contents: list[list[int]]) -> None:
+    """Rows, counts by file, and damage with its places, whatever the files hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        splits = []
+        for number, pieces in enumerate(contents):
+            path = Path(folder, f"{number:02}.jsonl")
+            lines = [BROKEN[piece] if piece < len(BROKEN) else _RECORD % (number % 3, piece) for piece in pieces]
+            path.write_bytes(b"".join(lines))
+            size = path.stat().st_size
+            splits.append(Split(str(path), path.name, READER, 0, size, size, together=TOGETHER))
+        alone = [replace(split, together="") for split in splits]
+        found, expected = (LocalEngine().run(_scan(tuple(some), ("channel", "seq"), [])) for some in (splits, alone))
+        assert sorted(map(str, found.table.to_pylist())) == sorted(map(str, expected.table.to_pylist()))
+        assert found.records == expected.records
+        assert sorted(map(repr, found.damage)) == sorted(map(repr, expected.damage))
+
+
+def test_a_task_of_spark_gets_its_own_splits_and_no_others(tmp_path: Path) -> None:
+    """Of 100,000 files the rest would be most of what a task has to read."""
+    large = [Split(str(tmp_path / str(n)), str(n), READER, 0, 1 << 21, 1 << 21) for n in range(9000)]
+    rows = rows_of_tasks(_scan((*_splits(tmp_path), *large), ("channel",), []))
+    assert rows.num_rows <= 4096
+    got = [split for row in rows["splits"].to_pylist() for task in pickle.loads(row) for split in task]
+    assert [split.path for split in got] == [f"{n:04}.jsonl" for n in range(_FILES)] + [str(n) for n in range(9000)]
+    sizes = [len(row) for row in rows["splits"].to_pylist()]
+    assert max(sizes) < sum(sizes) / 4

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cklog.engine.scan import Damage, Split
-from cklog.parsers.jsonl import reader as jsonl_reader
+from cklog.parsers.jsonl import stream
 from cklog.parsers.jsonl.reader import READER, read
 from cklog.parsers.results.lines import lines
 from tests.builders.native import line, zstd
@@ -91,7 +91,7 @@ def test_members_whose_checksum_held_are_believed_to_the_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
 ) -> None:
     """And what is behind them is not, be it read with them or after them."""
-    monkeypatch.setattr(jsonl_reader, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", block_bytes)
     data = STREAMS["-members.jsonl.gz"]
     third = len(gzip.compress(b"".join(ROWS[:10]), mtime=0)) + len(gzip.compress(b"".join(ROWS[10:20]), mtime=0))
     for damaged in (data[: third + 60], data[: third + 40] + bytes(9) + data[third + 49 :]):

@@ -1,0 +1,98 @@
+"""How long Spark may do nothing: a master or server that is not there, and a cluster where nobody takes a task.
+
+Spark itself waits for ever where no worker has room, or tries again for minutes what nobody answers. Every wait here
+ends after `--engine-timeout` with what is known of the cause.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from cklog.errors import EngineError
+
+T = TypeVar("T")
+
+LONGER = "--engine-timeout waits longer"
+
+_EVERY_SECONDS = 0.5
+
+
+def require_listener(url: str, seconds: float) -> None:
+    """Raise `EngineError` unless somebody listens where a URL leads, of the first host that it names.
+
+    >>> require_listener("local[2]", 1)
+    """
+    if not url.startswith(("spark://", "sc://")):
+        return
+    named = urlsplit(url.split(",")[0])
+    try:
+        address = named.hostname or "", named.port or (15002 if named.scheme == "sc" else 7077)
+        with socket.create_connection(address, timeout=seconds):
+            return
+    except (OSError, ValueError) as error:
+        why = "no answer" if isinstance(error, TimeoutError) else (getattr(error, "strerror", None) or str(error))
+        what = "Connect server" if named.scheme == "sc" else "master"
+        raise EngineError(f"{url}: {why}", f"is the {what} up, and is this its address?") from error
+
+
+def within(seconds: float, work: Callable[[], T], what: str, give_up: Callable[[], None] = lambda: None) -> T:
+    """Return what `work` returns, done in a thread; raise `EngineError` if it takes longer, after `give_up`.
+
+    The thread is left behind then: nothing else ends a call that waits for another process.
+
+    >>> within(9, lambda: 7, "counting")
+    7
+    """
+    done: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # it is raised again where it is waited for
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if not done:
+        give_up()
+        raise EngineError(f"{what}: nothing within {seconds:g} s", LONGER)
+    return done[0]
+
+
+@contextmanager
+def impatient(
+    seconds: float, is_working: Callable[[], bool], cancel: Callable[[], Any]
+) -> Iterator[Callable[[], bool]]:
+    """Cancel what runs inside if nothing has been working on it for so long; yield what tells whether it was.
+
+    `is_working` says whether any task runs or has ended; once it has been so, what is slow is waited for.
+    """
+    ended, gave_up = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        waited = 0.0
+        while not ended.wait(_EVERY_SECONDS):
+            if is_working():
+                return
+            waited += _EVERY_SECONDS
+            if waited >= seconds:
+                gave_up.set()
+                cancel()
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield gave_up.is_set
+    finally:
+        ended.set()
+        thread.join(_EVERY_SECONDS)
