@@ -192,12 +192,10 @@ class Native(Format):
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
-            if entry.size <= min(MOST_BYTES, step) and reader == jsonl.READER and entry.path.endswith(".jsonl"):
-                yield Split(uri, entry.path, reader, 0, entry.size, entry.size, together=TOGETHER)
-                continue
+            small = entry.size <= min(MOST_BYTES, step) and not faults and entry.path.endswith(".jsonl")
             for start in range(0, entry.size, step):
                 end = min(start + step, entry.size)
-                yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
+                yield Split(uri, entry.path, reader, start, end, entry.size, together=TOGETHER if small else "")
 
     def _files(self, table: str) -> list[FileEntry]:
         if table not in self._data:
