@@ -28,7 +28,7 @@ def read_together(splits: Sequence[Split], table: str, columns: tuple[str, ...])
         return
     whole: list[tuple[Split, bytes]] = []
     for split in splits:
-        data = _lines_of(split)
+        data = _lines_of(split) if split.end - split.start == split.size else None
         if data is None:
             yield split
         else:

@@ -192,10 +192,9 @@ class Native(Format):
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
-            small = entry.size <= min(MOST_BYTES, step) and not faults and entry.path.endswith(".jsonl")
+            as_one = TOGETHER if entry.size <= MOST_BYTES and not faults and entry.path.endswith(".jsonl") else ""
             for start in range(0, entry.size, step):
-                end = min(start + step, entry.size)
-                yield Split(uri, entry.path, reader, start, end, entry.size, together=TOGETHER if small else "")
+                yield Split(uri, entry.path, reader, start, min(start + step, entry.size), entry.size, together=as_one)
 
     def _files(self, table: str) -> list[FileEntry]:
         if table not in self._data:

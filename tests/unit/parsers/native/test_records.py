@@ -179,7 +179,7 @@ def test_what_the_log_no_longer_holds_is_a_hole(tmp_path: Path) -> None:
     answer = ask(tmp_path)
     assert answer.exit_code == 3
     holes = [f.message.split(" gone")[0] for f in answer.findings if f.id == "retention-hole"]
-    assert holes == [f"{A_TO_B}: messages 2 to 3 are", f"{A_TO_B}: message 6 is"]
+    assert holes == [f"{A_TO_B}: message 6 is", f"{A_TO_B}: messages 2 to 3 are"]
     (channel,) = answer.result.channels
     assert (channel.replay_from, channel.replay_to, channel.messages, channel.bytes) == (2, 8, 3, 30)
     assert (channel.retained, channel.resent_from, channel.resent_to) == (False, 8, 10)
