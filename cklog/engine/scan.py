@@ -217,9 +217,12 @@ def reader_of(split: Split) -> Reader:
 
 
 def _counted(reader: Reader, split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
+    told = split.numbered or not split.size or not is_local(split.uri) or split.path.endswith(".parquet")
     with portion(split.cost()):
-        yield from reader(split, table, columns)
-    if not split.numbered and split.size and is_local(split.uri) and not split.path.endswith(".parquet"):
+        for item in reader(split, table, columns):
+            told = told or (isinstance(item, Damage) and item.id == "unreadable-file")
+            yield item
+    if not told:
         yield from _changed(split)
 
 

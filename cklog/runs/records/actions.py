@@ -7,6 +7,7 @@ proven, by where it lies, is told as a warning.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -77,7 +78,8 @@ class _Places:
 
         By the name of its file, where that says whose checkpoint it holds, and when it was taken. Else by its
         neighbours: the file has records of the same subtasks behind it that are no newer than the line's, in the order
-        in which they were taken, and these subtasks have records in no other file.
+        in which they were taken, and these subtasks have records in no other file. They have to be all that it can be
+        of: all there are, or those of the operator that the file is called after.
         """
         named = self._tables.checkpoint_at(path)
         if named is not None:
@@ -93,6 +95,12 @@ class _Places:
         here = np.flatnonzero(code == names.index(path)) if path in names else np.zeros(0, np.int64)
         place = integers(pc.fill_null(self._records.table["_offset"], -1))
         owners = np.unique(self._records.subtask[here])
+        others = set(self._records.subtasks) - {self._records.subtasks[i] for i in owners.tolist()}
+        called = posixpath.basename(path).partition(".")[0]
+        if others and any(self._records.subtasks[i].operator != called for i in owners.tolist()):
+            return False
+        if any(subtask.operator == called for subtask in others):
+            return False
         for i in owners.tolist():
             rows = np.flatnonzero(self._records.subtask == i)
             entry = self._line.get(self._records.subtasks[i])
