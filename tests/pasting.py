@@ -44,6 +44,8 @@ def pasted(page: Path, stand_ins: Mapping[str, str], place: Path, installed: Pat
     if installed:
         env |= {"PIP_FIND_LINKS": str(installed), "PATH": f"{tools}:{os.environ['PATH']}"}
         env.pop("PYTHONPATH", None)
+        # what is installed there, as Spark's own programs are, comes behind the stand-ins all the same
+        lines = [f"{line}\nPATH={tools}:$PATH" if "bin/activate" in line else line for line in lines]
     work = place / "work"
     work.mkdir(exist_ok=True)
     ended = subprocess.run(
