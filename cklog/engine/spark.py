@@ -167,11 +167,12 @@ def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.Record
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use(allowed)
         for batch in batches:
-            for splits in (splits for row in batch.column("splits").to_pylist() for splits in pickle.loads(row)):
-                parts, tally = run_splits(scan, splits)
-                for part in parts:
-                    yield _with_empty_meta(part, scan.partial, schema)
-                yield from _meta_rows(tally, schema)
+            for row in batch.column("splits").to_pylist():
+                for splits in pickle.loads(row):  # of `rows_of_tasks`: nothing of the input's is ever unpickled
+                    parts, tally = run_splits(scan, splits)
+                    for part in parts:
+                        yield _with_empty_meta(part, scan.partial, schema)
+                    yield from _meta_rows(tally, schema)
 
     return read
 

@@ -10,8 +10,8 @@ from cklog.parsers.patent.leveldb import _reason_of
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (OSError(b"Corruption: /tmp/copy/000005.ldb: bad block"), "Corruption: 000005.ldb: bad block"),
-        (OSError("Corruption: /tmp/copy is no database"), "Corruption: the store is no database"),
+        (OSError(b"Corruption: /a/copy/000005.ldb: bad block"), "Corruption: 000005.ldb: bad block"),
+        (OSError("Corruption: /a/copy is no database"), "Corruption: the store is no database"),
         (ValueError(b"first line\nsecond line\nthird"), "first line"),
         (ValueError(b"what it says", b"more of it"), "what it says"),
         (ValueError(), "no reason given"),
@@ -20,4 +20,4 @@ from cklog.parsers.patent.leveldb import _reason_of
     ],
 )
 def test_a_reason_is_the_first_line_of_what_leveldb_says(error: Exception, told: str) -> None:
-    assert _reason_of(error, "/tmp/copy") == told
+    assert _reason_of(error, "/a/copy") == told
