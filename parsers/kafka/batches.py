@@ -152,7 +152,7 @@ def header(data: bytes, at: int = 0) -> Header:
     if not HEADER.size <= BEFORE_LENGTH + length <= BATCH_BYTES:
         raise BadBatch(f"a batch of {BEFORE_LENGTH + length} bytes")
     if base < 0 or last < 0 or base + last >= (1 << 63) - 1:
-        raise BadBatch(f"offsets from {base} to {base + last}")
+        raise BadBatch("its offsets are none that a log has")
     if not 0 <= count <= last + 1:
         raise BadBatch(f"{count} records in {last + 1} offsets")
     return Header(

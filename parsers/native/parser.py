@@ -13,28 +13,26 @@ being written, and the last batch of a partition; everything else that cannot be
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
-from cklog.budgets import budgets, over, reading
+from cklog.budgets import reading
 from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName, RowFilter
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.names import Subtask
 from cklog.model.schemas import TABLES
-from cklog.model.values import is_integer
 from cklog.model.verdict import UNREAD
 from cklog.parsers.codecs.hadoop_crc import check_pieces, file_of, is_readable, sidecar_of
 from cklog.parsers.jsonl import reader as jsonl
 from cklog.parsers.jsonl.small import MOST_BYTES, TOGETHER
+from cklog.parsers.native.manifest import checked_manifest
 from cklog.parsers.native.output_queues import PARTITION, OutputQueue, is_segment, output_queues, suffix_of
 from cklog.parsers.tables import records
-from cklog.parsers.tables.member_names import damaged_name
 from cklog.progress import count_bytes, portion, stage
 from cklog.storage import FileEntry, Root
 
@@ -284,75 +282,10 @@ class Native(Format):
         try:
             with reading("job.json"):
                 found = records.strict_json(self._root.read("job.json").rstrip(b"\n"))
-                return _checked_manifest(found), ()
+                return checked_manifest(found), ()
         except (records.NotARecord, OSError) as error:
             hint = "it is ignored: operators and failed subtasks come from the records alone"
             return {}, (_finding("bad-manifest", "error", "job.json", f"cannot be used: {error}; {hint}"),)
-
-
-def _checked_manifest(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the manifest; raise `NotARecord` where a known member is not of the type that docs/run-folder.md gives."""
-    for row, known in (
-        (found, _MANIFEST),
-        *((row, _OPERATOR) for row in _objects(found.get("operators"))),
-        *((row, _CHANNEL) for row in _objects(found.get("channels"))),
-        *((row, _SOURCE) for row in _objects(found.get("sources"))),
-    ):
-        why = damaged_name(row, known)
-        if why:
-            raise records.NotARecord(why)
-    for name, kind in (("operators", list), ("channels", list), ("sources", list), ("failed", list)):
-        if not isinstance(found.get(name, []), kind):
-            raise records.NotARecord(f"{name} is not a list")
-    for row in [*found.get("operators", []), *found.get("channels", []), *found.get("sources", [])]:
-        if not isinstance(row, dict):
-            raise records.NotARecord(f"{json.dumps(row)[:40]} is not an object")
-    for row in found.get("operators", []):
-        if not isinstance(row.get("name"), str) or not _is_count(row.get("parallelism", 1), 100_000):
-            raise records.NotARecord("an operator needs a name, and its parallelism is a count")
-    if sum(row.get("parallelism", 1) for row in found.get("operators", [])) > budgets().files:
-        raise over("the number of subtasks", budgets().files)
-    for row in found.get("channels", []):
-        if not isinstance(row.get("channel"), str) or not _is_count(row.get("first_retained", 0)):
-            raise records.NotARecord("a channel needs a name, and first_retained is a sequence number")
-    for row in found.get("sources", []):
-        if not (isinstance(row.get("source"), str) and isinstance(row.get("operator"), str)):
-            raise records.NotARecord("a source needs a name, and the operator that reads it")
-        if not (_is_count(row.get("subtask", 0), 100_000) and _is_count(row.get("offset") or 0)):
-            raise records.NotARecord("of a source subtask and offset are counts")
-    names = [row.get("name", row.get("channel")) for row in [*found.get("operators", []), *found.get("channels", [])]]
-    names += [row[member] for row in found.get("sources", []) for member in ("source", "operator")]
-    if not all(_is_utf8_text(name) for name in names):
-        raise records.NotARecord("a name holds half a surrogate pair")
-    if not all(isinstance(name, str) for name in found.get("failed", [])):
-        raise records.NotARecord("failed is not a list of OP or OP/SUB")
-    return found
-
-
-_MANIFEST = (
-    *("job", "operators", "channels", "sources", "failed", "failure_time", "nodes", "racks"),
-    "checkpoint_interval_ms",
-)
-_OPERATOR = (
-    *("name", "parallelism", "kind", "placement", "delivery", "query"),
-    *("window", "windows", "recovery", "period_ms", "start_ms"),
-)
-_CHANNEL = ("channel", "log", "first_retained")
-_SOURCE = ("source", "operator", "subtask", "offset")
-"""The members of `job.json`, of an operator, a channel and a source in it, that any reader asks for."""
-
-
-def _objects(rows: Any) -> list[dict[str, Any]]:
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _is_utf8_text(value: str) -> bool:
-    """Whether a string can be written as UTF-8: JSON can spell halves of surrogate pairs."""
-    return not any("\ud800" <= c <= "\udfff" for c in value)
-
-
-def _is_count(value: Any, limit: int = 1 << 63) -> bool:
-    return is_integer(value) and 0 <= value < limit
 
 
 def _is_placed(path: str) -> bool:

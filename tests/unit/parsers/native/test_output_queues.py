@@ -81,9 +81,9 @@ def test_a_file_of_a_queue_that_holds_nothing_is_a_gap(tmp_path: Path) -> None:
     [
         ({"operators": [{"name": "\ud800"}]}, "half a surrogate pair"),
         ({"operators": [{"name": "agg\ud800"}]}, "half a surrogate pair"),
-        ({"channels": [{"channel": 5}]}, "a channel needs a name"),
-        ({"channels": [{"channel": "a/0->b/0", "first_retained": -1}]}, "first_retained is a sequence number"),
-        ({"channels": [{"channel": "a/0->b/0", "first_retained": "2"}]}, "first_retained is a sequence number"),
+        ({"channels": [{"channel": 5}]}, "channels[0]: channel is no text"),
+        ({"channels": [{"channel": "a/0->b/0", "first_retained": -1}]}, "channels[0]: first_retained is not a count"),
+        ({"channels": [{"channel": "a/0->b/0", "first_retained": "2"}]}, "channels[0]: first_retained is not a count"),
     ],
 )
 def test_a_manifest_that_cannot_be_is_told(manifest: dict[str, object], why: str, tmp_path: Path) -> None:

@@ -326,6 +326,28 @@ def test_half_a_surrogate_pair_in_a_manifest_is_a_bad_manifest(tmp_path: Path) -
     assert "half a surrogate pair" in found(ask(tmp_path), "bad-manifest").message
 
 
+@pytest.mark.parametrize("value", [None, {}, [], True, 1.5])
+@pytest.mark.parametrize("place", ["", "operators", "channels", "sources"])
+def test_a_member_of_a_manifest_of_another_type_is_a_bad_manifest(tmp_path: Path, place: str, value: object) -> None:
+    """Whoever reads it would take it for absent, and answer as if the job did not say it."""
+    write(tmp_path, "checkpoints", pair(1, 1))
+    members = {
+        "": ("job", "failure_time", "checkpoint_interval_ms"),
+        "operators": ("name", "parallelism", "kind", "delivery", "query", "recovery"),
+        "channels": ("channel", "log", "first_retained"),
+        "sources": ("source", "operator", "subtask"),
+    }[place]
+    whole = {
+        "operators": {"name": "a"},
+        "channels": {"channel": "a/0->b/0"},
+        "sources": {"source": "x", "operator": "a"},
+    }
+    for member in members:
+        row = {**whole.get(place, {}), member: value}
+        (tmp_path / "job.json").write_text(json.dumps({place: [row]} if place else row))
+        assert member in found(ask(tmp_path), "bad-manifest").message
+
+
 def test_members_that_nobody_knows_are_ignored_unless_they_look_like_damaged_ones(tmp_path: Path) -> None:
     """A checksum proves that the writer meant the name; beside the member itself another name is no damage of it."""
     first, second = ({**row, "kinl": "x", "colour": "red"} for row in pair(sent=3, received=3))
