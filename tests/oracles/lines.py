@@ -59,10 +59,11 @@ class Message(NamedTuple):
 
 
 @st.composite
-def executions(draw: st.DrawFn, most_events: int = 40) -> Execution:
-    """Two to four subtasks, some of one operator; FIFO or not; cycles, self-channels and ports or none."""
+def executions(draw: st.DrawFn, most_events: int = 40, *, fifo: bool | None = None) -> Execution:
+    """Two to four subtasks, some of one operator; FIFO or not unless said; cycles, self-channels and ports or none."""
     subtasks = draw(st.sampled_from(_JOBS))
-    acyclic, fifo = draw(st.booleans()), draw(st.booleans())
+    acyclic = draw(st.booleans())
+    fifo = draw(st.booleans()) if fifo is None else fifo
     pairs = [(a, b) for i, a in enumerate(subtasks) for j, b in enumerate(subtasks) if i < j or (i > j and not acyclic)]
     if draw(st.booleans()):
         pairs += [(a, a) for a in subtasks]

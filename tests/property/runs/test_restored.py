@@ -36,19 +36,8 @@ def audited(folder: Path, line: dict[str, int]) -> tuple[RestoredAudit, int]:
     return answer.result, answer.exit_code
 
 
-def in_order(execution: Execution) -> bool:
-    """Whether every channel delivers in order: watermarks say all of a channel that does."""
-    next_of = dict.fromkeys(execution.channels, 0)
-    for event in execution.events:
-        if event.kind == "recv":
-            if event.seq != next_of[event.channel]:
-                return False
-            next_of[event.channel] += 1
-    return True
-
-
 @settings(max_examples=150, deadline=None)
-@given(executions().filter(in_order), st.randoms(use_true_random=False), st.booleans())
+@given(executions(fifo=True), st.randoms(use_true_random=False), st.booleans())
 def test_what_a_restart_did_to_messages_is_what_the_definitions_say(
     execution: Execution, rng: random.Random, logged: bool
 ) -> None:
