@@ -1,20 +1,15 @@
-"""Run the `cklog` program on a pseudo terminal, and tell what is on its screen when it has ended."""
+"""Tell what is on the screen of a terminal while `cklog` runs, and when it has ended."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import signal
-import struct
-import subprocess
 import sys
-import termios
 from collections.abc import Mapping
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
-from tests.conftest import REPOSITORY
+from tests.terminal import played
 
 COLUMNS = 80
 _PIECE = re.compile(r"\x1b\[2K|\x1b\[[0-9;]*m|\r|\n|[^\x1b\r\n]+|\x1b.{0,8}", re.DOTALL)
@@ -60,7 +55,7 @@ def program(words: list[str], first: str = "") -> list[str]:
     return [sys.executable, "-c", f"{first}\nfrom cklog.commands import main\nmain()", *words]
 
 
-def on_terminal(
+def watched(
     words: list[str],
     first: str = "",
     columns: int = COLUMNS,
@@ -72,28 +67,14 @@ def on_terminal(
 
     Once `interrupt_at` has been written there, if it is given, the program gets the signal of a Ctrl-C.
     """
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-    env |= {"TERM": "xterm-256color", **(environment or {})}
-    read, write = os.pipe()
-    stdout = its if answer_too else write
-    process = subprocess.Popen(program(words, first), cwd=REPOSITORY, stdin=its, stdout=stdout, stderr=its, env=env)
-    os.close(its)
-    os.close(write)
-    drawn = b""
-    try:
-        while data := os.read(ours, 1 << 16):
-            drawn += data
-            if interrupt_at and interrupt_at in drawn:
-                process.send_signal(signal.SIGINT)
-                interrupt_at = b""
-    except OSError:  # the other end is closed
-        pass
-    with os.fdopen(read, "rb") as pipe:
-        out = pipe.read()
-    os.close(ours)
-    return Shown(process.wait(), drawn, out)
+    env = {"TERM": "xterm-256color", **(environment or {})}
+    command = program(words, first)
+    if answer_too:
+        return Shown(*played(command, env, columns=columns, interrupt_at=interrupt_at), b"")
+    with TemporaryFile() as out:
+        code, drawn = played(command, env, columns=columns, stdout=os.dup(out.fileno()), interrupt_at=interrupt_at)
+        out.seek(0)
+        return Shown(code, drawn, out.read())
 
 
 def screen(drawn: bytes, columns: int = COLUMNS) -> list[str]:

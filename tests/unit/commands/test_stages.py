@@ -13,7 +13,7 @@ from cklog.commands.terminal.bar import Bar
 from cklog.progress import Stage
 from tests.conftest import REPOSITORY, SAMPLES
 from tests.program import cklog
-from tests.screen import SLOW, UNTIL_SHOWN, on_terminal, program, screen
+from tests.screen import SLOW, UNTIL_SHOWN, program, screen, watched
 
 SAMPLE = "sample_logs/uncoordinated-join"
 ASK = ["recovery-line", SAMPLE, "--explain", "--json", "--split-size", "1KiB"]
@@ -31,7 +31,7 @@ def frames(drawn: bytes) -> list[str]:
 
 @pytest.mark.parametrize("options", [[], ["--no-color"]])
 def test_a_long_scan_shows_a_bar_that_is_gone_at_the_end(options: list[str]) -> None:
-    shown = on_terminal([*ASK, *options], UNTIL_SHOWN)
+    shown = watched([*ASK, *options], UNTIL_SHOWN)
     assert (shown.code, shown.out) == (0, ANSWER)
     size = sum(path.stat().st_size for path in (SAMPLES / "uncoordinated-join" / "channels").glob("*.jsonl"))
     scanned = [frame for frame in frames(shown.drawn) if frame.startswith("scanning channels")]
@@ -42,7 +42,7 @@ def test_a_long_scan_shows_a_bar_that_is_gone_at_the_end(options: list[str]) -> 
 
 
 def test_on_one_terminal_the_answer_is_all_that_stays() -> None:
-    shown = on_terminal(ASK, UNTIL_SHOWN, answer_too=True)
+    shown = watched(ASK, UNTIL_SHOWN, answer_too=True)
     assert b"scanning" in shown.drawn
     lines = "\n".join(line.rstrip() for line in screen(shown.drawn, 10_000))
     assert lines == ANSWER.decode()
@@ -50,7 +50,7 @@ def test_on_one_terminal_the_answer_is_all_that_stays() -> None:
 
 @pytest.mark.parametrize("columns", [12, 40, 200])
 def test_the_bar_keeps_to_one_line(columns: int) -> None:
-    shown = on_terminal(ASK, UNTIL_SHOWN, columns=columns)
+    shown = watched(ASK, UNTIL_SHOWN, columns=columns)
     assert frames(shown.drawn)
     assert screen(shown.drawn, columns) == [""]
 
@@ -59,13 +59,13 @@ def test_the_bar_keeps_to_one_line(columns: int) -> None:
     ("options", "environment"), [(["-q"], {}), (["-q", "-v"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})]
 )
 def test_who_wants_no_bar_or_cannot_show_it_gets_none(options: list[str], environment: dict[str, str]) -> None:
-    shown = on_terminal([*ASK, *options], LONG, environment=environment)
+    shown = watched([*ASK, *options], LONG, environment=environment)
     assert shown == (0, b"", ANSWER)
 
 
 def test_an_answer_that_comes_soon_shows_nothing() -> None:
     patient = "import cklog.commands.terminal.stages as stages\nstages._PATIENCE_SECONDS = 600\n"
-    assert on_terminal(ASK, patient) == (0, b"", ANSWER)
+    assert watched(ASK, patient) == (0, b"", ANSWER)
 
 
 def test_nothing_is_drawn_and_the_bar_not_loaded_where_stderr_is_a_pipe() -> None:
@@ -92,7 +92,7 @@ local.run_splits = stuck
 @pytest.mark.parametrize("work", [SLOW.format(seconds=600), IN_ONE_CALL])
 def test_ctrl_c_leaves_the_terminal_as_it_was(work: str) -> None:
     """In the midst of a task that goes on, and of a call in which nothing can be unwound."""
-    shown = on_terminal(ASK, work, interrupt_at=b"scanning")
+    shown = watched(ASK, work, interrupt_at=b"scanning")
     assert (shown.code, shown.out) == (130, b"")
     assert screen(shown.drawn) == [""]
     assert b"\x1b[?25l" not in shown.drawn
@@ -112,7 +112,7 @@ def test_verbose_tells_every_stage_where_stderr_is_no_terminal() -> None:
 
 
 def test_verbose_on_a_terminal_has_the_lines_and_the_bar() -> None:
-    shown = on_terminal([*ASK, "-v"], UNTIL_SHOWN)
+    shown = watched([*ASK, "-v"], UNTIL_SHOWN)
     assert shown.out == ANSWER
     lines = screen(shown.drawn)
     assert any(line.startswith("scanning channels: ") for line in lines)
