@@ -32,14 +32,15 @@ def assumed_partitions(dump: Dump) -> Iterable[Finding]:
     counts = {operator: deployment.count(operator) for operator in deployment.operators}
     listed = ", ".join(f"{operator} {count}" for operator, count in counts.items())
     workers = len(deployment.workers)
-    each, rest = divmod(min(counts.values(), default=0), max(workers, 1))
-    alike = len(set(counts.values())) == 1 and not rest
+    each = {divmod(count, max(workers, 1)) for count in counts.values()}
+    whole, rest = each.pop() if len(each) == 1 else (0, 1)
     everywhere = f"each of the {workers} workers" if workers > 1 else "the one worker"
+    taken = f"spread over the {workers} workers" if rest else f"{'one' if whole == 1 else whole} on {everywhere}"
     by = "as the log folders have it" if dump.logs else "as their channels are numbered"
     message = (
-        f"nothing here says how many partitions an operator has or where they run: taken as "
-        f"{each if alike and each > 1 else 'one'} on {everywhere}, {by if deployment.hosts else 'in their order'} "
-        f"(partitions: {listed}); a subtask is an operator's part on one worker, by the worker's number"
+        f"nothing here says how many partitions an operator has or where they run: taken as {taken}, "
+        f"{by if deployment.hosts else 'in their order'} (partitions: {listed}); a subtask is an operator's part on "
+        "one worker, by the worker's number"
     )
     severity: Severity = "warning" if deployment.others or not deployment.fits else "info"
     yield Finding("assumed-partitions", severity, dump.folder or ".", "; ".join([message, *_doubts(dump)]))

@@ -110,3 +110,17 @@ def test_how_many_partitions_are_assumed_is_said(tmp_path: Path) -> None:
         assert said in finding.message, (workers, each, finding.message)
         assert finding.subject == BUCKET
         assert f"(partitions: map {count}, src {count})" in finding.message
+
+
+def test_operators_that_differ_in_their_partitions_are_taken_as_spread_over_the_workers(tmp_path: Path) -> None:
+    """A partition of src on each of three workers, two of map in all."""
+    for worker in range(3):
+        sent = {f"src_map_{worker * 2 + end}": 3 for end in range(2)}
+        put_snapshot(tmp_path, worker + 1, "src", 1_767_225_600_000 + worker, sent)
+        for name in sent:
+            put_log(tmp_path, worker + 1, name, [0] * 4)
+    for worker in range(2):
+        put_snapshot(tmp_path, worker + 1, "map", 1_767_225_600_000 + worker, {}, {})
+    [finding] = [f for f in opened(tmp_path).recovery_line(QUESTION).findings if f.id == "assumed-partitions"]
+    assert "taken as spread over the 3 workers" in finding.message
+    assert "(partitions: map 2, src 3)" in finding.message
