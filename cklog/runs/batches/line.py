@@ -201,7 +201,8 @@ def _note(plan: BatchPlan) -> str:
         return f"in a copy of this folder: remove {listed}{log}; then start the query on the copy"
     if plan.fails:
         return "the findings say what to mend before the query is started again"
-    return "start the query's own program again, with this checkpointLocation"
+    stateless = "; it must be one that keeps no state: no state folder is here" if not plan.stores else ""
+    return f"start the query's own program again, with this checkpointLocation{stateless}"
 
 
 def _lead(plan: BatchPlan, chosen: bool) -> str:

@@ -68,8 +68,9 @@ def judge_state(
 
     `state` is that of `logs`; `can_start` says whether sources allow to go back to a batch.
     """
-    if state.unknown:
-        return JudgedState(logs.committed, state.needed, (), state.unknown)
+    unknown = state.unknown or _missing_folder(state, logs)
+    if unknown:
+        return JudgedState(logs.committed, state.needed, (), unknown)
     chains = _read_for(state, logs.committed)
     broken = tuple(_broken_stores(state, chains)) if logs.committed >= 0 else ()
     unsure = sorted({link.path for link in broken if link.id in UNSURE})
@@ -168,7 +169,7 @@ def broken_facts(state: StoredState, judged: JudgedState) -> list[Fact]:
 
 def other_state_facts(state: StoredState, logs: MetadataLogs, judged: JudgedState) -> list[Fact]:
     """Return what else is wrong with the state: what a restart passes over, what cannot be told, and metadata."""
-    findings = [*_missing_folder(state, logs), *_flaw_findings(state, judged), *_unjudged(state, judged)]
+    findings = [*_flaw_findings(state, judged), *_unjudged(state, judged)]
     facts = [*map(Fact, [*findings, *_tables_not_checked(state)])]
     for operator in state.operators:
         facts += _metadata_facts(operator)
@@ -242,19 +243,19 @@ def _broken_finding(judged: JudgedState, id: str, stores: list[BrokenStore], nam
     return Finding(id, "error", first.path, message, where=places)
 
 
-def _missing_folder(state: StoredState, logs: MetadataLogs) -> Iterator[Finding]:
-    """Report that there is no state where there should be.
+def _missing_folder(state: StoredState, logs: MetadataLogs) -> str:
+    """Say why it is not known whether there should be state where there is none; "" if there may well be none.
 
     A watermark is there for stateful operators; without one nothing tells whether there are any.
     """
     plan = logs.newest_plan
     watermark = plan.watermark if plan is not None else None
-    if not state.is_here and state.needed > 0 and watermark is not None and watermark > 0:
-        message = (
-            f"{state.folder} is missing, though the query has a watermark, which is there for operators with state. If "
-            "the query has any, a restart fails: put the folder back from a backup."
-        )
-        yield file_finding("missing-state-file", "warning", state.folder, message)
+    if state.is_here or state.needed <= 0 or watermark is None or watermark <= 0:
+        return ""
+    return (
+        "it is missing, though the query has a watermark, which is there for operators with state; if it has any, a "
+        "restart fails until the folder is put back from a backup"
+    )
 
 
 def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
@@ -285,11 +286,10 @@ def _metadata_facts(operator: StateOperator) -> Iterator[Fact]:
 
 def state_notes(state: StoredState, judged: JudgedState) -> Iterator[str]:
     """Say what was judged, and what not."""
-    if not state.is_here:
-        yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
-        return
     if judged.unjudged:
         yield f"The state was not judged: {judged.unjudged}."
+    elif not state.is_here:
+        yield "There is no state folder: right for a query that keeps no state; any other cannot restart without it."
     elif not judged.broken and judged.needed:
         can = f"all {state.stores} stores can load version {judged.needed}"
         yield f"State: {can}, the state after batch {judged.needed - 1}."

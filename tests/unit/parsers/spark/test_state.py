@@ -208,7 +208,8 @@ def test_without_a_state_folder_the_answer_says_so() -> None:
     plan = memory(checkpoint(HDFS, 7)).plan()
     assert any("There is no state folder" in note for note in plan.notes)
     watermarked = memory(checkpoint(HDFS, 7, watermark=9)).plan()
-    assert said(watermarked) == [("warning", "missing-state-file", "state")]
+    assert said(watermarked) == [("warning", "unjudged-state", "state")]
+    assert "has a watermark" in watermarked.unjudged
 
 
 def test_the_id_in_the_commit_says_which_file_counts() -> None:
