@@ -1,9 +1,10 @@
-"""Arrays of integers without a subject: sorting, spans, codes of strings, many binary searches at once.
+"""Arrays of integers without a subject: sorting, spans, graphs, codes of strings, many binary searches at once.
 
 Nothing here knows what a checkpoint is; what a number means is said where it is used.
 
 - `types`: names for the numpy arrays that the whole tree hands around
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
+- `digraph`: directed graphs: what reaches what, by SciPy where they are large
 - `order`: sorting rows by several integers, and taking rows of a table
 - `search`: one binary search per query, all queries at once
 - `spans`: sets of sequence numbers as half-open ranges

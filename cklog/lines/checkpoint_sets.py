@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cklog.arrays.digraph import reached, strong_components
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
@@ -121,17 +122,15 @@ def needing_failure(history: History) -> Ints:
     One breadth-first search per group of such subtasks: O(n (rows + pairs)) at worst, O(rows + pairs) if all undo
     each other.
     """
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
-
     graph = interval_graph(history, staircases(history), history.first[:-1])
-    _, component = connected_components(graph, directed=True, connection="strong")
+    component = strong_components(graph)
     volatile = history.first[:-1] + newest_stored(history)
     needing = np.full(len(history.label) + 1, -1)  # one place more, for subtasks that a failure does not reach
     _, firsts = np.unique(component[volatile], return_index=True)
-    for member in sorted(firsts.tolist(), reverse=True):
-        reached = breadth_first_order(graph, int(volatile[member]), return_predecessors=False)
-        reached = reached[reached < len(history.label)]  # without the node for "before checkpoint 0"
+    members = sorted(firsts.tolist(), reverse=True)
+    for member, undone in zip(members, reached(graph, volatile[members].tolist()), strict=True):
+        rows = undone[undone < len(history.label)]  # without the node for "before checkpoint 0"
         lowest = np.full(len(history.subtasks), len(history.label))
-        np.minimum.at(lowest, np.searchsorted(history.first, reached, "right") - 1, reached)
+        np.minimum.at(lowest, np.searchsorted(history.first, rows, "right") - 1, rows)
         needing[lowest] = member  # row r is the interval after checkpoint r, so that is the checkpoint to go back to
     return needing[:-1]

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cklog.arrays.digraph import reached
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
 from cklog.history.history import History
@@ -165,14 +166,12 @@ def _line_below_undone(history: History, line: Ints) -> Ints:
     >>> _line_below_undone(h, np.array([1, 1])).tolist()
     [1, 0]
     """
-    from scipy.sparse.csgraph import breadth_first_order
-
     points = staircases(history)
     lowest = replace(points, receive=np.maximum(points.receive, 0))  # 0 is where a rollback ends, orphans or not
     graph = interval_graph(history, lowest, history.first[:-1] + line)
-    source = graph.shape[0] - 1
-    undone = np.zeros(source + 1, np.int64)  # 1 for each row of `history.label` if the interval after it is undone
-    undone[breadth_first_order(graph, source, return_predecessors=False)] = 1
+    undone = np.zeros(graph.nodes, np.int64)  # 1 for each row of `history.label` if the interval after it is undone
+    [found] = reached(graph, [graph.nodes - 1])
+    undone[found] = 1
     # Whatever follows an undone interval is undone, so their number per subtask tells the lowest.
     kept: Ints = np.diff(history.first) - np.add.reduceat(undone[:-1], history.first[:-1])
     return kept

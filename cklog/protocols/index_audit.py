@@ -32,7 +32,7 @@ from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.model.zigzag import AuditResult, IndexBreach
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.intervals import greatest_reaching, staircases
+from cklog.zigzag.intervals import greatest_before, staircases
 from cklog.zigzag.paths import Hop, Zigzags
 
 
@@ -162,7 +162,7 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
         return IndexAudit(rule="messages", messages=len(points.send), falling=0, by_message=None, broken=0, breaches=())
     search = Zigzags(history, points)
     first = search.hop(int(falling[0])) if len(falling) else None
-    highest = greatest_reaching(history, replace(points, receive=received), index)
+    highest = greatest_before(history, replace(points, receive=received), index)
     broken = follows[highest[follows - 1] >= index[follows]]
     breaches = tuple(_breach_at(history, search, index, int(row)) for row in broken[:most].tolist())
     rule: Literal["zigzag paths", "none"] = "none" if len(broken) else "zigzag paths"

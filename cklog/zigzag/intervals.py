@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cklog.arrays.digraph import Digraph, greatest_reaching, strong_components
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Mask, Small
 from cklog.history.history import History
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 _BLOCK_ROWS = 1 << 17
 """Watermarks searched at a time: the arrays of one block stay in the processor's cache."""
@@ -131,10 +128,7 @@ def useless(history: History) -> Mask:
     channels = channels_on_cycles(history)
     if not len(channels):
         return np.zeros(history.first[-1], np.bool_)
-    from scipy.sparse.csgraph import connected_components
-
-    graph = interval_graph(history, staircases(history, channels), history.first[:-1])
-    _, component = connected_components(graph, directed=True, connection="strong")
+    component = strong_components(interval_graph(history, staircases(history, channels), history.first[:-1]))
     rows, nowhere = component[:-1], component[-1]
     before = np.concatenate([[nowhere], rows[:-1]])  # the component of the interval before each checkpoint
     before[history.first[:-1]] = nowhere
@@ -166,16 +160,13 @@ def useless_by_execution(history: History, execution: History) -> Mask:
     return mask
 
 
-def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_array:
-    """Return the rollback-dependency graph as a compressed sparse row matrix.
+def interval_graph(history: History, points: Staircases, entered: Ints) -> Digraph:
+    """Return the rollback-dependency graph.
 
     Nodes are the rows of `history.label` and one more, the last: it has an edge to each row in `entered`, and
-    takes the edges to "before checkpoint 0". The matrix is built without a detour, block by block of senders:
-    32-bit indices, and weights of 64-bit floats (one, seen many times) because `scipy.sparse.csgraph` copies any
-    other. No edge is there twice: on such a matrix `connected_components` never returns (scipy 1.17).
+    takes the edges to "before checkpoint 0". It is built without a detour, block by block of senders. No edge is there
+    twice: on such a matrix SciPy's `connected_components` never returns (1.17).
     """
-    from scipy.sparse import csr_array
-
     extra = int(history.first[-1])
     starts = np.zeros(extra + 2, np.int32)
     heads = np.empty(len(points.send) + extra + len(entered), np.int32)
@@ -191,11 +182,10 @@ def interval_graph(history: History, points: Staircases, entered: Ints) -> csr_a
     filled += len(entered)
     starts[-1] = len(entered)
     np.cumsum(starts, out=starts)
-    weights = np.broadcast_to(np.float64(1), filled)
-    return csr_array((weights, heads[:filled], starts), shape=(extra + 1, extra + 1))
+    return Digraph(starts, heads[:filled])
 
 
-def greatest_reaching(history: History, points: Staircases, value: Ints) -> Ints:
+def greatest_before(history: History, points: Staircases, value: Ints) -> Ints:
     """Return for every interval the greatest `value` of an interval that a path leads from, itself included.
 
     Parameters
@@ -206,27 +196,9 @@ def greatest_reaching(history: History, points: Staircases, value: Ints) -> Ints
     Returns
     -------
     array of int, shape (first[n],)
-
-    Notes
-    -----
-    One run of Dijkstra's algorithm: a source at distance (number of greater values) from every interval, all other
-    edges of length 0, and the distance of an interval tells the greatest value that reaches it. O((rows + pairs)
-    log rows).
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import dijkstra
-
     graph = interval_graph(history, points, history.first[:-1])
-    rows = len(history.label)
-    values, rank = np.unique(value, return_inverse=True)
-    behind = len(values) - 1 - rank  # how many values are greater: the way from the source to each interval
-    weights = np.concatenate([np.zeros(graph.nnz), behind.astype(np.float64)])
-    heads = np.concatenate([graph.indices, np.arange(rows, dtype=np.int32)])
-    starts = np.append(graph.indptr, np.int32(graph.nnz + rows))
-    whole = csr_array((weights, heads, starts), shape=(rows + 2, rows + 2))
-    distance = dijkstra(whole, indices=[rows + 1])[0, :rows].astype(np.int64)
-    found: Ints = values[len(values) - 1 - distance]
-    return found
+    return greatest_reaching(graph, np.append(value, value.min()))[:-1]  # the node more has no value of its own
 
 
 def channel_bounds(history: History, points: Staircases) -> Ints:
