@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from cklog.model.findings import Finding, InputUsed
+from cklog.model.names import Subtask
 
 Together = Literal["run", "subtask"]
 
@@ -14,13 +15,15 @@ Together = Literal["run", "subtask"]
 class PiecesRead(NamedTuple):
     """The pieces of a run as a table of `PIECES`, what is wrong with them, and the files that they were read from.
 
-    `notes` are what else a reader of the chains must know: what a version is, for instance.
+    `notes` are what else a reader of the chains must know: what a version is, for instance. `bare` are subtasks that
+    have a store here of which nothing can be read.
     """
 
     table: pa.Table
     findings: tuple[Finding, ...]
     inputs: tuple[InputUsed, ...]
     notes: tuple[str, ...] = ()
+    bare: tuple[Subtask, ...] = ()
 
 
 PIECES = pa.schema(

@@ -39,6 +39,7 @@ from cklog.inputs.damage import damage_findings
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.pieces import PIECES, PiecesRead, Together
 from cklog.model.findings import Finding, InputUsed, Where
+from cklog.model.names import Subtask
 from cklog.parsers.patent import export as patent_export
 from cklog.parsers.patent import leveldb as patent_leveldb
 from cklog.parsers.patent.pieces import GatheredValues, rows_of
@@ -54,15 +55,18 @@ NAMES = "variables.json"
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """The store of one operator: the file of an export, or the files of a LevelDB."""
+    """The store of one operator: the file of an export, or the files of a LevelDB. `unread`: why nobody looks at it."""
 
     operator: str
     path: str
     files: tuple[FileEntry, ...]
     leveldb: bool
+    unread: str = ""
 
     def stored(self, root: Root) -> Iterator[StoredValue | Damage]:
         """Read all keys with their values, and what is damaged."""
+        if self.unread:
+            return iter([Damage(self.path, "unreadable-file", None, self.unread)])
         if self.leveldb:
             return patent_leveldb.stored_in(root, self.path, self.files)
         return patent_export.stored_in(root, self.files[0])
@@ -120,7 +124,7 @@ class PatentStore(Format):
         stores = _list_stores(self._root)
         names, findings = self._read_variable_names()
         rows: list[dict[str, Any]] = []
-        used = []
+        used, bare = [], []
         for store in stores:
             size = sum(entry.size for entry in store.files)
             with stage(f"reading the store of {store.operator}", "bytes", size, size=size) as told:
@@ -129,14 +133,19 @@ class PatentStore(Format):
             more, flaws = rows_of(store.operator, checkpoints, names.get(store.operator))
             rows += more
             findings += flaws
+            bare += [] if more else [Subtask(store.operator, 0)]
             used.append(InputUsed(store.path or ".", self.name, size, count))
+        for operator in sorted({*names} - {store.operator for store in stores}):
+            message = f"{NAMES} names the variables of {operator}, and no store of it is here"
+            findings.append(Finding("missing-file", "error", operator, message, where=(Where(NAMES),)))
+            bare.append(Subtask(operator, 0))
         if not rows:
             why = findings[0].message if findings else "its stores are empty"
             hint = "of a damaged LevelDB, LevelDB's own repair of a copy may bring something back"
             raise CorruptInput(
                 f"{self._root.path}: no checkpoint can be read: {why}", hint if any(s.leveldb for s in stores) else ""
             )
-        return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used))
+        return PiecesRead(pa.Table.from_pylist(rows, PIECES), tuple(findings), tuple(used), bare=tuple(bare))
 
     def _gather_values(self, store: _Store, told: Stage) -> tuple[GatheredValues, list[Finding], int]:
         """Read the values of a store by checkpoint, what is damaged in it, and how many pairs there were."""
@@ -153,7 +162,7 @@ class PatentStore(Format):
             else:
                 tally.add(item)
         findings = damage_findings(tally.damage())
-        if not any(entry.size for entry in store.files):
+        if not store.unread and not any(entry.size for entry in store.files):
             message = f"{store.path} holds nothing: written but never filled, or cut to 0"
             findings.append(Finding("empty-file", "warning", store.path, message, where=(Where(store.path),)))
         for first in unknown:
@@ -183,21 +192,30 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
 def _list_stores(root: Root) -> list[_Store]:
     """List the stores below a root, by operator.
 
-    An export is told by its suffix alone once the folder is known: damage at its beginning must not hide it.
+    An export is told by its suffix alone once the folder is known: damage at its beginning must not hide it. Neither
+    must that a folder has its name, or that it is a link that is not followed, which any store may be.
 
     Raises
     ------
     UsageError : two stores of one operator
     """
-    entries = root.list()
+    linked = root.unfollowed_files()
+    entries = sorted([*root.list(), *linked], key=lambda entry: entry.path)
     stores = [
         _Store(folder or root.parent()[1], folder, tuple(files), leveldb=True)
         for folder, files in patent_leveldb.folders_of(entries).items()
     ]
-    for entry in entries:
+    taken = {store.path for store in stores}
+    unread = {path: "a folder lies where an export would" for path in root.tree().folders if path not in taken}
+    for entry in (*root.list(), *(FileEntry(path, 0) for path in unread)):
         suffix = patent_export.suffix_of(entry.path)
         if suffix and "/" not in entry.path:
-            stores.append(_Store(entry.path.removesuffix(suffix), entry.path, (entry,), leveldb=False))
+            why = unread.get(entry.path, "")
+            stores.append(_Store(entry.path.removesuffix(suffix), entry.path, (entry,), leveldb=False, unread=why))
+    for entry in linked:
+        if "/" not in entry.path:
+            name = entry.path.removesuffix(patent_export.suffix_of(entry.path) or "")
+            stores.append(_Store(name, entry.path, (entry,), leveldb=False, unread="it is a link that is not followed"))
     stores.sort(key=lambda store: (store.operator, store.path))
     for store, after in pairwise(stores):
         if store.operator == after.operator:

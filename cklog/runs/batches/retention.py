@@ -77,7 +77,7 @@ def batch_retention(parser: OffersBatches, root: Root, policy: RetentionPolicy) 
     chains: Chains | None = None
     prefix = next(used.path for used in plan.inputs if used.path.endswith("offsets")).removesuffix("offsets")
     if plan.stores and not plan.unjudged:
-        table, more, used, _ = pieces_of(parser)
+        table, more, used = pieces_of(parser)[:3]
         chains = chains_of(table)
         findings, inputs = (*findings, *more, *chains.findings), tuple(dict.fromkeys([*inputs, *used]))
     targets = _targets(plan, chains, policy)

@@ -69,7 +69,7 @@ def version_retention(parser: OffersPieces, policy: RetentionPolicy) -> Draft[Re
     """
     if policy.since is not None:
         raise UsageError("--window: such a store does not tell when a checkpoint was taken", "--keep N counts them")
-    table, findings, inputs, _ = parser.pieces()
+    table, findings, inputs = parser.pieces()[:3]
     chains = chains_of(table)
     found = _checkpoints(chains, parser.restored_together)
     marked = _named(found, "--marked", policy.marked)
@@ -206,7 +206,7 @@ class PiecesInspection(Inspection):
 
 def inspect_pieces(parser: OffersPieces) -> Draft[PiecesInspection]:
     """Say which operators' chains are here, and what is stored of each."""
-    table, findings, inputs, _ = parser.pieces()
+    table, findings, inputs = parser.pieces()[:3]
     operators = _operators(table)
     versions = sum(row["checkpoints"] for row in operators)
     summary = f"Chains of {many(len(operators), 'operator')}: {many(versions, 'checkpoint')} in all."

@@ -38,8 +38,11 @@ def pieces_line(command: str, parser: OffersPieces, question: Question) -> Draft
         raise UsageError(f"{options}: a store by key knows versions only", "cklog chain --checkpoint N asks about one")
     draft = chain_answer(source_of_pieces(parser), ChainQuestion())
     found = draft.result
-    named = [row for row in found.together if row.operator is not None]
+    bare = [ChainRestore(one.operator, one.subtask, 0, None, 0, None, None) for one in parser.pieces().bare]
+    told = (row for row in found.together if row.operator is not None)
+    named = sorted([*told, *bare], key=lambda row: (row.operator or "", row.subtask or 0))
     alone = len(named) < 2
+    unsure = draft.indeterminate or any(finding.id == "missing-file" for finding in draft.findings)
     line = tuple(_entry(row, _newest(found, row)) for row in named)
     result = RecoveryLine(
         consistent=alone,
@@ -60,10 +63,10 @@ def pieces_line(command: str, parser: OffersPieces, question: Question) -> Draft
             "headline": _headline(line),
             "together": [_together(row) for row in named],
         },
-        runs=tuple(_run_action(row, _newest(found, row), draft.indeterminate) for row in named),
+        runs=tuple(_run_action(row, _newest(found, row), unsure) for row in named),
     )
     findings = [*draft.findings, *([] if alone else [_unrelated(named)])]
-    whole = Draft(command, result, findings, draft.inputs, draft.unrecoverable, draft.indeterminate)
+    whole = Draft(command, result, findings, draft.inputs, draft.unrecoverable, unsure)
     return with_recovery_time(whole, pieces_works(named), question.rates)
 
 

@@ -261,12 +261,12 @@ def _is_about(finding: Finding, paths: set[str], changelogs: set[str]) -> bool:
     return finding.subject in changelogs or any(f"{finding.subject}/".startswith(f"{path}/") for path in paths)
 
 
-_UNSURE = UNREAD | {"unread-store"}
-"""Findings after which a store's offset, or what its changelog holds, is not known."""
-
-
 def _is_unsure(findings: Iterable[Finding]) -> bool:
-    return any(finding.id in _UNSURE for finding in findings)
+    """Whether it is not known at which offset a store is, or what its changelog holds from there on."""
+    return any(
+        finding.id in UNREAD | {"unread-store"} or (finding.id == "missing-changelog" and finding.severity == "error")
+        for finding in findings
+    )
 
 
 _REFUTED = {"restorable": "not-restorable", "consistent": "not-restorable", "maximal": "not-maximal"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from cklog.errors import CorruptInput
 from cklog.model.findings import Where
 from tests.builders.patent import Operator, Pairs, base, delta, export, header, lines_of, usual
+from tests.program import cklog
 from tests.reading.patent import chains, flaws, ids, newest, pieces, read_of, rows
 
 
@@ -294,3 +296,57 @@ def test_names_that_do_not_fit_are_ignored(tmp_path: Path, text: str) -> None:
     (folder / "variables.json").write_text(text)
     assert ids(folder) == {"bad-manifest": "error"}
     assert {store for _, store, _ in rows(pieces(folder)[0])} == {"", "variable-1", "variable-2"}
+
+
+# --- a store of which nothing can be read
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def scrambled(path: Path) -> None:
+    path.write_bytes(b"\xff\n" * 40)
+
+
+def made_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def made_a_link(path: Path) -> None:
+    path.rename(path.parent.parent / "elsewhere.jsonl")
+    path.symlink_to(path.parent.parent / "elsewhere.jsonl")
+
+
+def made_a_link_to_a_folder(path: Path) -> None:
+    path.unlink()
+    path.with_suffix("").symlink_to(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "action", "code"),
+    [
+        (emptied, "start-over", 0),
+        (scrambled, "start-over", 3),
+        (made_a_folder, "undetermined", 5),
+        (made_a_link, "undetermined", 5),
+        (made_a_link_to_a_folder, "undetermined", 5),
+        (Path.unlink, "undetermined", 5),
+    ],
+)
+def test_a_store_of_which_nothing_can_be_read_is_no_plain_restart(
+    tmp_path: Path, change: Callable[[Path], None], action: str, code: int
+) -> None:
+    """Its operator is in the answer all the same: that the others can restart says nothing of it."""
+    folder = tmp_path / "stores"
+    export(folder, "window", usual().pairs)
+    export(folder, "join", usual().pairs)
+    (folder / "variables.json").write_text(json.dumps({"join": ["a", "b"], "window": ["a", "b"]}))
+    change(folder / "join.jsonl")
+    ended = cklog("recovery-line", folder, "--json")
+    answer = json.loads(ended.out)
+    told = {run["run"]: run["action"] for run in answer["result"]["runs"]}
+    assert (answer["result"]["action"], ended.code) == (action, code)
+    assert told["join/0"] == action
+    assert {entry["operator"]: entry["state"] for entry in answer["result"]["line"]}["join"] == "initial"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from cklog.model.question import Question
 from cklog.run import Options, open_run
 from tests.conftest import SAMPLES
+from tests.program import cklog
 
 
 def missed(folder: Path) -> list[str]:
@@ -29,3 +31,14 @@ def test_a_task_whose_folder_is_gone_is_told_of(task: str, partition: str, tmp_p
     assert missed(folder) == [f"wordcount-{partition}"]
     shutil.rmtree(folder / "kafka")
     assert missed(folder) == []  # without logs nothing names it
+
+
+def test_a_store_whose_changelog_is_not_among_the_logs_is_no_plain_restart(tmp_path: Path) -> None:
+    """It goes on from an offset that the changelog may not reach: then its task would have to go first."""
+    folder = tmp_path / "app"
+    shutil.copytree(SAMPLES / "kafka-streams-state", folder)
+    shutil.rmtree(folder / "kafka" / "wordcount-counts-changelog-1")
+    ended = cklog("recovery-line", folder, "--json")
+    answer = json.loads(ended.out)
+    assert (answer["result"]["action"], ended.code) == ("undetermined", 5)
+    assert "missing-changelog" in {finding["id"] for finding in answer["findings"]}
