@@ -70,11 +70,21 @@ def test_the_core_knows_no_format_and_no_command_line(path: Path) -> None:
     assert not {name for name in imports(path) if name.startswith(wrong)}
 
 
-def test_pyspark_is_imported_only_when_spark_is_used() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "recovery-line sample_logs/uncoordinated-join --explain",
+        "recovery-line sample_logs/domino-cycle",
+        "z-cycles sample_logs/domino-cycle",
+        "retention sample_logs/domino-cycle",
+        "runbook sample_logs/flink-orders",
+    ],
+)
+def test_what_a_small_answer_does_not_need_is_not_imported(words: str) -> None:
     code = (
         "import sys\n"
         "from cklog.commands.app import main\n"
-        "sys.argv = ['cklog', 'recovery-line', 'sample_logs/uncoordinated-join', '--explain', '-o', sys.argv[1]]\n"
+        f"sys.argv = ['cklog', *{words.split()}, '-o', sys.argv[1]]\n"
         "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code\n"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
