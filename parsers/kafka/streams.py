@@ -35,6 +35,7 @@ from cklog.engine.scan import Damage, Split
 from cklog.errors import first_line
 from cklog.inputs.offers import Format, KindName
 from cklog.inputs.stores import GLOBAL, StoreInside, StoreLayout, StoreOffset, StoreTask
+from cklog.local_files import UnfollowedLink, reason
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.parsers.kafka.state import offsets, rocksdb
 from cklog.parsers.tables.records import batch_of_rows
@@ -109,7 +110,7 @@ class KafkaStreams(Format):
         findings: list[Finding] = []
         tasks = []
         for path in paths:
-            entries, found = self._entries(path, sizes)
+            entries, found = self._entries(path, [*sizes, *folders, *self._root.unfollowed()])
             findings += found
             below = {p: size for p, size in sizes.items() if p.startswith(_below(path))}
             stores = _store_sizes(path, [*below, *folders], below)
@@ -157,11 +158,14 @@ class KafkaStreams(Format):
             return parts[-2], topology, GLOBAL, 0
         return parts[-2], found[1] or topology, found[2], int(found[3])
 
-    def _entries(self, path: str, sizes: dict[str, int]) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
-        """Return the entries of a task's files, None if there is none, or one cannot be read as Kafka Streams does."""
+    def _entries(self, path: str, places: Sequence[str]) -> tuple[tuple[StoreOffset, ...] | None, list[Finding]]:
+        """Return the entries of a task's files, None if there is none, or one cannot be read as Kafka Streams does.
+
+        Of the `places` below the root also a folder that is called like such a file counts: Kafka Streams opens it.
+        """
         task = f"{_below(path)}{CHECKPOINT}"
         files = [
-            file for file in sizes if file == task or (file.startswith(f"{task}_") and "/" not in file[len(task) :])
+            file for file in places if file == task or (file.startswith(f"{task}_") and "/" not in file[len(task) :])
         ]
         entries: list[StoreOffset] = []
         findings: list[Finding] = []
@@ -178,6 +182,9 @@ class KafkaStreams(Format):
         """Return the entries of one file."""
         try:
             return read_entries(file, self._root.read(file))
+        except UnfollowedLink as error:
+            message = f"{file}: {reason(error)}; what its task's stores hold is not known"
+            return None, [_finding("unreadable-file", "error", file, message, Where(file))]
         except OSError as error:
             return None, [_corrupt_file(file, 0, first_line(error))]
 
@@ -225,7 +232,8 @@ def _below(path: str) -> str:
 
 def _task_paths(root: Root, files: Sequence[str], folders: Sequence[str]) -> list[str]:
     """Return the folders that are tasks, "" for the root: by their name, and by a checkpoint file or stores in them."""
-    marked = {p.rpartition("/")[0] for p in files if p.rpartition("/")[2] == CHECKPOINT}
+    places = (*files, *folders, *root.unfollowed())
+    marked = {p.rpartition("/")[0] for p in places if p.rpartition("/")[2] == CHECKPOINT}
     marked |= {p.rpartition("/")[0] for p in folders if p.rpartition("/")[2] == ROCKSDB}
     name = root.parent()[1]
     return sorted(p for p in marked if _is_task((p or name).rpartition("/")[2]))

@@ -221,6 +221,21 @@ def test_a_file_that_kafka_streams_would_stop_on(tmp_path: Path, case: str) -> N
         opened(app, strict=True).recovery_line(Question())
 
 
+@pytest.mark.parametrize(
+    ("instead", "action", "id"),
+    [("folder", "repair-first", "corrupt-file"), ("link", "undetermined", "unreadable-file")],
+)
+def test_what_is_no_file_in_the_place_of_a_tasks_offsets(tmp_path: Path, instead: str, action: str, id: str) -> None:
+    """Kafka Streams opens a folder, too, and stops on it; what a link leads to nobody has read."""
+    folder = usual(tmp_path / "run")
+    path = next(folder.rglob(".checkpoint"))
+    path.rename(tmp_path / "elsewhere")
+    path.mkdir() if instead == "folder" else path.symlink_to(tmp_path / "elsewhere")
+    answer = opened(folder).recovery_line(Question())
+    assert answer.result.action == action
+    assert ids(answer)[id] == "error"
+
+
 def test_another_version_is_not_guessed(tmp_path: Path) -> None:
     task = put_task(tmp_path / APP, "0_0", ("s",), {})
     (task / ".checkpoint").write_bytes(checkpoint({"shop-s-changelog 0": 1}, version=1))
