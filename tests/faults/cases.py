@@ -121,7 +121,8 @@ def _wrong(asked: Asked, came: Outcome) -> Iterator[str]:
     if ended.code == -1 and ended.err.startswith("hung"):
         yield f"hang: {ended.err}"
         return
-    if "Traceback" in ended.err or "py4j" in ended.err.lower():
+    begun = "/cklog/" in ended.err or "KeyboardInterrupt" not in ended.err  # else the interpreter itself was starting
+    if begun and ("Traceback" in ended.err or "py4j" in ended.err.lower()):
         yield f"traceback: {ended.err.strip().splitlines()[-1][:200]}"
     if ended.code not in ANSWERED | REFUSED | came.may:
         yield f"exit-{ended.code}: {ended.err.strip()[:300]}"

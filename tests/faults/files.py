@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.faults import meanwhile
 from tests.faults.cases import Asked, Outcome
 from tests.faults.process import run
-from tests.fuzz.mutations.whole_files import NOBODY
 
 
 def cut(asked: Asked) -> Outcome:
@@ -55,4 +54,4 @@ def folded(asked: Asked) -> Outcome:
 def shut(asked: Asked) -> Outcome:
     """A file may not be read any more."""
     name = asked.file()
-    return Outcome(f"{name}: may not be read", run(asked.words(), meanwhile.unreadable(asked.path(name), NOBODY)))
+    return Outcome(f"{name}: may not be read", run(asked.words(), meanwhile.unreadable(asked.path(name))))

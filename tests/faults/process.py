@@ -57,12 +57,12 @@ def run(
     temporary.mkdir()
     mark = f"{os.getpid()}-{place.name}"
     known = {**os.environ, "TMPDIR": str(temporary), _MARK: mark, **(environment or {})}
-    code = f"{first}\nfrom cklog.commands import main\nmain()"
+    (place / "run.py").write_text(f"{first}\nfrom cklog.commands import main\nmain()\n")
     begun = time.monotonic()
     try:
         with open(place / "out", "w+b") as out, open(place / "err", "w+b") as err:
             child = subprocess.Popen(
-                [sys.executable, "-c", code, *words],
+                [sys.executable, place / "run.py", *words],
                 cwd=REPOSITORY,
                 env=known,
                 stdin=subprocess.DEVNULL,

@@ -161,7 +161,8 @@ def findings(answer: Answer) -> set[tuple[str, str, str]]:
     for row in _result(answer).get("runs") or ():
         if "worst" in row:
             numbers = (row["exit"], row["errors"], row["warnings"], row["infos"])
-            found.add(("run", row["path"], f"{numbers} {row['worst']} {row['message']}"))
+            about = row["chosen"] if row["exit"] else ""  # a row that sends one to the answer has no room for details
+            found.add(("run", row["path"], f"{numbers} {row['worst']} {row['message']} {about}"))
     return found
 
 
