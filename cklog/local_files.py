@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, first_line
+
 _SURROGATES = 0xDC00  # where Python puts bytes that are no UTF-8; neither Arrow nor JSON takes them
 _PRIVATE = 0xF700
 _TO_TEXT = {_SURROGATES + byte: _PRIVATE + byte for byte in range(0x80, 0x100)}
@@ -104,6 +106,22 @@ def reason(error: OSError) -> str:
     if isinstance(error, UnfollowedLink):
         return str(error.strerror)
     return f"{plain_reason(error)}, for {_who()}"
+
+
+def told_error(error: BaseException) -> CklogError:
+    """Return what a person is told of an error that nobody caught: no memory, a file that was refused, or a bug.
+
+    >>> told_error(KeyError("x")).message
+    "a bug: KeyError: 'x'"
+    """
+    if isinstance(error, CklogError):
+        return error
+    if isinstance(error, MemoryError):  # of Python, or of Arrow's allocator
+        return OverBudget("memory ran out")
+    if isinstance(error, OSError) and error.errno is not None:
+        named = error.filename if isinstance(error.filename, str) else first_line(error)
+        return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")
+    return SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints")
 
 
 def plain_reason(error: OSError) -> str:

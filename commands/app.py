@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from cklog.commands.lazy import SETTINGS, LazyCommands
 from cklog.commands.terminal.streams import encodable_json, prepare_streams, write_out
-from cklog.errors import CklogError, OverBudget, SelfCheckFailed, Unreadable, UsageError, first_line
-from cklog.local_files import reason
+from cklog.errors import CklogError, UsageError
+from cklog.local_files import told_error
 from cklog.render.formats import error_object
 from cklog.render.text import masked, visible, visible_json
 from cklog.version import __version__
@@ -118,26 +118,12 @@ def main() -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except _WrongCommandLine as error:
         sys.exit(_tell_usage(error))
-    except CklogError as error:
-        _tell(error)
-        sys.exit(error.exit_code)
-    except MemoryError:  # of Python, or of Arrow's allocator
-        _tell(OverBudget("memory ran out"))
-        sys.exit(OverBudget.exit_code)
     except Exception as error:
-        if "-v" in sys.argv or "--verbose" in sys.argv:
+        if not isinstance(error, CklogError | MemoryError) and ("-v" in sys.argv or "--verbose" in sys.argv):
             traceback.print_exc()
-        told = _as_told(error)
+        told = told_error(error)
         _tell(told)
         sys.exit(told.exit_code)
-
-
-def _as_told(error: Exception) -> CklogError:
-    """Return what a person is told of an error that nobody caught: a file that was refused, or a bug."""
-    if isinstance(error, OSError) and error.errno is not None:
-        named = error.filename if isinstance(error.filename, str) else first_line(error)
-        return Unreadable(f"{named}: {reason(error)}", "ask again as a user who may read it")
-    return SelfCheckFailed(f"a bug: {type(error).__name__}: {error}", "run again with -v and report what it prints")
 
 
 def _leave_pandas_out() -> None:

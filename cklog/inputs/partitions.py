@@ -183,14 +183,16 @@ class Gap:
 class Partition:
     """A partition, read. Counts are of everything on disk that is whole, also behind a cut.
 
-    `last_stable` and `transactions` are of the log as it will end after a restart: the first offset of the first open
-    transaction, or `restart_end`; what a reader of committed data can reach.
+    `restart_end` is where it ends once the broker is back, if nothing is wrong with what could not be read; up to
+    `sure_end` it is there in any case. `last_stable` and `transactions` are of the log as it will end after a restart:
+    the first offset of the first open transaction, or `restart_end`; what a reader of committed data can reach.
     """
 
     folder: Folder
     log_start: int
     log_end: int
     restart_end: int
+    sure_end: int
     last_stable: int
     batches: int
     records: int

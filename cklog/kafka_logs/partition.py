@@ -82,6 +82,11 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
         hiding = [item for item in broken if item.place < first.place]
         restart_end = max(_end_of_log(folder, kept, first.place.segment + 1), start)
         cut = _cut_at(folder, first, [row.run for row in placed if row.place >= first.place], restart_end)
+    unread_at = next((d.place for d in broken if d.id in UNREAD and d.place.segment >= trusted(folder)), None)
+    sure_end = restart_end
+    if unread_at is not None:  # whatever lies there, a starting broker may cut the log at it
+        before = [row for row in placed if row.place < unread_at]
+        sure_end = min(restart_end, max(_end_of_log(folder, before, unread_at.segment + 1), start))
     found = transactions(kept, [item.place for item in hiding if item.id in _HIDING])
     every = [row.run for row in placed]
     return Partition(
@@ -89,6 +94,7 @@ def partition_of(folder: Folder, runs: Iterable[BatchRun], damage: Sequence[Dama
         log_start=start,
         log_end=end,
         restart_end=restart_end,
+        sure_end=sure_end,
         last_stable=min([restart_end, *(running.first for running in found.open)]),
         batches=sum(run.batches for run in every),
         records=sum(run.records for run in every),

@@ -11,6 +11,7 @@ from cklog.chains.answer import ChainQuestion
 from cklog.errors import CklogError, NotFound, UsageError, first_line
 from cklog.graphs.selection import GraphQuestion
 from cklog.impact.answer import ImpactQuestion
+from cklog.local_files import told_error
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
 from cklog.model.question import KafkaLogs, Question
@@ -142,13 +143,10 @@ class _Asking:
             answer = question()
         except (NotFound, UsageError) as refused:
             self.parts.append(Part(name, typed, "refused", why=_sentence(refused, self.asked.path)))
-        except CklogError as error:
-            self.parts.append(
-                Part(name, typed, "failed", exit_code=error.exit_code, why=_sentence(error, self.asked.path))
-            )
-        except Exception as bug:  # an incident waits for no part of its report
-            why = f"A bug in cklog: {type(bug).__name__}: {first_line(bug)}."
-            self.parts.append(Part(name, typed, "failed", exit_code=70, why=why))
+        except Exception as error:  # an incident waits for no part of its report
+            told = told_error(error)
+            why = _sentence(told, self.asked.path)
+            self.parts.append(Part(name, typed, "failed", exit_code=told.exit_code, why=why))
         else:
             if answer.result is None:
                 why = next((f"{f.message}." for f in answer.findings), "Nothing is known of a crash.")

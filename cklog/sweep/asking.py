@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from cklog.engine.local import LocalEngine
 from cklog.engine.reading import Reading
 from cklog.errors import (
-    CklogError,
     CorruptInput,
     NotFinished,
     NotFound,
-    OverBudget,
     SelfCheckFailed,
-    Unreadable,
-    first_line,
 )
 from cklog.inputs.trouble import refuse_unread, with_trouble
 from cklog.kinds.kind import Opened
 from cklog.kinds.opening import PARSERS, kind_of, logs_below, parser_class
-from cklog.local_files import reason
+from cklog.local_files import told_error
 from cklog.model.actions import RunAction
 from cklog.model.findings import Finding
 from cklog.model.lines import RecoveryLine
@@ -107,17 +103,11 @@ def given_up(seconds: float) -> Problem:
 
 def told_problem(error: BaseException, root: Root, shown: str = "") -> Problem:
     """Return what a row says of an error; a folder is called there what it is called in the row."""
-    if isinstance(error, MemoryError):
-        error = OverBudget("memory ran out")
-    elif isinstance(error, OSError) and error.errno is not None:
-        named = error.filename if isinstance(error.filename, str) else first_line(error)
-        error = Unreadable(f"{named}: {reason(error)}")
-    elif not isinstance(error, CklogError):
-        error = SelfCheckFailed(f"a bug: {type(error).__name__}: {error}")
-    message = error.message
+    told = told_error(error)
+    message = told.message
     for place in dict.fromkeys((root.uri(""), root.path)):
         message = message.replace(place, shown) if shown else message
-    return Problem(error.id, message, 3 if isinstance(error, SelfCheckFailed) else error.exit_code)
+    return Problem(told.id, message, 3 if isinstance(told, SelfCheckFailed) else told.exit_code)
 
 
 def _line(root: Root, form: str, how: HowToAsk) -> Answer[RecoveryLine]:

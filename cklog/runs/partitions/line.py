@@ -146,7 +146,7 @@ class PartitionLog:
             action=action_of(self.unread, salvage=cut > 0 or unclear, repair=bool(blocked)),
             newest=first_few([f"{p.name}={p.log_end}" for p in listed], 3),
             newest_time=last,
-            chosen=first_few([f"{p.name}={p.restart_end}" for p in listed], 3),
+            chosen=first_few([f"{p.name}={p.sure_end}" for p in listed], 3),
             note=_note(cut > 0 or unclear, bool(blocked)),
             read_again=again,
             lost=None if self.unread or unclear else cut,
@@ -242,7 +242,7 @@ def _entry(p: Partition) -> LineEntry:
     return LineEntry(
         operator=p.folder.topic,
         subtask=p.folder.partition,
-        checkpoint=p.restart_end,
+        checkpoint=p.sure_end,
         time=p.last_time,
         uri=p.folder.path or ".",
         rolled_back=cut,
@@ -252,14 +252,14 @@ def _entry(p: Partition) -> LineEntry:
 
 def _resume(commit: GroupCommit, p: Partition) -> int:
     """Where a group can go on: at its committed offset, or at the nearest that the restarted log has."""
-    return min(max(commit.offset, p.log_start), p.restart_end)
+    return min(max(commit.offset, p.log_start), p.sure_end)
 
 
 def _source(commit: GroupCommit, p: Partition | None) -> SourceOffset:
     if p is None:
         return SourceOffset(commit.name, commit.offset, commit.group, 0)
     return SourceOffset(
-        source=commit.name, offset=_resume(commit, p), operator=commit.group, subtask=0, replay_to=p.restart_end
+        source=commit.name, offset=_resume(commit, p), operator=commit.group, subtask=0, replay_to=p.sure_end
     )
 
 
