@@ -146,7 +146,8 @@ class _Asking:
         except Exception as error:  # an incident waits for no part of its report
             told = told_error(error)
             why = _sentence(told, self.asked.path)
-            self.parts.append(Part(name, typed, "failed", exit_code=told.exit_code, why=why))
+            lost = (Finding(told.id, "error", self.asked.path, f"no {name}: {told.message}"),)
+            self.parts.append(Part(name, typed, "failed", exit_code=told.exit_code, why=why, findings=lost))
         else:
             if answer.result is None:
                 why = next((f"{f.message}." for f in answer.findings), "Nothing is known of a crash.")

@@ -20,6 +20,7 @@ from cklog.render.view import View, cut_section
 
 WHY: Mapping[str, str] = {
     "in-flight": "planned and not committed: it is run again, with its stored range",
+    "planned-afresh": "planned and not committed, and its plan is gone: it is planned anew, perhaps with another range",
     "by-batch-number": "it is run again, and a sink that has its number drops it",
     "not-run-again": "no commit, and a restart does not run it: what it had not finished never comes",
     "input-file-missing": "input files are gone, and a restart takes them for empty",

@@ -84,6 +84,8 @@ def _intervals(plan: BatchPlan, files: SinkFiles | None, top: int, now: bool) ->
         if planned > first:
             yield _batches(plan, "", "may-be-missing", first, planned, "not-run-again")
         yield from _in_flight(plan, files, planned)
+    for batch in plan.lost_plans:
+        yield _batches(plan, "", "may-be-doubled", batch, batch + 1, "planned-afresh")
     if files is not None:
         yield from _unread(plan, files, top if now else max(top, files.newest))
     for source in plan.sources:
@@ -150,9 +152,8 @@ def _guarantees(plan: BatchPlan, files: SinkFiles | None, top: int, logs: BoundL
     base = [_input(plan, logs, back), _state(plan)]
     if files is None:
         yield guarantee_of(sink, ANY, [*base, GuaranteeEvidence("output", None, "unknown-sink")])
-        yield guarantee_of(
-            sink, BY_BATCH, [*base, GuaranteeEvidence("output", None if back else True, "drops-batch-numbers")]
-        )
+        drops = None if back or plan.lost_plans else True
+        yield guarantee_of(sink, BY_BATCH, [*base, GuaranteeEvidence("output", drops, "drops-batch-numbers")])
         return
     whole = not files.lacking and plan.committed <= files.newest <= top
     untrimmed = [GuaranteeEvidence("output", False, "log-not-trimmed")] if back else []
@@ -173,6 +174,8 @@ def _input(plan: BatchPlan, logs: BoundLogs | None, back: bool) -> GuaranteeEvid
     if missing:
         return GuaranteeEvidence("input", False, "input-files-missing", missing)
     kept = {source.source: _kept(source, logs, back) for source in plan.sources}
+    if plan.lost_plans:  # nothing says which files are read again
+        kept |= {source.source: None for source in plan.sources if source.kind == "file"}
     holds = all_hold(kept.values()) if kept else None
     some = tuple(name for name, held in kept.items() if held is holds) if holds is not True else ()
     return GuaranteeEvidence(

@@ -175,9 +175,9 @@ def _run_action(plan: BatchPlan) -> RunAction:
         command=_removal(plan.remove),
         note=_note(plan),
         read_again=sum(n for n in known if n is not None),
-        reads_more=plan.planned is not None and None in known,
+        reads_more=bool(plan.lost_plans) or (plan.planned is not None and None in known),
         lost=None if plan.fails else 0,
-        doubled=0 if plan.sink_has_planned is not None or plan.planned is None else None,
+        doubled=None if plan.lost_plans or (plan.sink_has_planned is None and plan.planned is not None) else 0,
     )
 
 

@@ -27,6 +27,7 @@ class BatchPlan:
 
     `planned` is the batch in flight, which a restart runs again with its stored range. `sink` is the folder of the
     file sink, None if none was found; `sink_has_planned` whether its log already lists the batch in flight.
+    `lost_plans` are batches in flight whose plans are gone: they are planned afresh, perhaps with another range.
     `fails`: a restart of the query stops with an error, as the files are now.
 
     `rolled_back` are newer committed batches whose state can no longer be loaded; `stores` a row for each operator's
@@ -50,6 +51,7 @@ class BatchPlan:
     rolled_back: tuple[int, ...] = ()
     stores: tuple[StateStoreRow, ...] = ()
     unjudged: str = ""
+    lost_plans: tuple[int, ...] = ()
     remove: tuple[str, ...] = ()
     removed_to: int | None = None
     state_bytes: int | None = None
@@ -131,6 +133,7 @@ def plan_of(
         rolled_back=rolled_back,
         stores=tuple(state.rows(judged.batch)),
         unjudged=judged.unjudged,
+        lost_plans=tuple(n for n in asked.logs.offset_log.orphans if n > max(logs.planned, logs.committed)),
         remove=() if blocked else parser.with_checksums(removed),
         removed_to=removed_to,
         state_bytes=judged.bytes,
