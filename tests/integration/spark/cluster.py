@@ -114,7 +114,7 @@ def two_networks(folder: Path) -> Iterator[Networks]:
         pytest.skip(f"network namespaces are not permitted here: {able.stderr.decode().strip()}")
     with ExitStack() as held:
         first = held.enter_context(ended_after(["unshare", *own, "sleep", "inf"], folder / "driver-net.log"))
-        enter = ("nsenter", "--preserve-credentials", "--target", str(_asleep(first.pid)), own[-1])
+        enter: tuple[str, ...] = ("nsenter", "--preserve-credentials", "--target", str(_asleep(first.pid)), own[-1])
         if os.geteuid() != 0:
             enter = (*enter, "--user")
         command = [*enter, "unshare", "--net", "sleep", "inf"]
