@@ -45,8 +45,10 @@ def package_for_executors(folder: str) -> tuple[str, list[str]]:
         if compiled:
             told.append(f"--ship: {distribution.name} is not shipped: install it on every worker ({compiled[0]})")
             continue
-        points = distribution.read_text("entry_points.txt") or ""  # by which cklog finds them there
-        contents |= {**theirs, f"{distribution.name}.dist-info/entry_points.txt": points.encode()}
+        contents |= theirs
+        about = f"{distribution.name.replace('-', '_')}-{distribution.version}.dist-info"
+        for name in ("METADATA", "entry_points.txt"):  # by which cklog finds them there
+            contents[f"{about}/{name}"] = (distribution.read_text(name) or "").encode()
     digest = hashlib.sha256()
     for name in sorted(contents):
         digest.update(f"{name}\0{len(contents[name])}\0".encode() + contents[name])

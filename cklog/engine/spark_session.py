@@ -20,6 +20,7 @@ from cklog.engine.shipping import ship
 from cklog.engine.spark_driver import Driver
 from cklog.engine.spark_errors import cause_of
 from cklog.errors import EngineError
+from cklog.progress import stage
 
 _STOP_SECONDS = 20.0
 
@@ -105,7 +106,8 @@ class StartedSession:
         before = [*sys.path]
         try:
             work = partial(ship, self.session, folder, bool(options.remote))
-            self.spoken += within(options.timeout, work, f"{options.where}: --ship")
+            with stage("shipping cklog"):
+                self.spoken += within(options.timeout, work, f"{options.where}: --ship")
         except EngineError:
             raise
         except Exception as error:  # whatever Spark raises

@@ -38,10 +38,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def ended_after(command: list[str], log: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def ended_after(
+    command: list[str], log: Path, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process that runs meanwhile, and what it prints in a file."""
     with log.open("wb") as file:
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        process = subprocess.Popen(command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
         yield process
     finally:
@@ -90,6 +92,31 @@ def cluster(folder: Path, workers: int = 1, host: str = "127.0.0.1", into: tuple
             worker = held.enter_context(ended_after([*start, "org.apache.spark.deploy.worker.Worker", *room], log, env))
             wait_for("Successfully registered with master", log, worker)
         yield url
+
+
+@contextmanager
+def connect_server(folder: Path, python: object = sys.executable, port: int = 0) -> Iterator[str]:
+    """A Spark Connect server with two local cores, whose workers run a Python; yields its URL."""
+    import pyspark
+
+    home = os.path.dirname(pyspark.__file__)
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    port = port or free_port()
+    env = {**os.environ, "SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch)}
+    env |= {"PYSPARK_PYTHON": str(python), "PYTHONPATH": os.path.dirname(home)}
+    settings = {"spark.master": "local[2]", "spark.ui.enabled": "false", "spark.connect.grpc.binding.port": str(port)}
+    settings |= {
+        "spark.sql.warehouse.dir": str(scratch),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+    }
+    words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    log = folder / "connect.log"
+    command = [f"{home}/bin/spark-submit", *words, "--class", server, "spark-internal"]
+    with ended_after(command, log, env, folder) as process:
+        wait_for("Spark Connect server started", log, process)
+        yield f"sc://127.0.0.1:{port}"
 
 
 @dataclass(frozen=True, slots=True)
