@@ -73,7 +73,8 @@ class Options:
 
     `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
     `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
-    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing.
+    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing; `ship`: its executors get
+    this package.
     """
 
     engine: str = "auto"
@@ -90,6 +91,7 @@ class Options:
     verbose: bool = False
     max_memory: int = Budgets().memory
     engine_timeout: float = 60.0
+    ship: bool = False
 
     def chosen_by(self) -> Iterator[tuple[str, str]]:
         """Yield those that choose a run and what is read of it, as (name, value); a flag has no value."""
@@ -372,10 +374,12 @@ class Run(AbstractContextManager["Run"]):
 
             return LocalEngine()
         if name == "spark":
-            from cklog.engine.spark import SparkEngine, SparkOptions
+            from cklog.engine.spark import SparkEngine
+            from cklog.engine.spark_session import SparkOptions
 
             o = self._options
-            return SparkEngine(SparkOptions(o.master, o.remote, o.spark_conf, o.verbose, o.engine_timeout))
+            asked = SparkOptions(o.master, o.remote, o.spark_conf, o.verbose, o.engine_timeout, o.ship)
+            return SparkEngine(asked, self.spoken.append)
         raise UsageError(f"--engine {name}: auto, local or spark")
 
     def __exit__(

@@ -124,6 +124,7 @@ class Common:
     engine_timeout: Annotated[
         float, typer.Option("--engine-timeout", metavar="S", min=1, help="How long Spark may do nothing at all.")
     ] = Options().engine_timeout
+    ship: Annotated[bool, typer.Option("--ship", help="Spark's executors get this cklog: nothing to install.")] = False
     split_size: Annotated[str, typer.Option("--split-size", metavar="SIZE", help="Bytes of a log per task.")] = (
         f"{SPLIT_BYTES >> 20}MiB"
     )
@@ -155,6 +156,7 @@ class Common:
             verbose=self.verbose,
             max_memory=size(self.max_memory),
             engine_timeout=self.engine_timeout,
+            ship=self.ship,
         )
         return open_run(self.path, options)
 

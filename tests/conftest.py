@@ -44,7 +44,8 @@ def spark() -> Iterator[Engine]:
         if os.environ.get("CKLOG_REQUIRE_SPARK"):
             pytest.fail(reason)
         pytest.skip(reason)
-    from cklog.engine.spark import SparkEngine, SparkOptions
+    from cklog.engine.spark import SparkEngine
+    from cklog.engine.spark_session import SparkOptions
 
     engine = SparkEngine(SparkOptions(conf=(("spark.sql.shuffle.partitions", "2"),)))
     yield engine

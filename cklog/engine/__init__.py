@@ -6,6 +6,10 @@ Which engine runs a scan, and into how many parts a log is cut, shows in no answ
 * `reading`: how a run is read, as one value
 * `local`: threads in this process
 * `spark`: tasks of Spark, classic or over Connect
+* `spark_session`: sessions as the options say
+* `spark_driver`: a JVM of this process, and how nothing is left of it
+* `spark_errors`: what Spark raises, as one line
+* `shipping`: cklog as a zip for executors that lack it
 * `merge`: partial rows of equal keys made one
 * `spark_tasks`: what tasks of Spark do: how many splits have come back, and whether anybody works
 * `patience`: how long Spark may do nothing

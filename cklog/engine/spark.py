@@ -7,16 +7,9 @@ JVM: `mapInArrow` returns partial rows only.
 
 from __future__ import annotations
 
-import atexit
-import os
 import pickle
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +17,10 @@ import pyarrow as pa
 from cklog.budgets import budgets, over, use
 from cklog.engine.damage import DamageTally, refuse_over_budget
 from cklog.engine.local import run_splits, tasks_of
-from cklog.engine.patience import LONGER, impatient, require_listener, within
+from cklog.engine.patience import LONGER, impatient
 from cklog.engine.scan import DAMAGE_LISTED, Damage, Reduce, Scan, Scanned, scan_stage
+from cklog.engine.spark_errors import job_failed
+from cklog.engine.spark_session import SparkOptions, StartedSession
 from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
 from cklog.progress import Stage, stage
@@ -46,50 +41,20 @@ _RECORDS = "records"
 
 _MOST_TASKS = 4096
 
-_STOP_SECONDS = 20.0
-
-_QUIET = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",  # Python reads; the JVM plans
-}
-"""Defaults of a session that has its driver here, each of which `--spark-conf` may override."""
-
-_ON_ONE_MACHINE = {
-    "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),  # partial rows are few
-    "spark.sql.adaptive.enabled": "false",  # it plans each stage anew, which costs more than the reduce
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-}
-"""The same, of a local master. Executors on other hosts find no driver on a loopback address, and a cluster's number of
-shuffle partitions is its own: adaptive planning makes as few of them as the rows need.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
-    """The options `--master`, `--remote`, `--spark-conf K=V`, whether Spark's own logs are wanted (`-v`), and how long
-    nothing may happen (`--engine-timeout`, seconds).
-    """
-
-    master: str = ""
-    remote: str = ""
-    conf: tuple[tuple[str, str], ...] = ()
-    verbose: bool = False
-    timeout: float = 60.0
-
 
 class SparkEngine:
-    """Scans on a Spark session; one that it had to start, on first use, it stops on `close`."""
+    """Scans on a Spark session; one that it had to start, on first use, it stops on `close`.
+
+    `say` takes lines for the user.
+    """
 
     name = "spark"
 
-    def __init__(self, options: SparkOptions) -> None:
+    def __init__(self, options: SparkOptions, say: Callable[[str], None] = lambda line: None) -> None:
         self._options = options
+        self._say = say
         self._session: Any = None
-        self._borrowed = False
+        self._started: StartedSession | None = None
 
     def run(self, scan: Scan) -> Scanned:
         """Read every split in tasks, apply the kernel there, and reduce with groupBy."""
@@ -117,31 +82,33 @@ class SparkEngine:
             except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
                 if gave_up():
                     raise _nobody_works(self._options) from error
-                raise EngineError(f"the Spark job failed: {_cause(error)}", "-v shows Spark's log") from error
+                raise job_failed(error, self._options.where) from error
         return _scanned_of(table, scan)
 
     def close(self) -> None:
         """Stop the session, if one was started; a notebook's own goes on."""
-        if self._session is not None and not self._borrowed:
-            with suppress(EngineError):  # who does not answer any more has stopped
-                within(_STOP_SECONDS, self._session.stop, "stopping Spark")
-        self._session = None
+        if self._started is not None:
+            self._started.close()
+        self._session = self._started = None
 
     def _started_session(self) -> Any:
         """Return the active session, or start one as the options say."""
         if self._session is None:
             from pyspark.sql import SparkSession
 
-            self._borrowed = SparkSession.getActiveSession() is not None
+            self._session = SparkSession.getActiveSession()
+        if self._session is None:
             with stage("starting Spark"):
-                self._session = _session(self._options)
+                self._started = StartedSession(self._options)
+            self._session = self._started.session
+            for line in self._started.spoken:
+                self._say(line)
         return self._session
 
 
 def _nobody_works(options: SparkOptions) -> EngineError:
     """Say that no executor has taken a task."""
-    where = options.remote or options.master or "the local session"
-    what = f"{where}: no executor took a task within {options.timeout:g} s"
+    what = f"{options.where}: no executor took a task within {options.timeout:g} s"
     hint = "has the cluster workers with free cores and memory, and can they reach this host (spark.driver.host)?"
     return EngineError(what, f"{hint} {LONGER}")
 
@@ -250,114 +217,3 @@ def _spark_schema(schema: pa.Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
-
-
-def _session(options: SparkOptions) -> Any:
-    """Start a session as the options say; a local one survives a killed Python worker (`local[N,4]`)."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if options.remote:
-        return _connected_session(options)
-    local = not options.master or options.master.startswith("local")
-    if local:
-        _require_java()
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("cklog")
-    builder = builder.master(options.master or f"local[{os.cpu_count() or 1},4]")
-    for key, value in {**_QUIET, **(_ON_ONE_MACHINE if local else {}), **dict(options.conf)}.items():
-        builder = builder.config(key, value)
-    require_listener(options.master, options.timeout)
-    try:
-        with _launched_with_logs_to(2 if options.verbose else None):
-            return within(options.timeout, builder.getOrCreate, options.master or "starting Spark", _kill_gateway)
-    except EngineError:
-        raise
-    except Exception as error:  # the JVM gateway raises whatever it met; the user needs one line
-        raise EngineError(f"Spark did not start: {_cause(error)}", "-v shows Spark's log") from error
-
-
-def _kill_gateway() -> None:
-    """End the JVM that this process has started: what waits for its answer raises then, instead of waiting on."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None:
-        process.kill()
-
-
-def _connected_session(options: SparkOptions) -> Any:
-    """Connect to the Spark Connect server that `--remote` names."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.remote(options.remote)
-    for key, value in options.conf:
-        builder = builder.config(key, value)
-
-    def connected() -> Any:
-        session = builder.getOrCreate()
-        # what models it has cached it would ask the server at the end of the process, however long that does not answer
-        at_exit = getattr(session.client, "_on_exit", None)
-        if at_exit is not None:
-            atexit.unregister(at_exit)
-        _ = session.version  # the first thing that is asked of the server
-        return session
-
-    require_listener(options.remote, options.timeout)
-    try:
-        with _launched_with_logs_to(2 if options.verbose else None):  # `local[N]` launches a server
-            return within(options.timeout, connected, options.remote)
-    except EngineError:
-        raise
-    except Exception as error:  # grpc raises its own kinds; the user needs one line
-        raise EngineError(f"{options.remote}: {_cause(error)}", "is the Connect server up?") from error
-
-
-def _require_java() -> None:
-    """Raise `EngineError` unless there is a Java 17 or newer: one clear line instead of the launcher's script error."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    hint = "install Java 17 or newer, or use --engine local, which needs none"
-    if not java or not os.path.exists(java):
-        raise EngineError("--engine spark needs Java 17 or newer, and none was found", hint)
-    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = printed.partition('version "')[2].partition(".")[0].strip('"')
-    if version.isdigit() and int(version) < 17:
-        raise EngineError(f"--engine spark needs Java 17 or newer; {java} is version {version}", hint)
-
-
-@contextmanager
-def _launched_with_logs_to(target: int | None) -> Iterator[None]:
-    """Let the JVM inherit `target` (None: nowhere) as its stdout and stderr: answers own our stdout."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
-    sink = os.open(os.devnull, os.O_WRONLY) if target is None else os.dup(target)
-    try:
-        os.dup2(sink, 1)
-        os.dup2(sink, 2)
-        yield
-    finally:
-        os.dup2(saved[0], 1)
-        os.dup2(saved[1], 2)
-        for descriptor in (*saved, sink):
-            os.close(descriptor)
-
-
-def _cause(error: Exception) -> str:
-    """Say in a line why something failed: of a chain of causes the last, and what a Python traceback ends with.
-
-    >>> _cause(ValueError("An error occurred while calling o1.x.\\n: a.SparkException: stopped\\nCaused by: b.C: full"))
-    'b.C: full'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    python = [line for line in lines[1:] if _RAISED.match(line)]
-    chain = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
-    if python:
-        return f"{lines[0]} {python[-1]}"[:300]
-    return (chain or java or [f"{type(error).__name__}: {lines[0]}"])[-1][:300]
-
-
-_RAISED = re.compile(r"[A-Za-z_.]*(Error|Exception): ")

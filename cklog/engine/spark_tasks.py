@@ -8,7 +8,7 @@ of stages by itself, every two seconds; a session of this process is asked, by i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -122,7 +122,8 @@ def _asked_of_tracker(context: Any, told: Stage, tasks: int) -> Iterator[Job]:
         yield job
     finally:
         told.probed_by(lambda: told.total or 0)
-        context.setLocalProperty(_GROUP, before)
+        with suppress(Exception):  # whatever a session raises that has ended
+            context.setLocalProperty(_GROUP, before)
 
 
 def _splits_done(stages: list[_Tasks], told: Stage, tasks: int) -> int:

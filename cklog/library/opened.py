@@ -359,6 +359,7 @@ def open(
     spark_conf: Mapping[str, str] | None = None,
     max_memory: int = Options().max_memory,
     engine_timeout: float = Options().engine_timeout,
+    ship: bool = False,
 ) -> CrashedRun:
     """Open the run at `path`, a folder or URI; nothing is read before the first question.
 
@@ -373,6 +374,7 @@ def open(
     master, remote, spark_conf : the Spark session to use
     max_memory : bytes that reading may take
     engine_timeout : seconds in which Spark may do nothing
+    ship : Spark's executors get the cklog that is running here
 
     Examples
     --------
@@ -394,5 +396,6 @@ def open(
         spark_conf=tuple((spark_conf or {}).items()),
         max_memory=max_memory,
         engine_timeout=engine_timeout,
+        ship=ship,
     )
     return CrashedRun(open_run(place, options), place)

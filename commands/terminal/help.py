@@ -33,7 +33,10 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         ),
         "--help",
     ),
-    "Engine": ("--engine", "--spark-above", "--split-size", "--master", "--remote", "--spark-conf", "--engine-timeout"),
+    "Engine": (
+        *("--engine", "--spark-above", "--split-size", "--master", "--remote", "--spark-conf", "--engine-timeout"),
+        "--ship",
+    ),
 }
 """Options that several commands have, by what they are about; all others are a command's own. One that means something
 else in a command says where it belongs by its `rich_help_panel`."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from cklog.commands.interrupts import at_interrupt
+from cklog.endings import tidied_at_end
 from cklog.model.wording import many, unit_for
 from cklog.progress import Stage, stage, watched_by
 from cklog.render.text import masked, visible
@@ -35,7 +35,7 @@ def told_on_stderr(quiet: bool, verbose: bool, color: bool) -> Iterator[None]:
         yield
         return
     shown = _Shown(verbose, color)
-    with watched_by(shown), at_interrupt(shown.wipe):
+    with watched_by(shown), tidied_at_end(shown.wipe):
         if drawn:
             shown.start()
         try:

@@ -20,7 +20,7 @@ from tests.program import Ended
 
 ANSWERED = frozenset({0, 3, 4, 5})
 REFUSED = frozenset({2, 65, 66})
-"""docs/json.md; 70 is a bug, 73 about the output, 130 an interrupt."""
+"""docs/json.md; 70 is a bug, 73 about the output, 130 and 143 signals."""
 
 
 _SENTINEL = "92233720368547758"

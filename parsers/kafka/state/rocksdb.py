@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import json
 import os
 import posixpath
@@ -138,8 +139,10 @@ class _ReadingChild:
     def _ask(self, question: bytes) -> bytes | None:
         """Return the answer to a line; None if there is none."""
         if self._process is None:
+            # its source, for in a zip on an executor it is no file; -P: nothing of the current folder is imported
+            limits = (str(limit) for limit in (budgets().memory, PAIRS, VALUE_BYTES))
             self._process = subprocess.Popen(
-                [sys.executable, str(child.__file__), *map(str, (budgets().memory, PAIRS, VALUE_BYTES))],
+                [sys.executable, "-P", "-c", inspect.getsource(child), *limits],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -85,15 +85,15 @@ def test_an_error_ends_with_its_code_and_its_id(name: str, tmp_path: Path, monke
     assert (ended.code, f'id": "{name}"' in ended.out) == (code, True), ended
 
 
-def interrupted() -> Ended:
-    """A command that takes long, ended by Ctrl-C."""
+def interrupted(number: int) -> Ended:
+    """A command that takes long, ended by a signal."""
     work = "import time, cklog.commands as p\np._run = lambda: time.sleep(600)\nprint(1, flush=True)\np.main()\n"
     running = subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     running.stdout.readline()
     while running.poll() is None:
         time.sleep(0.3)
-        os.kill(running.pid, signal.SIGINT)
+        os.kill(running.pid, number)
     out, err = running.communicate()
     return Ended(running.returncode, out, err)
 
@@ -108,7 +108,8 @@ CODES: dict[str, Callable[[Path], Ended]] = {
     "65": lambda folder: cklog(*garbled(folder)),
     "66": lambda folder: cklog(*nothing(folder)),
     "73": lambda folder: cklog("recovery-line", JOIN, "-o", folder / "no" / "such" / "place"),
-    "130": lambda _: interrupted(),
+    "130": lambda _: interrupted(signal.SIGINT),
+    "143": lambda _: interrupted(signal.SIGTERM),
 }
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Scan, Split
-from cklog.engine.spark import SparkEngine, SparkOptions
+from cklog.engine.spark import SparkEngine
+from cklog.engine.spark_session import SparkOptions
 from cklog.inputs.tables import as_it_is
 from cklog.progress import Stage, watched_by
 

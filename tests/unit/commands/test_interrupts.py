@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of any command: exit 130, nothing on stderr, and soon, not when the work is done."""
+"""Ctrl-C or SIGTERM at any moment of any command: exit 130 or 143, in silence, and soon, not when the work is done."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SOON = 60
 """Seconds that a busy machine may take to end a process; the work below would take far longer."""
 
 
-def interrupted(words: list[str], after: float, first: str = "") -> tuple[int, bytes, bytes]:
-    """Run a command and send SIGINT so many seconds after it is ready for one; return its exit code and output."""
+def interrupted(words: list[str], after: float, first: str = "", sent: int = signal.SIGINT) -> tuple[int, bytes, bytes]:
+    """Run a command and send a signal so many seconds after it is ready for one; return its exit code and output."""
     command = [sys.executable, "-c", PROGRAM.format(first=first), *words]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == b"watched\n"
         time.sleep(after)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         try:
             out, err = process.communicate(timeout=SOON)
         finally:
@@ -77,11 +77,13 @@ program._run = run
 """
 CLEANED = """
 import os, time, cklog.commands as program
+shown = os.dup(1)
 def run():
     try:
         time.sleep(600)
     finally:
-        os.write(1, b"put away")
+        os.write(shown, b"put away")
+        os.write(1, b"not shown")
 program._run = run
 """
 
@@ -89,10 +91,12 @@ program._run = run
 @pytest.mark.parametrize("work", [SWALLOWED, THREADS, IN_ONE_CALL])
 def test_work_that_goes_on_after_the_exception_is_ended(work: str) -> None:
     assert interrupted([], 0.3, work) == (130, b"", b"")
+    assert interrupted([], 0.3, work, signal.SIGTERM) == (143, b"", b"")
 
 
 def test_what_is_being_done_is_put_away_first() -> None:
     assert interrupted([], 0.3, CLEANED) == (130, b"put away", b"")
+    assert interrupted([], 0.3, CLEANED, signal.SIGTERM) == (143, b"put away", b"")
 
 
 def ends_well(words: list[str], after: float, whole: tuple[int, ...]) -> None:
