@@ -5,6 +5,7 @@ Nothing here knows what a checkpoint is; what a number means is said where it is
 - `types`: names for the numpy arrays that the whole tree hands around
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
 - `order`: sorting rows by several integers, and taking rows of a table
+- `loops`: plain loops, run as they stand on few rows and compiled on many
 - `search`: one binary search per query, all queries at once
 - `spans`: sets of sequence numbers as half-open ranges
 """
