@@ -10,6 +10,8 @@ import pytest
 from cklog.arrays import loops
 
 FORMS = ["plain", "compiled"]
+EVERY_FORM = [*FORMS, "as it stands"]
+"""The last: a loop as it stands also where there is another way for few rows."""
 
 
 def forced(form: str) -> Iterator[str]:
@@ -18,4 +20,6 @@ def forced(form: str) -> Iterator[str]:
         pytest.skip("Numba is not installed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loops, "FEW_ROWS", -1 if form == "compiled" else 1 << 62)
+        if form == "as it stands":
+            patch.setattr(loops.Loop, "is_worth", lambda loop, rows: True)
         yield form

@@ -57,6 +57,13 @@ class Loop:
                 return int(found(*given))
         return self.interpreted(given)
 
+    def is_worth(self, rows: int) -> bool:
+        """Say whether so many rows more would be handled by machine code, for who has another way for few of them."""
+        if self._rows + rows <= FEW_ROWS:
+            self._rows += rows
+            return False
+        return _numba() is not None
+
     def interpreted(self, given: Sequence[Any]) -> int:
         """Run the loop as it stands, on lists: Python reads these several times faster than arrays."""
         lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in given]
