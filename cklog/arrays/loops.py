@@ -75,14 +75,14 @@ class Loop:
 
     def compiled(self, given: Sequence[Any]) -> Callable[..., int] | None:
         """Return the loop as machine code for such arrays and numbers; None where there is no compiler."""
-        kinds = tuple((one.dtype.str, one.flags.writeable) if isinstance(one, np.ndarray) else int for one in given)
+        kinds = tuple([(one.dtype.num, one.flags.writeable) if isinstance(one, np.ndarray) else int for one in given])
+        made = self._machine.get(kinds)
+        if made is not None:
+            return made
         with self._making:
-            if kinds not in self._machine:
-                made = _compile(self.plain, given)
-                if made is None:
-                    return None
+            if kinds not in self._machine and (made := _compile(self.plain, given)) is not None:
                 self._machine[kinds] = made
-            return self._machine[kinds]
+        return self._machine.get(kinds)
 
 
 def only_read(values: NDArray[A]) -> NDArray[A]:
