@@ -10,7 +10,6 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -18,6 +17,7 @@ import typer
 from cklog.budgets import LEAST_MEMORY, Budgets
 from cklog.commands.options import assignment, size
 from cklog.commands.terminal import completion
+from cklog.commands.terminal.output_file import write_file
 from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
@@ -205,15 +205,11 @@ class Common:
     def _write(self, text: str | bytes, form: str) -> None:
         """To stdout or the file of -o."""
         try:
-            if isinstance(text, bytes):
-                if self.output:
-                    Path(self.output).write_bytes(text)
-                else:
-                    sys.stdout.buffer.write(text)
-                    sys.stdout.flush()
-            elif self.output:
-                with open(self.output, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-                    file.write(text)
+            if self.output:
+                write_file(self.output, text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+            elif isinstance(text, bytes):
+                sys.stdout.buffer.write(text)
+                sys.stdout.flush()
             else:
                 self._printing.put(text, form)
         except OSError as error:

@@ -6,6 +6,7 @@ Nothing here knows what a checkpoint is; what a number means is said where it is
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
 - `digraph`: directed graphs: what reaches what, by SciPy where they are large
 - `order`: sorting rows by several integers, and taking rows of a table
+- `loops`: plain loops, run as they stand on few rows and compiled on many
 - `search`: one binary search per query, all queries at once
 - `spans`: sets of sequence numbers as half-open ranges
 """

@@ -7,6 +7,7 @@ Every line is judged by the rules of `cklog.parsers.tables.records`; what a line
 - `small`: many small files at once
 - `gunzip`: a gzip stream, and how much of it its checksums have proven
 - `columns`: lines of one shape as columns, all at once
+- `walk`: the same byte by byte, by compiled loops, where there are many lines
 - `template`: what the first line of a block fixes for all of them
 - `words`: eight bytes of many lines at a time: digits, strings' ends, checksums
 """

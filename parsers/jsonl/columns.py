@@ -26,7 +26,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cklog.arrays.types import U64, Bytes, Ints, Mask
-from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, member_spans, template_of
+from cklog.parsers.jsonl.template import ColumnKind, LineTemplate, TemplateValue, template_of
+from cklog.parsers.jsonl.walk import WALK, count_lines, json_texts, walk
 from cklog.parsers.jsonl.words import (
     HIGH,
     MIX,
@@ -101,14 +102,31 @@ def _decode_columns(block: bytes | memoryview, fields: Fields, known: Collection
         raise Deviates
     if bytes(block[-len(template.tail) :]) != template.tail:
         raise Deviates
-    if raw.max() >= 0x80:
+    if not (block.isascii() if isinstance(block, bytes) else raw.max() < 0x80):
         _check_utf8(block)
-    lines = _BlockLines(raw, template)
-    columns = lines.columns({name for name, _ in flat}, {name for name, kind in fields if kind == "json"})
-    columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
+    wanted, texts = {name for name, _ in flat}, {name for name, kind in fields if kind == "json"}
+    columns = _walked_columns(raw, template, wanted, texts)
+    if columns is None:
+        lines = _BlockLines(raw, template)
+        columns = lines.columns(wanted, texts)
+        columns["_offset"] = pa.array(lines.starts - _PAD_BYTES)
     none = {"int64": pa.int64(), "string": pa.string(), "json": pa.string()}
-    arrays = [columns[n] if n in columns else pa.nulls(len(lines.starts), none[kind]) for n, kind in fields]
+    rows = len(columns["_offset"])
+    arrays = [columns[n] if n in columns else pa.nulls(rows, none[kind]) for n, kind in fields]
     return pa.RecordBatch.from_arrays(arrays, [name for name, _ in fields])
+
+
+def _walked_columns(
+    raw: Bytes, template: LineTemplate, wanted: set[str], texts: set[str]
+) -> dict[str, pa.Array] | None:
+    """Return the columns and `_offset` by loops; None of few lines, or where it is checksums that take the time."""
+    if template.values[-1].name == "crc32c" or not WALK.is_worth(len(raw) // len(template.line)):
+        return None
+    walked = walk(raw, count_lines(raw), template, wanted)
+    if walked is None:
+        return None
+    more = json_texts(raw, template, walked.starts, walked.ends, texts)
+    return walked.columns | more | {"_offset": pa.array(walked.starts)}
 
 
 def _check_utf8(block: bytes | memoryview) -> None:
@@ -196,28 +214,7 @@ class _BlockLines:
                 columns[value.name] = column
         if (end + (tail - 1) != self._ends).any():
             raise Deviates
-        if texts:
-            for name, (first, last) in member_spans(self._template.line, texts).items():
-                columns[name] = self._texts(self._in_all(ends, first), self._in_all(ends, last))
-        return columns
-
-    def _in_all(self, ends: list[Ints], at: int) -> Ints:
-        """Return where byte `at` of the first line is in every line, shape (lines,): as far behind the value before it.
-
-        `ends` has the end of each value in each line: of {"a":1,"b":2} and {"a":10,"b":2} with the lines at 0 and 14,
-        `ends` is [[6, 21], [12, 27]], and the comma, byte 6 of the first line, is at [6, 21].
-        """
-        first = [int(end[0] - self.starts[0]) for end in ends]
-        before = sum(end <= at for end in first)
-        return ends[before - 1] + (at - first[before - 1]) if before else self.starts + at
-
-    def _texts(self, start: Ints, end: Ints) -> pa.Array:
-        """Return the bytes from `start` to `end` of every line as strings."""
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
-        # the address of every byte that is taken: [10, 20] to [12, 23] → [10, 11, 20, 21, 22]
-        source = np.repeat(start - offsets[:-1], end - start) + np.arange(offsets[-1])
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(self._memory[source])]
-        return pa.Array.from_buffers(pa.string(), len(start), buffers)
+        return columns | json_texts(self._memory, self._template, self.starts, ends, texts)
 
     def _behind(self, literal: bytes, start: Ints) -> LineWords:
         """Compare the literal before `start` in every line, and return the words of the value there."""

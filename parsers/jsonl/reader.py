@@ -23,6 +23,7 @@ from cklog.model.schemas import TABLES
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
 from cklog.parsers.jsonl.stream import ByteStream, whole_lines
 from cklog.parsers.jsonl.template import ColumnKind
+from cklog.parsers.jsonl.walk import count_lines
 from cklog.parsers.tables.records import (
     PSEUDO,
     UNSEALED,
@@ -39,7 +40,7 @@ _BISECT_BYTES = 16 << 10
 """A block that does not decode as a whole is halved down to this size, then read line by line."""
 
 _MOST_LINES = 1 << 18
-"""Lines decoded at once, of 32 bytes in a full block: no record is so short, and each line takes tens of bytes more."""
+"""Lines decoded at once, of 8 bytes in a full block: no record is so short, and each line takes tens of bytes more."""
 
 _FEW_BYTES = 2 << 10
 """A block up to this size is read line by line at once: decoding it as a whole costs as much as twenty lines."""
@@ -123,10 +124,10 @@ def rows_of(shape: Shape, start: int, block: bytes) -> Iterator[pa.RecordBatch |
 
     `start` is the offset of the block in the file; yields batches of the shape's columns, and damage.
     """
-    if not block.strip():
+    if not block or block.isspace():
         return  # blank lines, of which a few bytes of a compressed stream hold millions
     middle = _middle(block)
-    if middle and block.count(b"\n") > _MOST_LINES:
+    if len(block) > 8 * _MOST_LINES and middle and count_lines(block) > _MOST_LINES:
         yield from rows_of(shape, start, block[:middle])
         yield from rows_of(shape, start + middle, block[middle:])
         return

@@ -11,13 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cklog.arrays.types import Bytes
 from cklog.budgets import ROWS_PER_BYTE, budgets, over
 from cklog.parsers.tables.footers import Chunk, chunks_of_row_groups
+from cklog.parsers.tables.parquet_loops import UNPACK, LoopColumn, NotHere, StoredPage, batches_of, stored_pages
 from cklog.parsers.tables.parquet_pages import DELTA_BYTE_ARRAY, DICTIONARY, pages
+
+_CHUNK_BYTES, _CHUNK_PAGES = 64 << 20, 1 << 12
+"""Column chunks up to this size and number of pages are decoded by loops."""
 
 _FEW_PAGES, _PAGE_BYTES = 1_000, 8
 """A page takes more bytes than that, with its header: a file with more pages has several in one place."""
@@ -95,21 +101,73 @@ class ParquetRows:
         OverBudget : the row group cannot be read within the budgets
         OSError, ArrowException : it cannot be read at all
         """
-        costs = [self._cost(group, k) for k in self._leaves()]
-        rows = self._rows_at_once(costs, self._metadata.row_group(group).num_rows, most)
+        chunks = self._stored_pages(group)
+        costs = [self._cost(group, k, chunks.get(k)) for k in self._leaves()]
+        count = self._metadata.row_group(group).num_rows
+        rows = self._rows_at_once(costs, count, most)
         room = budgets().batch + sum(cost.bytes for cost in costs)
+        done = 0
+        try:
+            for batch in batches_of(self._loop_columns(group, chunks), self._names(), count, rows):
+                self._check_texts(batch, room)
+                yield batch
+                done += batch.num_rows
+        except NotHere:
+            chunks.clear()
+        else:
+            return
         for batch in self.file.iter_batches(rows, [group], self._columns, use_threads=False):
             _require_sound(batch)
-            if sum(_written_out(column, room) for column in batch.columns) > room:
-                raise over("what the texts of a batch of rows take when written out", room, self._path)
-            yield batch
+            self._check_texts(batch, room)
+            if done < batch.num_rows:
+                yield batch.slice(done)
+            done = max(0, done - batch.num_rows)
 
-    def _cost(self, group: int, number: int) -> ColumnCost:
+    def _check_texts(self, batch: pa.RecordBatch, room: int) -> None:
+        if sum(_written_out(column, room) for column in batch.columns) > room:
+            raise over("what the texts of a batch of rows take when written out", room, self._path)
+
+    def _names(self) -> list[str]:
+        """Return the paths of the columns that are read."""
+        return [self._stored.column(k).path for k in self._leaves()]
+
+    def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, list[StoredPage]]]:
+        """Return the bytes and pages of the columns of a row group that loops may decode; none where few rows are."""
+        leaves = self._leaves()
+        if not UNPACK.is_worth(self._metadata.row_group(group).num_rows):
+            return {}
+        found = {}
+        for k in leaves:
+            chunk = self._chunks[group][k]
+            if chunk.size > _CHUNK_BYTES:
+                return {}
+            self._handle.seek(chunk.start)
+            data = np.frombuffer(self._handle.read_buffer(chunk.size), np.uint8)
+            pages_of = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
+            if pages_of is None:
+                return {}
+            found[k] = data, pages_of
+        return found
+
+    def _loop_columns(self, group: int, chunks: dict[int, tuple[Bytes, list[StoredPage]]]) -> list[LoopColumn]:
+        """Return the columns of a row group as loops decode them; raise `NotHere` where one is none for them."""
+        if not chunks:
+            raise NotHere
+        kinds, about = self._metadata.schema.to_arrow_schema(), self._metadata.row_group(group)
+        columns = []
+        for k, (data, stored) in chunks.items():
+            column = self._stored.column(k)
+            if kinds.get_field_index(column.path) < 0:
+                raise NotHere
+            columns.append(LoopColumn(data, stored, about.column(k), column, kinds.field(column.path).type))
+        return columns
+
+    def _cost(self, group: int, number: int, known: tuple[Bytes, list[StoredPage]] | None) -> ColumnCost:
         """Read what a column chunk becomes from the headers of its pages."""
         chunk, column = self._chunks[group][number], self._stored.column(number)
         dictionary = page = total = values = 0
         shared = False
-        for found in pages(self._handle, chunk.start, chunk.size):
+        for found in known[1] if known else pages(self._handle, chunk.start, chunk.size):
             self._pages_left -= 1
             if self._pages_left < 0:
                 raise over("the number of pages", _FEW_PAGES + self._handle.size() // _PAGE_BYTES, self._path)

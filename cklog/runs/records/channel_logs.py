@@ -1,8 +1,8 @@
 """Kernels for channel logs: what they hold of each channel, as runs of consecutive sequence numbers.
 
 A log of any length becomes a few rows per channel: its islands, half-open ranges of numbers without a hole.
-Records are mostly written in the order of their numbers, channels interleaved, so that sorting a batch by
-channel alone makes runs; whatever the order, islands come out.
+Records are mostly written in the order of their numbers, channels interleaved, so that one loop over the rows makes
+runs, of which few have to be joined; whatever the order, islands come out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cklog.arrays.loops import Loop, only_read
 from cklog.arrays.search import first_at_least
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Small
 from cklog.engine.merge import islands
 from cklog.engine.scan import Kernel, Reduce
 
@@ -44,8 +45,6 @@ _NONE = np.int64(2**63 - 1)
 """No sequence number: greater than all of them."""
 
 _ZONES = pa.array(["range", "after"])
-_FEW = 1 / 8
-"""A batch whose channel changes at fewer of its rows than this is not sorted: it consists of runs already."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,11 @@ def columns(as_of: int | None) -> tuple[str, ...]:
 
 
 def runs(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return every island of the batch, as `RUNS`, by channel and `from`."""
+    """Return what the batch holds, as `RUNS`, in no order: where numbers rise, islands."""
     names, code = _channels(batch)
-    found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes")).by(_rank(names))
+    found = _Runs.of(code, _integers(batch, "seq"), _integers(batch, "bytes"), len(names))
+    if len(found.key) > len(names):  # numbers out of order, or holes
+        found = found.joined()
     channel = names.take(pa.array(found.key))
     return pa.RecordBatch.from_arrays([channel, *found.columns()], schema=RUNS)
 
@@ -109,7 +110,7 @@ def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
     place = np.array([wanted.index.get(name, -1) for name in names.to_pylist()] or [-1], np.int64)
     starts, ends = np.append(wanted.start, _NONE)[place], np.append(wanted.end, _NONE)[place]  # by code
     seq, size = _integers(batch, "seq"), _integers(batch, "bytes")
-    _, start, kept = _SCRATCH.rows(len(code))
+    start, kept = _SCRATCH.rows(len(code))
     np.greater_equal(seq, starts.take(code, out=start, mode="clip"), out=kept)
     if wanted.as_of is not None:
         kept &= pc.fill_null(pc.less_equal(batch["time"], wanted.as_of), True).to_numpy(zero_copy_only=False)
@@ -118,9 +119,10 @@ def _in_ranges(wanted: Wanted, batch: pa.RecordBatch) -> pa.RecordBatch:
     if not kept.all():
         code, seq, size = code[kept], seq[kept], size[kept]
     after = seq >= ends[code]
-    found = _Runs.of(2 * code + after, seq, size)
+    found = _Runs.of(2 * code + after, seq, size, 2 * len(names))
     found.start = np.where(found.key & 1, ends[found.key >> 1], found.start)
-    found = found.by((2 * _rank(names)[:, None] + np.arange(2)).ravel())
+    if len(found.key):
+        found = found.joined()
     channel, zone = names.take(pa.array(found.key >> 1)), _ZONES.take(pa.array(found.key & 1))
     return pa.RecordBatch.from_arrays([channel, zone, *found.columns()], schema=RANGED)
 
@@ -139,18 +141,44 @@ class _LogScratch(threading.local):
     """Arrays kept from batch to batch of a thread: fresh pages cost more than the work on them."""
 
     def __init__(self) -> None:
-        self._code, self._spare = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._flags = np.zeros(0, np.bool_)
+        self._spare, self._flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 
-    def rows(self, count: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-        """Return channel codes (filled by `_channels`), and two arrays that are free between calls of this module."""
-        if count > len(self._code):
-            self._code, self._spare = np.zeros(count, np.int64), np.zeros(count, np.int64)
-            self._flags = np.zeros(count, np.bool_)
-        return self._code[:count], self._spare[:count], self._flags[:count]
+    def rows(self, count: int) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return two arrays that are free between calls of this module."""
+        if count > len(self._spare):
+            self._spare, self._flags = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        return self._spare[:count], self._flags[:count]
 
 
 _SCRATCH = _LogScratch()
+
+
+def _fold_rows(
+    key: Small, seq: Ints, size: Ints, open_run: Ints, run_key: Ints, start: Ints, end: Ints, rows: Ints, total: Ints
+) -> int:
+    """Fold rows into runs, of which a key has one open at a time; return how many there are.
+
+    `open_run` holds the place of each key's open run among the runs, -1 before its first row.
+    """
+    count = 0
+    for i in range(len(key)):
+        run = open_run[key[i]]
+        if run >= 0 and seq[i] == end[run]:
+            end[run] += 1
+        elif run < 0 or seq[i] != end[run] - 1:  # neither the next number nor the last one again
+            run = open_run[key[i]] = count
+            run_key[run] = key[i]
+            start[run] = seq[i]
+            end[run] = seq[i] + 1
+            rows[run] = 0
+            total[run] = 0
+            count += 1
+        rows[run] += 1
+        total[run] += size[i]
+    return count
+
+
+_RUNS_OF_ROWS = Loop(_fold_rows)
 
 
 @dataclass(slots=True)
@@ -164,58 +192,16 @@ class _Runs:
     bytes: Ints
 
     @classmethod
-    def of(cls, key: Ints, seq: Ints, size: Ints) -> _Runs:
-        """Return runs of rows with one key, each number equal to the one before it or one more."""
-        if np.count_nonzero(key[1:] != key[:-1]) > len(key) * _FEW:
-            whole = cls._one_run_each(key, seq, size)
-            if whole is not None:
-                return whole
-            narrow = key.astype(np.uint16) if key.max() < 1 << 16 else key  # radix sort, a third of the time
-            order = np.argsort(narrow, kind="stable")
-            key, seq, size = key[order], seq[order], size[order]
-        return cls._stretches(key, seq, size)
+    def of(cls, key: Small, seq: Ints, size: Ints, keys: int) -> _Runs:
+        """Return the runs of each of `keys` keys: rows of it in their order, each number as before or one more."""
+        count = len(key)
+        found = [np.empty(count, np.int64) for _ in range(5)]
+        runs = _RUNS_OF_ROWS(count, only_read(key), only_read(seq), only_read(size), np.full(keys, -1), *found)
+        return cls(*(values[:runs] for values in found))
 
-    @classmethod
-    def _stretches(cls, key: Ints, seq: Ints, size: Ints) -> _Runs:
-        """Runs of neighbouring rows."""
-        if not len(key):
-            return cls(*[np.zeros(0, np.int64)] * 5)
-        new = (seq[1:] - seq[:-1]).view(np.uint64) > 1
-        new |= key[1:] != key[:-1]
-        first = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(new) + 1])
-        last = np.append(first[1:], len(key)) - 1
-        return cls(key[first], seq[first], seq[last] + 1, last - first + 1, np.add.reduceat(size, first))
-
-    @classmethod
-    def _one_run_each(cls, key: Ints, seq: Ints, size: Ints) -> _Runs | None:
-        """The runs if every key has one, without a repeated number: no sort is needed to see that. Else None.
-
-        Give each key as many seats as it has rows, key after key, and each row the seat of its number, counted
-        from the key's least. If all seats are taken, then those of the first key by its own rows, as others sit
-        further up; then by the same reason those of the second key; and so on.
-        """
-        rows = np.bincount(key)
-        least = np.full(len(rows), _NONE)
-        np.minimum.at(least, key, seq)
-        _, seat, taken = _SCRATCH.rows(len(key))
-        (np.cumsum(rows) - rows - least).take(key, out=seat, mode="clip")
-        seat += seq
-        if seat.view(np.uint64).max() >= len(key):
-            return None
-        taken[:] = False
-        taken[seat] = True
-        if not taken.all():
-            return None
-        total = np.zeros(len(rows), np.int64)
-        np.add.at(total, key, size)
-        there = np.flatnonzero(rows)
-        return cls(there, least[there], (least + rows)[there], rows[there], total[there])
-
-    def by(self, rank: Ints) -> _Runs:
-        """Return the islands that the runs make up, in the order of `rank[key]`, then `start`."""
-        if not len(self.key):
-            return self
-        order, new = islands(rank[self.key], self.start, self.end)
+    def joined(self) -> _Runs:
+        """Return the islands that the runs make up, in the order of `key`, then `start`."""
+        order, new = islands(self.key, self.start, self.end)
         first = np.flatnonzero(new)
         return _Runs(
             key=self.key[order[first]],
@@ -229,20 +215,12 @@ class _Runs:
         return [pa.array(values) for values in (self.start, self.end, self.rows, self.bytes)]
 
 
-def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Ints]:
+def _channels(batch: pa.RecordBatch) -> tuple[pa.Array, Small]:
     """Names, and each row's name as an index."""
     column = batch["channel"]
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    code, _, _ = _SCRATCH.rows(len(column))
-    np.copyto(code, column.indices.to_numpy())
-    return column.dictionary.cast(pa.string()), code
-
-
-def _rank(names: pa.Array) -> Ints:
-    """Place of each name in their order; the same for equal names."""
-    rank: Ints = pc.rank(names, tiebreaker="dense").to_numpy().astype(np.int64)
-    return rank
+    return column.dictionary.cast(pa.string()), column.indices.to_numpy().astype(np.int32, copy=False)
 
 
 def _integers(batch: pa.RecordBatch, name: str) -> Ints:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import crc32c
+import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cklog.parsers.jsonl.columns import Fields, decode, decode_mixed
+from cklog.parsers.jsonl.walk import NUMBER
+from tests.loop_forms import EVERY_FORM, forced
 
 FIELDS: Fields = (("channel", "string"), ("seq", "int64"))
 TYPES: dict[str, Any] = {"string": str, "int64": int}
@@ -90,8 +95,14 @@ def blocks(draw: st.DrawFn) -> bytes:
     return b"".join(lines)
 
 
+@pytest.fixture(params=EVERY_FORM, scope="module")
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Passes over words, and the loop in both its forms."""
+    yield from forced(request.param)
+
+
 @given(blocks())
-def test_a_block_of_one_shape_is_decoded(block: bytes) -> None:
+def test_a_block_of_one_shape_is_decoded(form: str, block: bytes) -> None:
     assert agrees(block)
 
 
@@ -106,7 +117,7 @@ def test_lines_of_two_shapes_are_decoded_in_their_order(lines: list[tuple[bool, 
 
 
 @given(blocks(), st.data())
-def test_a_changed_byte_never_changes_the_answer_unseen(block: bytes, data: st.DataObject) -> None:
+def test_a_changed_byte_never_changes_the_answer_unseen(form: str, block: bytes, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(block) - 1))
     byte = data.draw(st.integers(0, 255) | st.sampled_from(b'"\\{}[]:,-0123456789.eE \n\r\t\x00\x7f\x80'))
     agrees(block[:at] + bytes([byte]) + block[at + 1 :])
@@ -132,7 +143,7 @@ def test_space_before_a_line_is_json() -> None:
 
 @given(blocks(), pieces, st.data())
 def test_bytes_put_in_or_cut_out_never_change_the_answer_unseen(
-    block: bytes, piece: bytes, data: st.DataObject
+    form: str, block: bytes, piece: bytes, data: st.DataObject
 ) -> None:
     low = data.draw(st.integers(0, len(block)))
     high = data.draw(st.integers(low, min(len(block), low + 12)))
@@ -149,5 +160,32 @@ def test_blocks_of_two_writers_never_change_the_answer_unseen(block: bytes) -> N
 @example(b'{"channel":"\xef\xbb\xbf","seq":0}\n')
 @example(b'\xef\xbb\xbf{"channel":"","seq":0}\n')
 @example(b'{"\xff":1,"channel":"","seq":0}\n')
-def test_any_bytes_at_all_are_answered(block: bytes) -> None:
+def test_any_bytes_at_all_are_answered(form: str, block: bytes) -> None:
     agrees(block)
+
+
+@given(st.lists(st.binary(max_size=3) | st.sampled_from([b"ab", b"ba"]), max_size=30), st.booleans())
+def test_texts_are_numbered_as_they_first_come(texts: list[bytes], compiled: bool) -> None:
+    """In either form of the loop, against a dictionary."""
+    numbers: dict[bytes, int] = {}
+    expected = [numbers.setdefault(text, len(numbers)) for text in texts]
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], np.int64)
+    raw = np.frombuffer(b"".join(texts), np.uint8)
+    table = np.full(1 << (2 * len(texts)).bit_length(), -1, np.int32)
+    code, first = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.int32)
+    for _ in forced("compiled" if compiled else "plain"):
+        assert NUMBER(len(texts), raw, starts, ends, table, code, first) == len(numbers)
+    assert code.tolist() == expected
+    assert [texts[i] for i in first[: len(numbers)].tolist()] == list(numbers)
+
+
+def test_texts_that_all_collide_are_given_up_soon() -> None:
+    """Of any texts that were found to fall on one place of the table, so many that each is compared with all others."""
+    texts = [bytes(range(1, 21))] * 40 + [bytes([k, 0]) for k in range(200)]
+    raw = np.frombuffer(b"".join(texts), np.uint8)
+    ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+    starts = ends - np.array([len(text) for text in texts], np.int64)
+    full = np.zeros(256, np.int32)  # as if one text had taken every place
+    code, first = np.zeros(len(texts), np.int32), np.zeros(len(texts), np.int32)
+    assert NUMBER.interpreted((raw, starts, ends, full, code, first)) == -1

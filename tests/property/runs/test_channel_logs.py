@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +17,14 @@ from cklog.engine.merge import merge
 from cklog.engine.scan import Reduce
 from cklog.model.schemas import MESSAGES
 from cklog.runs.records.channel_logs import RANGED, RANGED_REDUCE, RUNS, RUNS_REDUCE, Wanted, in_ranges, runs
+from tests.loop_forms import FORMS, forced
+
+
+@pytest.fixture(params=FORMS, scope="module", autouse=True)
+def form(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both forms of the loop over rows."""
+    yield from forced(request.param)
+
 
 Row = tuple[str, int, int | None, int | None]
 Island = tuple[Any, ...]
@@ -71,14 +81,15 @@ logs = (scattered | written() | written().map(by_number)).map(lambda rows: [row 
 
 @given(logs, st.booleans())
 def test_runs_are_the_islands_of_each_channel(rows: list[Row], coded: bool) -> None:
-    got = runs(batch_of(rows, coded))
+    got = merge([pa.Table.from_batches([runs(batch_of(rows, coded))])], RUNS_REDUCE)
     assert got.schema == RUNS
     assert rows_of(got) == islands_of([(name, seq, size) for name, seq, _, size in rows])
 
 
 @given(st.permutations([(name, seq, None, seq) for name in "abc" for seq in range(3, 9)]))
 def test_the_order_of_records_does_not_show(rows: list[Row]) -> None:
-    assert rows_of(runs(batch_of(rows))) == [("a", 3, 9, 6, 33), ("b", 3, 9, 6, 33), ("c", 3, 9, 6, 33)]
+    got = merge([pa.Table.from_batches([runs(batch_of(rows))])], RUNS_REDUCE)
+    assert rows_of(got) == [("a", 3, 9, 6, 33), ("b", 3, 9, 6, 33), ("c", 3, 9, 6, 33)]
 
 
 bounds = st.dictionaries(st.sampled_from("abd"), st.tuples(st.integers(0, 12), st.integers(0, 6)))

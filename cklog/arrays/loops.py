@@ -1,0 +1,143 @@
+"""Plain loops over arrays: run as they stand on few rows, and compiled on many, from one and the same source.
+
+Where every row depends on the one before it, a loop says best what is meant, and compiled it is faster than any number
+of vectorised passes. The compiler (Numba) takes a fifth of a second to load, as long as the loop takes for some hundred
+thousand rows; so it is loaded when as many have been seen. What it makes is kept in a folder of the user's own, needs
+no compiler there and lets go of the interpreter lock. Where Numba is not installed every row goes the slow way, to the
+same numbers: integers have 64 bits in either, and sums that need more wrap.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEW_ROWS = 1 << 17
+"""Rows that a process handles without the compiler, in any one loop."""
+
+A = TypeVar("A", bound=np.generic)
+
+_CACHE = "NUMBA_CACHE_DIR"
+
+
+class Loop:
+    """A function of arrays and numbers that returns an integer, in the part of Python that Numba compiles.
+
+    It may read and fill arrays of integers, and do nothing else: arrays that may be written come back filled. A sum may
+    wrap only where it is stored at once and not read again but to be added to.
+
+    >>> def double(numbers, found):
+    ...     for i in range(len(numbers)):
+    ...         found[i] = 2 * numbers[i]
+    ...     return len(numbers)
+    >>> found = np.zeros(2, np.int64)
+    >>> Loop(double)(2, np.array([3, 4]), found), found.tolist()
+    (2, [6, 8])
+    """
+
+    def __init__(self, function: Callable[..., int]) -> None:
+        self.plain = function
+        self._rows = 0
+        self._machine: dict[tuple[object, ...], Callable[..., int]] = {}
+        self._making = threading.Lock()
+
+    def __call__(self, rows: int, *given: Any) -> int:
+        """Run the loop over so many rows."""
+        self._rows += rows
+        if self._rows > FEW_ROWS:
+            found = self.compiled(given)
+            if found is not None:
+                return int(found(*given))
+        return self.interpreted(given)
+
+    def is_worth(self, rows: int) -> bool:
+        """Say whether so many rows more would be handled by machine code, for who has another way for few of them."""
+        if self._rows + rows <= FEW_ROWS:
+            self._rows += rows
+            return False
+        return _numba() is not None
+
+    def interpreted(self, given: Sequence[Any]) -> int:
+        """Run the loop as it stands, on lists: Python reads these several times faster than arrays."""
+        lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in given]
+        found = self.plain(*lists)
+        for one, filled in zip(given, lists, strict=True):
+            if isinstance(one, np.ndarray) and one.flags.writeable:
+                _fill(one, filled)
+        return found
+
+    def compiled(self, given: Sequence[Any]) -> Callable[..., int] | None:
+        """Return the loop as machine code for such arrays and numbers; None where there is no compiler."""
+        kinds = tuple([(one.dtype.num, one.flags.writeable) if isinstance(one, np.ndarray) else int for one in given])
+        made = self._machine.get(kinds)
+        if made is not None:
+            return made
+        with self._making:
+            if kinds not in self._machine and (made := _compile(self.plain, given)) is not None:
+                self._machine[kinds] = made
+        return self._machine.get(kinds)
+
+
+def only_read(values: NDArray[A]) -> NDArray[A]:
+    """Return the same values, marked as such that a loop does not write to; Arrow's are so in any case."""
+    found = values.view()
+    found.flags.writeable = False
+    return found
+
+
+def _fill(array: NDArray[np.integer[Any]], values: list[int]) -> None:
+    """Put Python's integers into an array of 64 bits; what is greater wraps, as it does in machine code."""
+    try:
+        array[:] = values
+    except OverflowError:
+        array[:] = [(value + (1 << 63)) % (1 << 64) - (1 << 63) for value in values]
+
+
+def _compile(function: Callable[..., int], given: Sequence[Any]) -> Callable[..., int] | None:
+    """Return machine code of a function for arguments of these types, from the cache if it can be had there."""
+    numba = _numba()
+    if numba is None:
+        return None
+    kinds = tuple(numba.typeof(one) for one in given)
+    for cache in (True, False) if numba.config.CACHE_DIR else (False,):
+        try:
+            made = numba.njit(function, nogil=True, cache=cache)
+            made.compile(kinds)
+        except Exception:  # a full disk, a cache that somebody damaged: numba lets all of it through
+            if not cache:
+                raise
+        else:
+            return made  # type: ignore[no-any-return]
+    return None
+
+
+@functools.cache
+def _numba() -> Any:
+    """Import the compiler; None where it is not installed, or does not fit the numpy that is."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    if not os.environ.get(_CACHE):
+        numba.config.CACHE_DIR = _cache_folder()
+    return numba
+
+
+def _cache_folder() -> str:
+    """Return a folder for machine code that only this user can write to: whoever can decides what runs here. Or ""."""
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(above, "cklog", "loops")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        about = os.stat(folder)
+    except OSError:
+        return ""
+    own = os.name != "posix" or (about.st_uid == os.geteuid() and not stat.S_IMODE(about.st_mode) & 0o022)
+    return folder if own else ""

@@ -1,0 +1,96 @@
+"""Pages decoded by loops: the rows that Arrow reads of the same bytes; where these are damaged, the same findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cklog.engine.scan import Damage, Split
+from cklog.parsers.tables import parquet_batches
+from cklog.parsers.tables.parquet import READER, read
+from tests.loop_forms import forced
+
+LOOPS = ["compiled", "as it stands"]
+names = st.sampled_from(["a", "b/0->c/1", "", "é", "x" * 40])
+numbers = st.integers(0, 9) | st.integers(0, 2**62)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """A channel log as one of the ways of writing it has it."""
+    nulls = draw(st.booleans())
+    rows = draw(st.lists(st.tuples(names, numbers, st.none() | numbers if nulls else numbers), max_size=60))
+    rows = rows * draw(st.sampled_from([1, 1, 40]))
+    required = draw(st.booleans()) and not nulls
+    schema = pa.schema(
+        [pa.field(name, kind, nullable=not required) for name, kind in (("channel", pa.string()), ("seq", pa.int64()))]
+        + [pa.field("bytes", pa.int64(), nullable=not required)]
+    )
+    table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table,
+        sink,
+        row_group_size=draw(st.sampled_from([7, 50, 1000])),
+        compression=draw(st.sampled_from(["none", "snappy", "zstd", "gzip", "lz4"])),
+        use_dictionary=draw(st.sampled_from([True, True, False, ["channel"], ["seq"]])),
+        data_page_version=draw(st.sampled_from(["1.0", "1.0", "2.0"])),
+        data_page_size=draw(st.sampled_from([1, 64, 1 << 20])),
+        write_batch_size=draw(st.sampled_from([1, 8, 1024])),
+        dictionary_pagesize_limit=draw(st.sampled_from([16, 1 << 20])),
+        write_page_checksum=draw(st.booleans()),
+        write_statistics=draw(st.booleans()),
+    )
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def told(data: bytes, form: str) -> list[Any]:
+    """Rows and findings of a file, read in one form; rows of neighbouring batches as one list."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "0.parquet")
+        path.write_bytes(data)
+        try:
+            groups = pq.read_metadata(path).num_row_groups
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
+            groups = 1
+        split = Split(str(path), "0.parquet", READER, 0, groups, len(data))
+        found: list[Any] = []
+        for _ in forced(form):
+            for item in read(split, "channels", ("channel", "seq", "bytes")):
+                if isinstance(item, Damage):
+                    found.append((item.id, item.offset, item.detail))
+                else:
+                    found += [tuple(row.values()) for row in item.to_pylist()]
+    return found
+
+
+@pytest.mark.parametrize("form", LOOPS)
+@given(files())
+def test_the_rows_are_those_that_were_written(form: str, data: bytes) -> None:
+    expected = [tuple(row.values()) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
+    assert told(data, form) == expected
+
+
+@given(files(), st.data())
+def test_a_changed_byte_tells_the_same_in_either_way(data: bytes, draw: st.DataObject) -> None:
+    at = draw.draw(st.integers(4, max(len(data) - 9, 4)))
+    byte = draw.draw(st.integers(0, 255))
+    changed = data[:at] + bytes([byte]) + data[at + 1 :]
+    assert told(changed, "compiled") == told(changed, "plain")
+
+
+def test_the_loops_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what pyarrow and others write by default no batch comes from Arrow's reader."""
+    sink = pa.BufferOutputStream()
+    rows = 5000
+    pq.write_table(pa.table({"channel": ["a", "b"] * rows, "seq": range(2 * rows), "bytes": [7] * 2 * rows}), sink)
+    monkeypatch.setattr(parquet_batches, "_require_sound", lambda batch: pytest.fail("Arrow's reader"))
+    assert len(told(sink.getvalue().to_pybytes(), "compiled")) == 2 * rows
