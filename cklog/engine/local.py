@@ -65,7 +65,7 @@ def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[tuple[list[pa.R
     elsewhere = any(not is_local(split.uri) for split in scan.splits)
     threads_used = max(os.cpu_count() or 1, io_threads) if elsewhere else os.cpu_count() or 1
     most = max(len(scan.splits) // (4 * threads_used), 1) if elsewhere else _TASK_SPLITS
-    tasks = [*tasks_of(scan.splits, most)]
+    tasks = [*(tasks_of(scan.splits, most) if elsewhere else tasks_of(scan.splits))]
     if len(tasks) < 2:
         yield from (run_splits(scan, splits) for splits in tasks)
         return

@@ -95,8 +95,17 @@ class Place:
 
     @functools.cached_property
     def system(self) -> Any:
-        """The file system of pyarrow."""
-        return self._served(lambda: _opened(self._uri, self._settings))
+        """The file system of pyarrow.
+
+        Raises
+        ------
+        UsageError : options that do not go together, or that this pyarrow does not have
+        """
+        try:
+            return self._served(lambda: _opened(self._uri, self._settings))
+        except (TypeError, ValueError) as error:
+            told = self._settings.hidden(first_line(error))
+            raise UsageError(f"--store: {told}", f"pyarrow {pa.__version__} opens {self._settings.kind}://") from None
 
     def inner(self, uri: str) -> str:
         """Return the path of a URI in the file system."""
