@@ -51,8 +51,8 @@ def test_a_scan_of_many_runs_is_the_same(store: ObjectStore, tmp_path: Path) -> 
     for sample in ("uncoordinated-join", "flink-orders", "spark-wordcount", "kafka-broker"):
         shutil.copytree(SAMPLES / sample, tmp_path / sample)
         uri = store.upload(SAMPLES / sample, f"many/{sample}").rpartition("/")[0]
-    here = cklog("scan", tmp_path, "--format", "csv", "--since", "2026-02-01")
-    there = cklog("scan", uri, "--format", "csv", "--since", "2026-02-01", *store.words)
+    here = cklog("scan", tmp_path, "--format", "csv")
+    there = cklog("scan", uri, "--format", "csv", *store.words)
     assert (there.code, there.out.replace(uri, str(tmp_path))) == (here.code, here.out)
     assert len(there.out.splitlines()) > 4
 
