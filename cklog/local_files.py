@@ -59,7 +59,11 @@ class Trouble:
         yield self.aliases, other.aliases
 
 
-class UnfollowedLink(OSError):
+class SelfExplained(OSError):
+    """An error that says by itself, in a line, why something cannot be read."""
+
+
+class UnfollowedLink(SelfExplained):
     """A link that leads out of the folder that was named, nowhere or in a circle, and so is not read through."""
 
     def __init__(self, path: str) -> None:
@@ -103,7 +107,7 @@ def reason(error: OSError) -> str:
     """
     if error.errno == errno.ENOENT:
         return "it is gone since the folder was listed"
-    if isinstance(error, UnfollowedLink):
+    if isinstance(error, SelfExplained):
         return str(error.strerror)
     return f"{plain_reason(error)}, for {_who()}"
 
@@ -130,6 +134,8 @@ def plain_reason(error: OSError) -> str:
     >>> plain_reason(FileNotFoundError(errno.ENOENT, "Failed to open local file 'x'. Detail: ..."))
     'no such file or directory'
     """
+    if isinstance(error, SelfExplained):
+        return str(error.strerror)
     why = os.strerror(error.errno) if error.errno is not None else str(error)
     return f"{why[:1].lower()}{why[1:]}"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -21,9 +21,11 @@ from cklog.kinds.enclosing import enclosing_run
 from cklog.kinds.kind import Kind, Opened
 from cklog.kinds.opening import ChosenRun, choose, holds_run, kind_of, logs_below, runs_of
 from cklog.local_files import text_name
+from cklog.model.options import Options as Options
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Answer, Draft, conclude
 from cklog.storage import Root
+from cklog.stores.store import store_of
 
 if TYPE_CHECKING:  # types of questions and answers: only the one that is asked is loaded
     from cklog.advise.delta.answer import DeltaAdvice, DeltaQuestion
@@ -61,44 +63,8 @@ if TYPE_CHECKING:  # types of questions and answers: only the one that is asked 
 
 R = TypeVar("R")
 
-SPARK_ABOVE = 512 << 20
-SPLIT_BYTES = 64 << 20
 LOCAL_RUNS, REMOTE_RUNS = 50_000, 1_000
 """Runs that this machine asks by itself, in its own files and in an object store, before `auto` takes Spark."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to read: what every command takes.
-
-    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
-    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
-    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing; `ship`: its executors get
-    this package.
-    """
-
-    engine: str = "auto"
-    spark_above: int = SPARK_ABOVE
-    master: str = ""
-    remote: str = ""
-    spark_conf: tuple[tuple[str, str], ...] = ()
-    split_bytes: int = SPLIT_BYTES
-    maps: tuple[tuple[str, str], ...] = ()
-    source: str = ""
-    run: str = ""
-    strict: bool = False
-    follow_links: bool = False
-    verbose: bool = False
-    max_memory: int = Budgets().memory
-    engine_timeout: float = 60.0
-    ship: bool = False
-
-    def chosen_by(self) -> Iterator[tuple[str, str]]:
-        """Yield those that choose a run and what is read of it, as (name, value); a flag has no value."""
-        yield from (("--from", self.source),) if self.source else ()
-        yield from (("--run", self.run),) if self.run else ()
-        yield from (("--map", f"{old}={new}") for old, new in self.maps)
-        yield from (("--follow-links", ""),) if self.follow_links else ()
 
 
 class Run(AbstractContextManager["Run"]):
@@ -372,7 +338,7 @@ class Run(AbstractContextManager["Run"]):
         if name == "local":
             from cklog.engine.local import LocalEngine
 
-            return LocalEngine()
+            return LocalEngine(self._options.io_threads)
         if name == "spark":
             from cklog.engine.spark import SparkEngine
             from cklog.engine.spark_session import SparkOptions
@@ -401,4 +367,5 @@ def open_run(path: str, options: Options | None = None) -> Run:
     """
     options = options or Options()
     use(Budgets(options.max_memory))
-    return Run(Root(text_name(path), options.maps, follow_links=options.follow_links), options)
+    store = store_of(options.store, (path, *(new for _, new in options.maps)))
+    return Run(Root(text_name(path), options.maps, follow_links=options.follow_links, store=store), options)

@@ -14,6 +14,7 @@ table        which of the parser's tables; the first that it lists, if none is n
 places       true: columns `_path` and `_offset` too, where each row was read
 damage       skip (default): what cannot be read is left out and logged; fail: it fails the query
 map          OLD=NEW, as `--map` on the command line
+store.KEY    as `--store KEY=VALUE` on the command line
 split_bytes  bytes of a file per task
 """
 
@@ -31,8 +32,9 @@ from cklog.errors import CorruptInput, NotFound, UsageError
 from cklog.inputs.offers import OffersBatches, Parser, ParserClass
 from cklog.kinds.opening import PARSERS
 from cklog.model.findings import Finding
-from cklog.run import SPLIT_BYTES
+from cklog.model.options import SPLIT_BYTES
 from cklog.storage import Root, parse_map
+from cklog.stores.store import handed_over, store_of, take_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _GROUP = "cklog.parsers"
 _DAMAGE = ("skip", "fail")
+_STORE = "store."
 _PLACES = {"_path": pa.string(), "_offset": pa.int64()}
 
 
@@ -72,11 +75,14 @@ class SourceTable:
         if not options.get("path"):
             raise UsageError("there is no path to load")
         maps = (parse_map(options["map"]),) if "map" in options else ()
-        self._root = Root(options["path"], maps)
+        said = tuple((key[len(_STORE) :], value) for key, value in options.items() if key.startswith(_STORE))
+        places = (options["path"], *(new for _, new in maps))
+        self._root = Root(options["path"], maps, store=store_of(said, places))
+        self._stores = handed_over([self._root.uri(""), *(new for _, new in self._root.maps_anywhere())])
         self._split_bytes = _split_bytes_of(options.get("split_bytes", str(SPLIT_BYTES)))
-        places = _PLACES if options.get("places", "false").lower() == "true" else {}
+        shown = _PLACES if options.get("places", "false").lower() == "true" else {}
         fields = [pa.field(f.name, f.type) for f in tables[self.name]]
-        self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in places.items())])
+        self.schema = pa.schema([*fields, *(pa.field(name, kind) for name, kind in shown.items())])
         self._parser = parser
 
     def splits(self) -> tuple[Split, ...]:
@@ -96,6 +102,7 @@ class SourceTable:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, of the types of `schema`; damage is logged, or raised as `CorruptInput`."""
+        take_over(self._stores)
         skipped = 0
         for item in reader_of(split)(split, self.name, tuple(self.schema.names)):
             if not isinstance(item, Damage):

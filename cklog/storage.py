@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import bisect
 import errno
-import functools
 import operator
 import os
 import posixpath
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
-
-import pyarrow as pa
-from pyarrow import fs
 
 from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
@@ -37,7 +32,12 @@ from cklog.local_files import (
     without_file_scheme,
     without_query,
 )
-from cklog.progress import Stage, count_file, stage
+from cklog.progress import Stage, stage
+from cklog.stores.opening import file_info, remote_entries
+from cklog.stores.opening import file_system as file_system
+from cklog.stores.opening import open_file as open_file
+from cklog.stores.places import located, numbered
+from cklog.stores.store import store_numbered
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://")
 
@@ -69,8 +69,17 @@ class Root:
     path: str
     maps: tuple[tuple[str, str], ...] = ()
     follow_links: bool = field(default=False, kw_only=True)
+    store: str = field(default="", kw_only=True)
     trouble: Trouble = field(default_factory=Trouble, repr=False, compare=False, kw_only=True)
     _listed: dict[str, Tree] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _sizes: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Take the number of the store out of a URI that `uri` made: it is on no path that anybody sees."""
+        found = located(self.path)
+        if not is_local(self.path) and found.uri != self.path:
+            object.__setattr__(self, "path", found.uri)
+            object.__setattr__(self, "store", found.store or self.store)
 
     def require(self) -> None:
         """Raise an error unless the root, and where maps lead, can be looked at.
@@ -81,10 +90,10 @@ class Root:
         Unreadable : the root is there, and may not be read
         """
         try:
-            kind = _file_info(self.path).kind
+            kind = file_info(self.path).kind if self._is_local else self._remote_kind()
         except PermissionError as error:
             raise Unreadable(f"{self.path}: {reason(error)}") from None
-        except (OSError, pa.ArrowException) as error:
+        except OSError as error:
             raise NotFound(f"{self.path}: {first_line(error)}", _URI_HINT) from None
         if kind == "nothing":
             raise NotFound(f"{self.path}: no such folder")
@@ -96,11 +105,17 @@ class Root:
         for old, new in self.maps:
             self._require_map(old, new)
 
+    def _remote_kind(self) -> Literal["file", "folder", "nothing"]:
+        """Say what a URI leads to: its listing tells of a folder, and is needed anyhow."""
+        if "" not in self._listed:
+            self.take_listing(self._list_remote(Stage("", "files", None)))
+        return "folder" if any(self._listed[""]) else file_info(self.uri("")).kind
+
     def _require_map(self, old: str, new: str) -> None:
         """Raise `NotFound` unless what a map leads to can be looked at: else every file there would seem missing."""
         try:
-            there = _file_info(new).kind != "nothing"
-        except (OSError, pa.ArrowException) as error:
+            there = file_info(self._numbered(new)).kind != "nothing"
+        except OSError as error:
             raise NotFound(f"--map {old}={new}: {first_line(error)}", _MAP_HINT) from None
         if not there:
             raise NotFound(f"--map {old}={new}: no such folder", _MAP_HINT)
@@ -108,8 +123,8 @@ class Root:
     def is_file(self) -> bool:
         """Return whether PATH is a file, and so no root of anything."""
         try:
-            return _file_info(self.path).kind == "file"
-        except (OSError, pa.ArrowException):
+            return (file_info(self.uri("")).kind if self._is_local else self._remote_kind()) == "file"
+        except OSError:
             return False
 
     def list(self, prefix: str = "") -> list[FileEntry]:
@@ -119,23 +134,26 @@ class Root:
     def tree(self, prefix: str = "") -> Tree:
         """Return every file and every folder below `prefix`, each sorted by path; they are listed once."""
         if prefix not in self._listed:
+            if prefix and not self._is_local:  # one request tells of a thousand files, wherever they lie
+                self._listed[prefix] = _below(self.tree(), prefix)
+                return self._listed[prefix]
             with stage(f"listing {posixpath.join(self.path, prefix)}") as told:
-                self._listed[prefix] = self._list_tree(prefix, told)
+                if self._is_local:
+                    self._listed[prefix] = self._list_local(prefix, told)
+                else:
+                    try:
+                        self.take_listing(self._list_remote(told))
+                    except OSError as error:
+                        raise Unreadable(f"{self.path}: {first_line(error)}") from None
         return self._listed[prefix]
 
-    def _list_tree(self, prefix: str, told: Stage) -> Tree:
-        """List everything below `prefix` in the file system."""
-        if self._is_local:
-            return self._list_local(prefix, told)
-        system, base = file_system(self.path)
-        found = system.get_file_info(
-            fs.FileSelector(posixpath.join(base, prefix), recursive=True, allow_not_found=True)
-        )
+    def _list_remote(self, told: Stage) -> Tree:
+        """List everything below a URI."""
+        found = remote_entries(self.uri(""))
         told.advance(len(found))
-        self._require_few(len(found), prefix)
-        cut = len(base.rstrip("/")) + 1
-        files = [FileEntry(f.path[cut:], f.size) for f in found if f.is_file]
-        folders = sorted(f.path[cut:] for f in found if not f.is_file and f.type == fs.FileType.Directory)
+        self._require_few(len(found), "")
+        files = [FileEntry(path, size) for path, size in found if size is not None]
+        folders = sorted(path for path, size in found if size is None)
         return Tree(tuple(sorted(files, key=lambda entry: entry.path)), tuple(folders))
 
     def _list_local(self, prefix: str, told: Stage) -> Tree:
@@ -177,7 +195,8 @@ class Root:
     def maps_anywhere(self) -> tuple[tuple[str, str], ...]:
         """Return the maps such that they lead to the same places from whatever folder a process runs in."""
         return tuple(
-            (old, new if _SCHEME.match(new) else os.path.abspath(without_file_scheme(new))) for old, new in self.maps
+            (old, self._numbered(new) if _SCHEME.match(new) else os.path.abspath(without_file_scheme(new)))
+            for old, new in self.maps
         )
 
     def original(self, path: str) -> str | None:
@@ -204,26 +223,25 @@ class Root:
         """Return a folder below this one as a root of its own; "" is this one."""
         if not folder:
             return self
-        return replace(self, path=joined(self.path, folder))
+        found = replace(self, path=joined(self.path, folder))
+        if not self._is_local and "" in self._listed:
+            found.take_listing(_moved_below(self.tree(), folder))
+        return found
 
     def listed_below(self, folder: str) -> Root:
         """Return a folder below this one as a root of its own that need not be listed again, with its own trouble."""
         tree, whole = self.tree(), self.uri("")
-        own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links)
+        own = Root(self.below(folder).path, self.maps, follow_links=self.follow_links, store=self.store)
         start = posixpath.join(whole, folder).rstrip("/")
         own.trouble.take_below(self.trouble, start)
-        if folder:
-            cut, ends = len(folder) + 1, (f"{folder}/", f"{folder}0")  # "0" comes after "/"
-            a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
-            files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in tree.files[a:b])
-            a, b = (bisect.bisect_left(tree.folders, end) for end in ends)
-            tree = Tree(files, tuple(path[cut:] for path in tree.folders[a:b]))
-        own.take_listing(tree)
+        own.take_listing(_moved_below(tree, folder) if folder else tree)
         return own
 
     def take_listing(self, tree: Tree) -> None:
         """Take what somebody has listed for what lies here."""
         self._listed[""] = tree
+        if not self._is_local:
+            self._sizes.update((entry.path, entry.size) for entry in tree.files)
 
     def parent(self) -> tuple[Root, str]:
         """Return the folder that holds this one, and this one's name in it."""
@@ -231,6 +249,8 @@ class Root:
         if not _SCHEME.match(bare):
             bare = os.path.abspath(without_file_scheme(bare))
         above, _, name = bare.rstrip("/").rpartition("/")
+        if above.endswith(":/"):  # a bucket, which is no folder of anything
+            return self, ""
         return replace(self, path=(above or "/") + mark + query), name
 
     def read(self, path: str, limit: int | None = None) -> bytes:
@@ -266,7 +286,7 @@ class Root:
         if isinstance(error, UnfollowedLink):
             return True  # told as a link
         if error.errno != errno.ENOENT or self._is_listed(path):
-            self.trouble.unread[self.uri(path)] = reason(error)
+            self.trouble.unread[self.uri(path) if self._is_local else without_query(self.uri(path))] = reason(error)
         return True
 
     def uri(self, path: str) -> str:
@@ -276,7 +296,8 @@ class Root:
         """
         if not self._is_local:
             bare, mark, query = self.path.partition("?")
-            return f"{bare.rstrip('/')}/{path}{mark}{query}"
+            uri = f"{bare.rstrip('/')}/{path}{mark}{query}"
+            return numbered(uri, self.store, self._sizes.get(path))
         whole = os.path.join(os.path.abspath(without_file_scheme(self.path)), path)
         if path:
             why = why_unreadable(whole)
@@ -293,9 +314,9 @@ class Root:
         found = self.resolve(stored)
         if found is None:
             return "outside"
-        if self.leads_out(found):
+        if self.leads_out(found) or (not is_local(found) and "?" in stored):  # which would be options of a store
             return "outside"
-        info = _file_info(found)
+        info = file_info(found)
         return info.size if info.kind == "file" else None
 
     def leads_out(self, path: str) -> bool:
@@ -316,10 +337,41 @@ class Root:
             prefix = without_file_scheme(old).rstrip("/")
             if plain == prefix or plain.startswith(prefix + "/"):
                 rest = posixpath.normpath(plain[len(prefix) :].lstrip("/"))
-                return None if rest.startswith("..") else joined(new, rest)
-        root = without_file_scheme(self.path if _SCHEME.match(self.path) else os.path.abspath(self.path)).rstrip("/")
+                if rest.startswith(".."):
+                    return None
+                return joined(self._numbered(new), rest)
+        if not self._is_local:
+            inner = self.inside(stored) if "?" not in stored and ".." not in stored.split("/") else None
+            return self.uri(inner) if inner else None
+        root = without_file_scheme(os.path.abspath(self.path)).rstrip("/")
         inside = posixpath.normpath(plain) == plain and plain.startswith(root + "/")
         return plain if inside else None
+
+    def _numbered(self, place: str) -> str:
+        """Return a place beside this root as what opens it: in a store, by the same options."""
+        return place if is_local(place) else numbered(place, self.store)
+
+    def take_refused(self) -> None:
+        """Remember as trouble what a store did not give, whoever asked for it."""
+        if not self._is_local or self.store:
+            for uri, why in store_numbered(self.store).refused.items():
+                if self.inside(uri) is not None or any(uri.startswith(without_query(new)) for _, new in self.maps):
+                    self.trouble.unread.setdefault(uri, why)
+
+
+def _moved_below(tree: Tree, folder: str) -> Tree:
+    """Return what of a tree lies below a folder, by paths relative to that."""
+    found, cut = _below(tree, folder), len(folder.rstrip("/")) + 1
+    files = tuple(FileEntry(entry.path[cut:], entry.size) for entry in found.files)
+    return Tree(files, tuple(path[cut:] for path in found.folders))
+
+
+def _below(tree: Tree, folder: str) -> Tree:
+    """Return what of a tree lies below a folder, by the same paths."""
+    ends = (f"{folder.rstrip('/')}/", f"{folder.rstrip('/')}0")  # "0" comes after "/"
+    a, b = (bisect.bisect_left(tree.files, end, key=operator.attrgetter("path")) for end in ends)
+    c, d = (bisect.bisect_left(tree.folders, end) for end in ends)
+    return Tree(tree.files[a:b], tree.folders[c:d])
 
 
 def parse_map(option: str) -> tuple[str, str]:
@@ -332,65 +384,6 @@ def parse_map(option: str) -> tuple[str, str]:
     if not (old and equals and new):
         raise UsageError(f"--map {option}: expected OLD=NEW")
     return old, new
-
-
-def open_file(uri: str) -> Any:
-    """Open a path or URI as a random-access, read-only file of `pyarrow.fs`."""
-    count_file()
-    system, path = file_system(uri)
-    if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
-        return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
-    return system.open_input_file(path)
-
-
-def file_system(path: str) -> tuple[Any, str]:
-    """Return the file system of a path or URI, and the path inside it."""
-    if _SCHEME.match(path) and not path.startswith("file://"):
-        bare, _, query = path.partition("?")
-        scheme, _, rest = bare.partition("://")
-        system, inner = _remote_file_system(f"{scheme}://{rest.split('/', 1)[0]}/" + (f"?{query}" if query else ""))
-        rest = rest if inner.rstrip("/") == rest.split("/", 1)[0] else rest.partition("/")[2]
-        return system, rest.rstrip("/")
-    return _local_file_system(), os.path.abspath(without_file_scheme(path))
-
-
-class _FileInfo(NamedTuple):
-    """What stands at a place: a file with its size in bytes, a folder, or nothing."""
-
-    kind: Literal["file", "folder", "nothing"]
-    size: int = 0
-
-
-def _file_info(path: str) -> _FileInfo:
-    """Look at a path or URI.
-
-    Raises
-    ------
-    OSError : it cannot be looked at
-    """
-    if "://" not in path or path.startswith("file:"):
-        try:
-            about = os.stat(os_name(os.path.abspath(without_file_scheme(path))))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return _FileInfo("nothing")
-        return _FileInfo("folder") if stat.S_ISDIR(about.st_mode) else _FileInfo("file", about.st_size)
-    system, inner = file_system(path)
-    info = system.get_file_info([inner])[0]
-    if info.type == fs.FileType.NotFound:
-        return _FileInfo("nothing")
-    return _FileInfo("folder") if info.type == fs.FileType.Directory else _FileInfo("file", int(info.size or 0))
-
-
-@functools.cache
-def _local_file_system() -> Any:
-    return fs.LocalFileSystem()
-
-
-@functools.cache
-def _remote_file_system(uri: str) -> tuple[Any, str]:
-    """Open one connection per scheme, authority and query, and return it with the path of its root: a bucket or ""."""
-    system, inner = fs.FileSystem.from_uri(uri)
-    return system, inner
 
 
 _MAP_HINT = "every file there would seem to be missing"

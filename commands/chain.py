@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -15,8 +16,8 @@ ChainsOfOperator = Annotated[
         "--operator", autocompletion=completion.subtasks, metavar="OP[/SUB]", help="Only the chains of this one."
     ),
 ]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="NAME", help="Only the chains of this variable or state store.")
+StateOption = Annotated[
+    str | None, typer.Option("--state", metavar="NAME", help="Only the chains of this variable or state store.")
 ]
 NewestOption = Annotated[
     int | None, typer.Option("--checkpoint", metavar="K", help="What must be read for this one (the newest).")
@@ -30,12 +31,15 @@ Rate = Annotated[
 def chain(
     common: Common,
     operator: ChainsOfOperator = "",
-    store: StoreOption = None,
+    state: StateOption = None,
     checkpoint: NewestOption = None,
     read_rate: Rate = None,
 ) -> None:
     """Base and delta checkpoints: which chains are whole, and what must be read to restore one, in order."""
     from cklog.chains.answer import ChainQuestion
 
-    asked = ChainQuestion(operator, store, checkpoint, read_rate)
+    # before there were options of object stores --store NAME said what --state does, and still may
+    named = [text for text in common.store or [] if "=" not in text]
+    common = replace(common, store=[text for text in common.store or [] if "=" in text])
+    asked = ChainQuestion(operator, state or next(iter(named), None), checkpoint, read_rate)
     common.answer(lambda run: run.chain(asked))

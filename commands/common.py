@@ -22,10 +22,11 @@ from cklog.commands.terminal.printing import Printing
 from cklog.commands.terminal.stages import told_on_stderr
 from cklog.errors import NothingToWrite, OutputError, UsageError
 from cklog.model.actions import Acted
+from cklog.model.options import IO_THREADS, SPARK_ABOVE, SPLIT_BYTES, Options
 from cklog.model.verdict import Answer
 from cklog.render.formats import FORMATS
 from cklog.render.text import masked, visible
-from cklog.run import SPARK_ABOVE, SPLIT_BYTES, Options, Run, open_run
+from cklog.run import Run, open_run
 from cklog.storage import parse_map
 from cklog.sweep.model import ScanAnswer
 
@@ -110,6 +111,13 @@ class Common:
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Follow links that lead out of PATH, which are left alone otherwise.")
     ] = False
+    store: Annotated[
+        list[str] | None,
+        typer.Option("--store", metavar="K=V", help="How an object store is reached: endpoint, region, …; repeatable."),
+    ] = None
+    io_threads: Annotated[
+        int, typer.Option("--io-threads", metavar="N", min=1, max=256, help="Requests to an object store at a time.")
+    ] = IO_THREADS
     engine: Annotated[EngineName, typer.Option("--engine", help="What scans the logs; auto goes by size.")] = (
         EngineName.auto
     )
@@ -149,6 +157,8 @@ class Common:
             spark_conf=tuple(assignment("--spark-conf", text) for text in self.spark_conf or ()),
             split_bytes=size(self.split_size),
             maps=tuple(parse_map(text) for text in self.maps or ()),
+            store=tuple(_store_option(text) for text in self.store or ()),
+            io_threads=self.io_threads,
             source=self.source,
             run=self.chosen,
             strict=self.strict,
@@ -214,6 +224,14 @@ class Common:
                 self._printing.put(text, form)
         except OSError as error:
             raise OutputError(f"{self.output}: {error.strerror}") from None
+
+
+def _store_option(text: str) -> tuple[str, str]:
+    """Return both sides of K=V of `--store`; what is wrong is said without the value, which may be a secret."""
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise UsageError("--store: expected K=V", "such as --store endpoint=http://minio:9000")
+    return key, value
 
 
 def exit_code(found: Answer[object], fail_on: FailOn) -> int:

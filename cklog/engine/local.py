@@ -36,13 +36,16 @@ class LocalEngine:
 
     name = "local"
 
+    def __init__(self, io_threads: int = 1) -> None:
+        self._io_threads = io_threads
+
     def run(self, scan: Scan) -> Scanned:
         """Read every split, apply the kernel, and reduce what it gives."""
         fold = _Fold(scan)
         tally = DamageTally(DAMAGE_LISTED)
         with (
             scan_stage(scan, self.name) as told,
-            closing(_done(scan, [*tasks_of(scan.splits)], told)) as done,
+            closing(_done(scan, told, self._io_threads)) as done,
         ):
             for parts, found in done:
                 fold.add(parts)
@@ -54,10 +57,15 @@ class LocalEngine:
         """Do nothing: nothing is held."""
 
 
-def _done(
-    scan: Scan, tasks: Sequence[tuple[Split, ...]], told: Stage
-) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
-    """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most."""
+def _done(scan: Scan, told: Stage, io_threads: int) -> Generator[tuple[list[pa.RecordBatch], DamageTally]]:
+    """Yield what comes of each task, in order; a single one is done here, as starting threads costs more than most.
+
+    What is read of a store waits for its answers: there more threads than cores read at a time.
+    """
+    elsewhere = any(not is_local(split.uri) for split in scan.splits)
+    threads_used = max(os.cpu_count() or 1, io_threads) if elsewhere else os.cpu_count() or 1
+    most = max(len(scan.splits) // (4 * threads_used), 1) if elsewhere else _TASK_SPLITS
+    tasks = [*(tasks_of(scan.splits, most) if elsewhere else tasks_of(scan.splits))]
     if len(tasks) < 2:
         yield from (run_splits(scan, splits) for splits in tasks)
         return
@@ -66,7 +74,7 @@ def _done(
         with working_on(told):
             return run_splits(scan, splits)
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+    with ThreadPoolExecutor(threads_used) as threads:
         try:
             yield from threads.map(run, tasks)
         except BaseException:  # also where nobody asks on: of all the splits that wait, none is needed any more
@@ -74,8 +82,8 @@ def _done(
             raise
 
 
-def tasks_of(splits: Sequence[Split]) -> Iterator[tuple[Split, ...]]:
-    """Put neighbouring small splits together, in their order; a large one stays alone.
+def tasks_of(splits: Sequence[Split], most: int = _TASK_SPLITS) -> Iterator[tuple[Split, ...]]:
+    """Put neighbouring small splits together, at most so many, in their order; a large one stays alone.
 
     >>> small, large = Split("f", "f", "", 0, 1, 1), Split("g", "g", "", 0, 1, 1 << 30)
     >>> [len(task) for task in tasks_of([small, small, large, small])]
@@ -84,7 +92,7 @@ def tasks_of(splits: Sequence[Split]) -> Iterator[tuple[Split, ...]]:
     task: list[Split] = []
     size = 0
     for split in splits:
-        if task and (size + split.size > _TASK_BYTES or len(task) == _TASK_SPLITS):
+        if task and (size + split.size > _TASK_BYTES or len(task) == min(most, _TASK_SPLITS)):
             yield tuple(task)
             task, size = [], 0
         task.append(split)

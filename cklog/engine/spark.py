@@ -8,7 +8,7 @@ JVM: `mapInArrow` returns partial rows only.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from cklog.engine.spark_session import SparkOptions, StartedSession
 from cklog.engine.spark_tasks import counted_by_tasks
 from cklog.errors import EngineError
 from cklog.progress import Stage, stage
+from cklog.stores.store import handed_over, take_over
 
 _META = pa.schema(
     [
@@ -69,7 +70,9 @@ class SparkEngine:
         rows = rows_of_tasks(scan)
         frame = session.createDataFrame(rows)
         frame = frame.repartitionByRange(len(rows), "task") if len(rows) > 1 else frame.coalesce(1)
-        frame = frame.mapInArrow(_split_reader(replace(scan, splits=()), schema), _spark_schema(schema))
+        frame = frame.mapInArrow(
+            _split_reader(replace(scan, splits=()), stores_of(scan), schema), _spark_schema(schema)
+        )
         if scan.reduce is not None:
             frame = _reduced(frame, scan, scan.reduce)
         waited = self._options.timeout
@@ -124,15 +127,23 @@ def rows_of_tasks(scan: Scan) -> pa.Table:
     return pa.table({"task": range(len(rows)), "splits": [pickle.dumps(row) for row in rows]})
 
 
-def _split_reader(scan: Scan, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def stores_of(scan: Scan) -> dict[str, Any]:
+    """Return how the stores are reached that the splits of a scan lead to."""
+    return handed_over({place for split in scan.splits for place in (split.uri, *(new for _, new in split.maps))})
+
+
+def _split_reader(
+    scan: Scan, stores: Mapping[str, Any], schema: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function by which a Spark task reads the splits that it gets; the scan without splits travels with it.
 
-    So do the budgets in force: a task has a process of its own.
+    So do the budgets in force, and how stores are reached: a task has a process of its own.
     """
     allowed = budgets()
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use(allowed)
+        take_over(stores)
         for batch in batches:
             for row in batch.column("splits").to_pylist():
                 for splits in pickle.loads(row):  # of `rows_of_tasks`: nothing of the input's is ever unpickled

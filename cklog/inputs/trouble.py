@@ -24,6 +24,7 @@ def with_trouble(draft: Draft[R], root: Root) -> Draft[R]:
     Findings that speak of such a file alone go: it was not seen, so it cannot be damaged or missing. What rests on too
     little is a bound: indeterminate.
     """
+    root.take_refused()
     unread = {_below(root, path): why for path, why in root.trouble.unread.items()}
     links = {_below(root, path): to for path, to in root.trouble.links.items()}
     aliases = {_below(root, path): to for path, to in root.trouble.aliases.items()}
@@ -41,6 +42,7 @@ def with_trouble(draft: Draft[R], root: Root) -> Draft[R]:
 
 def refuse_unread(root: Root, paths: Collection[str] | None = None) -> None:
     """Raise `Unreadable` if anything at or below these paths could not be read; None: anything below the root."""
+    root.take_refused()
     unread = {_below(root, path): why for path, why in root.trouble.unread.items()}
     if paths is not None and not any(_is_below(path, paths) for path in unread):
         return
@@ -55,6 +57,7 @@ def hides_any(root: Root, paths: Iterable[str]) -> bool:
 
 def unseen_below(root: Root, place: str) -> dict[str, str]:
     """Return the paths at or below a place that nobody looked at, each with why; of the place itself, if it is one."""
+    root.take_refused()
     trouble = root.trouble
     found = {_below(root, path): why for path, why in trouble.unread.items()}
     found |= {_below(root, path): f"is a link to {to}, which is not followed" for path, to in trouble.links.items()}

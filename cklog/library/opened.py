@@ -350,6 +350,7 @@ def open(
     *,
     engine: Literal["auto", "local", "spark"] = "auto",
     maps: Mapping[str, str] | None = None,
+    store: Mapping[str, str] | None = None,
     source: str = "",
     run: str = "",
     strict: bool = False,
@@ -367,13 +368,13 @@ def open(
     ----------
     engine : what scans the logs; auto goes by their size
     maps : where stored paths are now, by their old prefix: {"file:///srv/run": "copy"}
+    store : how an object store is reached, as `--store`: {"endpoint": "http://minio:9000"}
     source : the format, if it is not recognised
     run : which run, where several lie below `path`
     strict : any damage raises `CorruptInput`
     follow_links : links that lead out of `path`, too
     master, remote, spark_conf : the Spark session to use
-    max_memory : bytes that reading may take
-    engine_timeout : seconds in which Spark may do nothing
+    max_memory, engine_timeout : bytes that reading may take; seconds in which Spark may do nothing
     ship : Spark's executors get the cklog that is running here
 
     Examples
@@ -387,6 +388,7 @@ def open(
     options = Options(
         engine="spark" if (master or remote) and engine == "auto" else engine,
         maps=maps_of(maps or {}),
+        store=tuple((store or {}).items()),
         source=source,
         run=run,
         strict=strict,

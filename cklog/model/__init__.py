@@ -19,6 +19,7 @@ Public modules:
 * `schemas`: the tables of the native run folder
 * `names`: subtasks, channels and checkpoints by name
 * `findings`: findings and the places they speak of, inputs that an answer rests on
+* `options`: how to read: what every command takes
 * `question`: what is asked about a line, and which Kafka logs it is held against
 * `verdict`: drafts, answers, and how one becomes the other
 * `checks`: what was proved or refuted of a given line

@@ -14,7 +14,17 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
         *("--line", "--restored", "--from-log", "--maximal"),
     ),
     "What to read": (
-        *("--from", "--run", "--map", "--follow-links", "--strict", "--no-check-files", "--check-contents"),
+        *(
+            "--from",
+            "--run",
+            "--map",
+            "--follow-links",
+            "--store",
+            "--io-threads",
+            "--strict",
+            "--no-check-files",
+            "--check-contents",
+        ),
         *("--kafka", "--channel", "--group", "--job-log", "--max-memory"),
     ),
     "Time to recover": ("--read-rate", "--replay-rate", "--input-rate", "--max-recovery-time"),

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from cklog.commands.interrupts import at_interrupt
+from cklog.endings import tidied_at_end
 
 
 def write_file(path: str, content: bytes) -> None:
@@ -43,14 +43,14 @@ def write_file(path: str, content: bytes) -> None:
 
 @contextmanager
 def _aside(place: str) -> Iterator[tuple[int, str]]:
-    """Make an empty file beside `place`; it is gone in the end, by that name, also after a Ctrl-C."""
+    """Make an empty file beside `place`; it is gone in the end, by that name, also after a signal."""
     handle, aside = tempfile.mkstemp(prefix=".cklog-", suffix=".part", dir=os.path.dirname(place))
 
     def tidy() -> None:
         with suppress(FileNotFoundError):
             os.unlink(aside)
 
-    with at_interrupt(tidy):
+    with tidied_at_end(tidy):
         try:
             yield handle, aside
         finally:

@@ -18,6 +18,7 @@ from cklog.engine.scan import Split
 from cklog.errors import first_line
 from cklog.parsers.flink.java import Cursor
 from cklog.storage import open_file
+from cklog.stores.places import without_size
 
 _JOB = re.compile(r"[0-9a-f]{32}")
 
@@ -86,7 +87,8 @@ def candidates(split: Split, stored: str) -> StoredFilePlaces:
     >>> candidates(Split("/r/chk-1/_metadata", "chk-1/_metadata", "", 0, 9, 9, (("s3://b", "/s"),)), "s3://b/7").uris
     ['/s/7']
     """
-    bare, mark, query = split.uri.partition("?") if "://" in split.uri else (split.uri, "", "")
+    here = without_size(split.uri) if "://" in split.uri else split.uri
+    bare, mark, query = here.partition("?") if "://" in here else (here, "", "")
     folder = posixpath.dirname(bare)
     if ":" not in stored and not stored.startswith("/"):
         inner = posixpath.normpath(stored)

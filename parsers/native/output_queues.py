@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cklog.engine.scan import Damage, Split
+from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed, Where
 from cklog.model.names import Subtask
 from cklog.parsers.jsonl import reader as jsonl
@@ -31,6 +32,9 @@ FIRST_STEP_BYTES = 256 << 10
 
 LARGEST_STEP_BYTES = 8 << 20
 """Steps from the end double up to this."""
+
+_FIRST_REMOTE_BYTES = 64 << 10
+"""The same of a store, where each step is half of what was read before: in all no more than twice what is wanted."""
 
 _REFUSED = "cklog.parsers.native.output_queues:refused"
 PARTITION = re.compile(r"(?s)(?P<topic>.+)-(?P<partition>[0-9]{1,9})")
@@ -159,11 +163,13 @@ class OutputQueue:
             yield from reversed(list(self._forward(entry, 1)))
             return
         reader = jsonl.UNTRUSTED if {f.id for f in self.check(entry)} & _UNTRUSTED else jsonl.READER
-        uri, end, step = self.root.uri(entry.path), entry.size, FIRST_STEP_BYTES
+        near = is_local(self.root.path)
+        uri, end, step = self.root.uri(entry.path), entry.size, FIRST_STEP_BYTES if near else _FIRST_REMOTE_BYTES
         while end:
             start = max(end - step, 0)
             yield Split(uri=uri, path=entry.path, reader=reader, start=start, end=end, size=entry.size)
-            end, step = start, min(2 * step, LARGEST_STEP_BYTES)
+            step = 2 * step if near else max((entry.size - start) // 2, step)
+            end, step = start, min(step, LARGEST_STEP_BYTES)
 
 
 _UNTRUSTED = frozenset({"checksum-mismatch"})

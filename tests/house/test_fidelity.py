@@ -68,7 +68,7 @@ SAYS = (
         "0.3 s 0.676 s",
         "0.676 s, more",
     ),
-    ("cklog chain sample_logs/patent-store --operator figure --store data3", "in Checkpoint 2", " 3       2   base "),
+    ("cklog chain sample_logs/patent-store --operator figure --state data3", "in Checkpoint 2", " 3       2   base "),
 )
 """What a row says, and where the command's output has it."""
 

@@ -1,0 +1,13 @@
+"""Object stores: how they are reached, listed and read by ranges, and how long an answer of theirs is waited for.
+
+A place in a store is a URI. Which options lead there its query says by number (`?store=1`), never by value: whatever
+of a URI gets into a message, no credential is in it.
+
+- `options`: `--store K=V`, what the environment says, and what becomes of both
+- `opening`: a path or URI opened or looked at, on this machine or in a store
+- `places`: URIs as cklog writes them for itself
+- `store`: a store that is open: its file system, what it refused, and its number
+- `files`: a file of a store, read by ranges
+- `requests`: requests for ranges: bounded tries, and a reason in one line
+- `signing`: the signature of a request (AWS, version 4)
+"""

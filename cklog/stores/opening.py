@@ -1,0 +1,85 @@
+"""A path or URI opened or looked at, on this machine or in a store: the one way to the bytes of a file."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+from pyarrow import fs
+
+from cklog.local_files import is_local, os_name, without_file_scheme
+from cklog.progress import count_file
+from cklog.stores.places import located
+from cklog.stores.store import store_numbered
+
+
+def open_file(uri: str) -> Any:
+    """Open a path or URI as a random-access, read-only file of `pyarrow.fs`."""
+    count_file()
+    if not is_local(uri):
+        found = located(uri)
+        return pa.PythonFile(store_numbered(found.store).opened(found.uri, found.size), mode="r")
+    path = os.path.abspath(without_file_scheme(uri))
+    if os_name(path) != path:  # a name that is no UTF-8, which Arrow's own file system cannot open
+        return pa.PythonFile(open(os_name(path), "rb"), mode="r")  # whoever opens it closes it
+    return _local_file_system().open_input_file(path)
+
+
+def file_system(path: str) -> tuple[Any, str]:
+    """Return the file system of a path or URI, and the path inside it."""
+    if is_local(path):
+        return _local_file_system(), os.path.abspath(without_file_scheme(path))
+    found = located(path)
+    place = store_numbered(found.store).place(found.uri)
+    return place.system, place.inner(found.uri)
+
+
+class FileInfo(NamedTuple):
+    """What stands at a place: a file with its size in bytes, a folder, or nothing."""
+
+    kind: Literal["file", "folder", "nothing"]
+    size: int = 0
+
+
+def file_info(path: str) -> FileInfo:
+    """Look at a path or URI.
+
+    Raises
+    ------
+    OSError : it cannot be looked at
+    """
+    if is_local(path):
+        try:
+            about = os.stat(os_name(os.path.abspath(without_file_scheme(path))))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return FileInfo("nothing")
+        return FileInfo("folder") if stat.S_ISDIR(about.st_mode) else FileInfo("file", about.st_size)
+    found = located(path)
+    place = store_numbered(found.store).place(found.uri)
+    info = place.info(place.inner(found.uri))
+    if info.type == fs.FileType.NotFound:
+        return FileInfo("nothing")
+    return FileInfo("folder") if info.type == fs.FileType.Directory else FileInfo("file", int(info.size or 0))
+
+
+def remote_entries(uri: str) -> list[tuple[str, int | None]]:
+    """Return the paths of all files and folders below a URI, relative to it, and the sizes of files.
+
+    Raises
+    ------
+    OSError : they cannot be listed
+    """
+    found = located(uri)
+    place = store_numbered(found.store).place(found.uri)
+    base = place.inner(found.uri)
+    cut = len(base.rstrip("/")) + 1
+    told = place.listed(base)
+    return [(f.path[cut:], int(f.size or 0) if f.is_file else None) for f in told if f.path[cut:]]
+
+
+@functools.cache
+def _local_file_system() -> Any:
+    return fs.LocalFileSystem()

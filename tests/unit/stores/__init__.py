@@ -1,0 +1,1 @@
+"""How object stores are reached and read, without any."""
