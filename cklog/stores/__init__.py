@@ -9,5 +9,6 @@ of a URI gets into a message, no credential is in it.
 - `store`: a store that is open: its file system, what it refused, and its number
 - `files`: a file of a store, read by ranges
 - `requests`: requests for ranges: bounded tries, and a reason in one line
+- `patience`: how long a store is waited for, and what is said of one that does not give
 - `signing`: the signature of a request (AWS, version 4)
 """

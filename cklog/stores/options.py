@@ -6,7 +6,6 @@ a scan looks at its environment once; whoever reads elsewhere is given what was 
 
 from __future__ import annotations
 
-import configparser
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -195,6 +194,8 @@ def _in_uri(uri: str, known: tuple[str, ...]) -> dict[str, str]:
 
 def _with_profile(values: dict[str, str], environment: Mapping[str, str]) -> dict[str, str]:
     """Add what a profile of AWS's own files says, of what nothing else says."""
+    import configparser  # only where there is a store to reach
+
     name = values.get("profile") or "default"
     home = os.path.expanduser("~/.aws")
     files = (

@@ -11,51 +11,21 @@ import http.client
 import re
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from cklog.errors import first_line
-from cklog.local_files import SelfExplained
 from cklog.stores.options import Settings
+from cklog.stores.patience import TRIES, NotServed, Patience
 from cklog.stores.signing import escaped_path, signed_headers
 
-TRIES = 3
 _PAUSE_SECONDS = 0.2
 _PART_BYTES, _REFUSAL_BYTES = 1 << 20, 64 << 10
 _LEAST_SPEED = 64 << 10  # bytes a second
 _CODE = re.compile(rb"<Code>([^<]{1,80})</Code>")
 _MESSAGE = re.compile(rb"<Message>([^<]{1,200})</Message>")
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
-
-
-class NotServed(SelfExplained):
-    """An object that its store does not give: refused, gone, or no answer. Nothing is known of it."""
-
-    def __str__(self) -> str:
-        return str(self.strerror)
-
-
-class Patience:
-    """How long a store may cost time for nothing: requests that failed for good, all together.
-
-    A store that hangs hangs at each of thousands of files: after some time nothing is asked of it any more.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._most, self._lost, self._lock = seconds, 0.0, threading.Lock()
-
-    def require(self) -> None:
-        """Raise `NotServed` if the store has cost too much already."""
-        if self._lost >= self._most:
-            what = f"the store failed for {self._lost:.0f} s in all, and is not asked any more (--store timeout=S)"
-            raise NotServed(errno.ETIMEDOUT, what)
-
-    def lose(self, seconds: float) -> None:
-        """Count a request that failed for good."""
-        with self._lock:
-            self._lost += seconds
 
 
 class Requests:

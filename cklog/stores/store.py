@@ -24,8 +24,8 @@ from cklog.errors import UsageError, first_line
 from cklog.local_files import is_local, reason
 from cklog.stores.files import Fetch, StoreFile
 from cklog.stores.options import Settings, captured_environment, parse_store, settings_of
+from cklog.stores.patience import TRIES, NotServed, Patience
 from cklog.stores.places import located
-from cklog.stores.requests import TRIES, NotServed, Patience, Requests
 
 T = TypeVar("T")
 
@@ -91,7 +91,11 @@ class Place:
         by_request = settings.kind == "s3" and (settings.anonymous or keys)
         self._small: dict[tuple[str, int], bytes] = {}
         self._small_bytes = 0
-        self._requests = Requests(settings, self._region, self._patience) if by_request else None
+        self._requests = None
+        if by_request:
+            from cklog.stores.requests import Requests  # what speaks HTTP takes longer to load than most answers
+
+            self._requests = Requests(settings, self._region, self._patience)
 
     @functools.cached_property
     def system(self) -> Any:

@@ -32,6 +32,7 @@ from cklog.inputs.snapshots import (
     StateFile,
     StateStretch,
 )
+from cklog.local_files import is_local
 from cklog.model.findings import Finding, InputUsed
 from cklog.parsers.flink.derived import operator_id
 from cklog.parsers.flink.job_log import job_log, last_restore
@@ -231,6 +232,8 @@ class Flink(Format):
         `job` is the folder of the snapshot's own job.
         """
         found = self._root.resolve(stored)
+        if found is not None and "?" in stored and not is_local(found):
+            found = None  # what follows would be options of a store, by a name that the input chose
         if found is not None:
             inside = self._root.inside(found)
             if inside is not None:
