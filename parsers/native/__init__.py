@@ -2,6 +2,7 @@
 
 It finds the files and says how to read them; their formats are read by `jsonl`, `tables` and `kafka`.
 
-- `parser`: the run folder: manifest, tables, checksums, splits
+- `parser`: the run folder: tables, checksums, splits
+- `manifest`: the members of `job.json`, and of which JSON type each is
 - `output_queues`: the persisted output queues below `outputs/`, from either end
 """
