@@ -71,10 +71,9 @@ LOCAL_RUNS, REMOTE_RUNS = 50_000, 1_000
 class Options:
     """How to read: what every command takes.
 
-    `spark_above` and `split_bytes` in bytes; `maps` as (old prefix, new prefix); `source` forces a format,
-    `run` names one of several runs below PATH; `follow_links`: also those that lead out of PATH. `max_memory` (bytes)
-    sets the budgets of the process. `engine_timeout`: seconds in which Spark may do nothing; `ship`: its executors get
-    this package.
+    `spark_above`, `split_bytes` and `max_memory`, which sets the budgets of the process, are bytes; `maps` (old prefix,
+    new prefix); `source` forces a format, `run` names one of several runs below PATH; `follow_links`: also those that
+    lead out of it. `engine_timeout`: seconds in which Spark may do nothing; `ship`: its executors get this package.
     """
 
     engine: str = "auto"
@@ -332,9 +331,7 @@ class Run(AbstractContextManager["Run"]):
                 self.spoken.append(f"engine: spark ({count} runs to ask)")
         if name == "local":
             return None
-        if name not in self._engines:
-            self._engines[name] = self._engine(name)
-        return self._engines[name]
+        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
 
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
@@ -364,9 +361,7 @@ class Run(AbstractContextManager["Run"]):
             name = "spark" if size > self._options.spark_above else "local"
             if name not in self._engines and (name == "spark" or self._options.verbose):
                 self.spoken.append(f"engine: {name} ({size >> 20} MiB to read)")
-        if name not in self._engines:
-            self._engines[name] = self._engine(name)
-        return self._engines[name]
+        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
 
     def _engine(self, name: str) -> Engine:
         if name == "local":
