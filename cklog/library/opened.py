@@ -373,8 +373,7 @@ def open(
     follow_links : links that lead out of `path`, too
     master, remote, spark_conf : the Spark session to use
     max_memory : bytes that reading may take
-    engine_timeout : seconds in which Spark may do nothing
-    ship : Spark's executors get the cklog that is running here
+    engine_timeout, ship : seconds in which Spark may do nothing; its executors get the cklog that is running here
 
     Examples
     --------
