@@ -298,9 +298,7 @@ class Run(AbstractContextManager["Run"]):
                 self.spoken.append(f"engine: spark ({count} runs to ask)")
         if name == "local":
             return None
-        if name not in self._engines:
-            self._engines[name] = self._engine(name)
-        return self._engines[name]
+        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
 
     def logs_in(self, folder: str) -> PartitionLogs | None:
         """Open the partitions of a folder of Kafka logs; None: it holds none."""
@@ -330,9 +328,7 @@ class Run(AbstractContextManager["Run"]):
             name = "spark" if size > self._options.spark_above else "local"
             if name not in self._engines and (name == "spark" or self._options.verbose):
                 self.spoken.append(f"engine: {name} ({size >> 20} MiB to read)")
-        if name not in self._engines:
-            self._engines[name] = self._engine(name)
-        return self._engines[name]
+        return self._engines.get(name) or self._engines.setdefault(name, self._engine(name))
 
     def _engine(self, name: str) -> Engine:
         if name == "local":

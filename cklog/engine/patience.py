@@ -1,13 +1,14 @@
 """How long Spark may do nothing: a master or server that is not there, and a cluster where nobody takes a task.
 
-Spark itself waits for ever where no worker has room, or tries again for minutes what nobody answers. Every wait here
-ends after `--engine-timeout` with what is known of the cause.
+Spark itself waits for ever where no worker has room, or is left, or tries again for minutes what nobody answers. Every
+wait here ends after `--engine-timeout` with what is known of the cause.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -74,17 +75,16 @@ def impatient(
 ) -> Iterator[Callable[[], bool]]:
     """Cancel what runs inside if nothing has been working on it for so long; yield what tells whether it was.
 
-    `is_working` says whether any task runs or has ended; once it has been so, what is slow is waited for.
+    `is_working` says whether anything works on it at this moment; what is slow is waited for, however long.
     """
     ended, gave_up = threading.Event(), threading.Event()
 
     def watch() -> None:
-        waited = 0.0
+        since = time.monotonic()
         while not ended.wait(_EVERY_SECONDS):
             if is_working():
-                return
-            waited += _EVERY_SECONDS
-            if waited >= seconds:
+                since = time.monotonic()
+            elif time.monotonic() - since >= seconds:
                 gave_up.set()
                 cancel()
                 return

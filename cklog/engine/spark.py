@@ -84,7 +84,7 @@ class SparkEngine:
                 table = frame.toArrow()
             except Exception as error:  # whatever Spark raises, the user needs one line; -v shows the rest
                 if gave_up():
-                    raise _nobody_works(self._options) from error
+                    raise _nobody_works(self._options, job.has_begun) from error
                 raise job_failed(error, self._options.where) from error
         return _scanned_of(table, scan)
 
@@ -109,8 +109,11 @@ class SparkEngine:
         return self._session
 
 
-def _nobody_works(options: SparkOptions) -> EngineError:
-    """Say that no executor has taken a task."""
+def _nobody_works(options: SparkOptions, has_begun: bool) -> EngineError:
+    """Say that no executor has taken a task, or that none works any more."""
+    if has_begun:
+        what = f"{options.where}: no task has run for {options.timeout:g} s, and the job is not done"
+        return EngineError(what, f"are its workers, or the server, still there? {LONGER}")
     what = f"{options.where}: no executor took a task within {options.timeout:g} s"
     hint = "has the cluster workers with free cores and memory, and can they reach this host (spark.driver.host)?"
     return EngineError(what, f"{hint} {LONGER}")

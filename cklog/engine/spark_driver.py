@@ -12,14 +12,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from uuid import uuid4
 
 from cklog.endings import tidy_at_end
+from cklog.engine.spark_errors import cause_in_log, cause_of
+from cklog.errors import EngineError
 
 _KEEPER = """
 trap "" INT TERM HUP
@@ -35,6 +38,8 @@ _LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 
 _REAP_SECONDS = 5.0
 
+_NOTICE_SECONDS = 0.5
+
 
 class Driver:
     """A JVM that this process starts, in its own group of processes and in folders of its own.
@@ -48,6 +53,8 @@ class Driver:
         # named before they are made: a signal may come in between
         self._folders = [os.path.join(os.path.abspath(place), f"cklog-spark-{uuid4()}") for place in named.split(",")]
         self._group = 0
+        self._idle = threading.Event()
+        self._idle.set()
         self._take_back = tidy_at_end(self.end)
         for folder in self._folders:
             os.makedirs(folder, mode=0o700)
@@ -74,18 +81,29 @@ class Driver:
         if "-Djava.io.tmpdir=" not in options:
             options += f" -Djava.io.tmpdir={self._folders[0]}"
         given = SparkConf().setAll([*{**conf, _JAVA_OPTIONS: options.strip()}.items()])
-        sink = sys.__stderr__.fileno() if told and sys.__stderr__ is not None else subprocess.DEVNULL
-        kwargs = {"process_group": self._group, "stdout": sink, "stderr": sink}
-        with _folders_in_force(self._folders):
-            gateway = launch_gateway(given, kwargs)
+        said, sink = os.pipe()
+        words = _Words(said, 2 if told else None, self._give_up)
+        words.start()
+        self._idle.clear()
+        try:
+            with _folders_in_force(self._folders), closing(os.fdopen(sink, "wb")):
+                # a group that a signal has ended is joined by nobody: the launch fails then
+                kwargs = {"process_group": self._keeper.pid, "stdout": sink, "stderr": sink}
+                gateway = launch_gateway(given, kwargs)
+        except Exception as error:  # of a JVM that has ended, or a folder that cannot be written; it says why itself
+            raise EngineError(f"Spark did not start: {words.cause() or cause_of(error)}", _LOOK) from error
+        finally:
+            self._idle.set()
+        words.started = True
         SparkContext._ensure_initialized(gateway=gateway)
 
     def end(self) -> None:
         """End the JVM, and whatever it has started, and remove the folders."""
-        if self._group:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, signal.SIGKILL)
-            self._reap()
+        group = self._group  # another thread may be doing the same
+        if group:
+            _kill(group)
+            self._idle.wait(_NOTICE_SECONDS)  # whoever waits for a JVM to start is to see how it ended
+            _reap(group)
             self._group = 0  # from here on the number may be anybody's; and none can join the group that is no more
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
@@ -104,15 +122,67 @@ class Driver:
                 gateway.shutdown()
         self._take_back()
 
-    def _reap(self) -> None:
-        """Wait until the processes of the group that are ours have ended."""
-        deadline = time.monotonic() + _REAP_SECONDS
-        with suppress(ChildProcessError):  # all have
-            while time.monotonic() < deadline:
-                ended, _ = os.waitpid(-self._group, os.WNOHANG)
-                if not ended:
-                    time.sleep(0.005)
+    def _give_up(self) -> None:
+        """End the processes of a launch that has failed; who waits for it sees that."""
+        if self._group:
+            _kill(self._group)
 
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # it is no more
+        os.killpg(group, signal.SIGKILL)
+
+
+def _reap(group: int) -> None:
+    """Wait until the processes of a group that are ours have ended."""
+    deadline = time.monotonic() + _REAP_SECONDS
+    with suppress(ChildProcessError):  # all have
+        while time.monotonic() < deadline:
+            ended, _ = os.waitpid(-group, os.WNOHANG)
+            if not ended:
+                _kill(group)  # one that has joined since
+                time.sleep(0.005)
+
+
+class _Words(threading.Thread):
+    """Takes what a JVM says, lest it waits, and copies it to a file, if there is one, while it is there.
+
+    A JVM whose main thread has failed before it `started` may live on and never answer: it is ended by `give_up`.
+    """
+
+    def __init__(self, said: int, copied_to: int | None, give_up: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._said, self._copy, self._give_up = said, copied_to, give_up
+        self._last: deque[str] = deque(maxlen=_LINES_KEPT)
+        self.started = False
+
+    def run(self) -> None:
+        """Take all."""
+        failed = False
+        with os.fdopen(self._said, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self._last.append(line)
+                if self._copy is not None:
+                    with suppress(OSError):
+                        os.write(self._copy, line.encode())
+                if not self.started and not failed and line.startswith(_FAILED):
+                    failed = True
+                    threading.Timer(_UNTIL_SAID_SECONDS, self._give_up).start()
+
+    def cause(self) -> str:
+        """Say why it has ended, by its last words; empty: it has said nothing."""
+        self.join(_UNTIL_SAID_SECONDS)
+        return cause_in_log([*self._last])
+
+
+_FAILED = 'Exception in thread "main"'
+
+_LINES_KEPT = 200
+
+_UNTIL_SAID_SECONDS = 1.0
+"""Between the first word of a failure and its last."""
+
+_LOOK = "-v shows Spark's log"
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 

@@ -29,6 +29,8 @@ def job_failed(error: Exception, where: str) -> EngineError:
     if versions:
         what = f"{where}: executors have Python {versions[1]}, and this is {versions[2]}"
         return EngineError(what, "set PYSPARK_PYTHON to a Python of this version that every worker has")
+    if "RETRIES_EXCEEDED" in told or "StatusCode.UNAVAILABLE" in told:
+        return EngineError(f"{where}: the Connect server does not answer any more", "is it still up?")
     return EngineError(f"the Spark job failed: {cause_of(error)}", "-v shows Spark's log")
 
 
@@ -47,3 +49,18 @@ def cause_of(error: Exception) -> str:
     if python:
         return f"{lines[0]} {python[-1]}"[:_LONGEST]
     return (chain or java or [f"{type(error).__name__}: {lines[0]}"])[-1][:_LONGEST]
+
+
+def cause_in_log(lines: list[str]) -> str:
+    """Say in a line why a JVM has ended, by what it said last: the end of a chain of causes, or its own complaint.
+
+    >>> cause_in_log(["warn", 'Exception in thread "main" java.io.IOException: No space left on device', " at a.B"])
+    'java.io.IOException: No space left on device'
+    """
+    told = [line.strip() for line in lines if line.strip()]
+    chain = [line.removeprefix("Caused by: ") for line in told if line.startswith("Caused by: ")]
+    thrown = [re.sub(r'^Exception in thread "[^"]*" ', "", line) for line in told if line.startswith("Exception in ")]
+    errors = [line for line in told if line.lower().startswith("error") or "No space left" in line]
+    if errors and errors[-1].startswith("Error occurred during initialization of VM"):
+        errors += told[told.index(errors[-1]) + 1 :][:1]  # it says there why
+    return (chain or thrown or errors or told or [""])[-1][:_LONGEST]

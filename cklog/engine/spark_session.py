@@ -199,6 +199,7 @@ def _give_up_after(session: Any, seconds: float) -> None:
         waited, retries, wait = waited + wait, retries + 1, min(wait * 4, _LONGEST_WAIT)
     policy = DefaultPolicy(max_retries=retries, max_backoff=int(_LONGEST_WAIT * 1000))  # from 50 ms, four times each
     session.client.set_retry_policies([policy])
+    warnings.filterwarnings("ignore", module=r"pyspark\.sql\.connect\.client\.retries")  # the error says it, too
 
 
 def _not_taken(session: Any, conf: Mapping[str, str], remote: str) -> list[str]:

@@ -7,21 +7,25 @@ of stages by itself, every two seconds; a session of this process is asked, by i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
+from cklog.engine.patience import within
 from cklog.progress import Stage
 
 _GROUP = "spark.jobGroup.id"
 
 
 class Job(Protocol):
-    """What runs on Spark."""
+    """What runs on Spark. `has_begun`: whether any task has run yet."""
+
+    has_begun: bool
 
     def is_working(self) -> bool:
-        """Tell whether any task runs, or has ended."""
+        """Tell whether any task runs, or has ended since this was asked last."""
 
     def cancel(self) -> None:
         """End it, with an error where it is waited for."""
@@ -50,22 +54,32 @@ class _ConnectJob:
 
     def __init__(self, session: Any, told: Stage, tasks: int) -> None:
         self._session, self._told, self._tasks = session, told, tasks
-        self._working = False
+        self.has_begun = self._working = False
+        self._ended = 0
+        self._worked_at = time.monotonic() - _TOLD_SECONDS
         self.done = 0
 
     def note(self, stages: Any, inflight_tasks: int = 0, **_: object) -> None:
         """Take what the server tells."""
         found = [_Tasks(s.stage_id, s.num_tasks, 0, s.num_completed_tasks) for s in stages or ()]
-        self._working = self._working or inflight_tasks > 0 or any(stage.done for stage in found)
+        ended = sum(stage.done for stage in found)
+        self._working = inflight_tasks > 0 or ended != self._ended
+        self.has_begun = self.has_begun or self._working
+        self._ended = ended
         self.done = max(self.done, _splits_done(found, self._told, self._tasks))
 
     def is_working(self) -> bool:
-        """Tell whether any task was ever told of."""
-        return self._working
+        """Tell whether the server has told of any work since this was asked last, or a little before."""
+        now, told = time.monotonic(), self._working
+        self._working = False  # until it is told again: a server that says nothing any more does nothing
+        if told:
+            self._worked_at = now
+        return now - self._worked_at < _TOLD_SECONDS
 
     def cancel(self) -> None:
-        """Have the server interrupt all that this session runs."""
-        self._session.interruptAll()
+        """Have the server interrupt all that this session runs; one that does not answer is hung up on."""
+        with suppress(Exception):  # it is given up either way
+            within(_CANCEL_SECONDS, self._session.interruptAll, "interrupting", self._session.client.close)
 
 
 @contextmanager
@@ -80,12 +94,19 @@ def _told_by_connect(session: Any, told: Stage, tasks: int) -> Iterator[Job]:
         session.removeProgressHandler(job.note)
 
 
+_TOLD_SECONDS = 5.0
+"""A server tells of tasks every two seconds."""
+
+_CANCEL_SECONDS = 5.0
+
+
 class _LocalJob:
     """What the status tracker says of the jobs of a group."""
 
     def __init__(self, context: Any, group: str, told: Stage, tasks: int) -> None:
         self._context, self._group, self._told, self._tasks = context, group, told, tasks
-        self._done = 0
+        self._done = self._ended = 0
+        self.has_begun = False
 
     def _stages(self) -> list[_Tasks]:
         tracker = self._context.statusTracker()
@@ -103,8 +124,13 @@ class _LocalJob:
         return self._done
 
     def is_working(self) -> bool:
-        """Tell whether a task runs, or has ended."""
-        return any(stage.running or stage.done for stage in self._stages())
+        """Tell whether a task runs, or has ended since this was asked last."""
+        stages = self._stages()
+        ended, before = sum(stage.done for stage in stages), self._ended
+        self._ended = ended
+        working = ended != before or any(stage.running for stage in stages)
+        self.has_begun = self.has_begun or working
+        return working
 
     def cancel(self) -> None:
         """Cancel the jobs of the group."""

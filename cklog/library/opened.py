@@ -374,8 +374,8 @@ def open(
     strict : any damage raises `CorruptInput`
     follow_links : links that lead out of `path`, too
     master, remote, spark_conf : the Spark session to use
-    max_memory, engine_timeout : bytes that reading may take; seconds in which Spark may do nothing
-    ship : Spark's executors get the cklog that is running here
+    max_memory : bytes that reading may take
+    engine_timeout, ship : seconds in which Spark may do nothing; its executors get the cklog that is running here
 
     Examples
     --------

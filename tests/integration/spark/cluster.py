@@ -64,8 +64,17 @@ def wait_for(said: str, log: Path, process: subprocess.Popen[bytes]) -> re.Match
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 1, host: str = "127.0.0.1", into: tuple[str, ...] = ()) -> Iterator[str]:
-    """A master and so many workers of one core; yields the master's URL. `into` is what their commands begin with."""
+def cluster(
+    folder: Path,
+    workers: int = 1,
+    host: str = "127.0.0.1",
+    into: tuple[str, ...] = (),
+    started: list[subprocess.Popen[bytes]] | None = None,
+) -> Iterator[str]:
+    """A master and so many workers of one core; yields the master's URL.
+
+    `into` is what their commands begin with; `started` gets the master, then the workers.
+    """
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)
@@ -86,25 +95,37 @@ def cluster(folder: Path, workers: int = 1, host: str = "127.0.0.1", into: tuple
         master = held.enter_context(ended_after([*start, "org.apache.spark.deploy.master.Master", *where], log, env))
         url = wait_for(r"Starting Spark master at (spark://\S+)", log, master)[1]
         wait_for("New state: ALIVE", log, master)
+        if started is not None:
+            started.append(master)
         for number in range(workers):
             log = folder / f"worker-{number}.log"
             room = ["--cores", "1", "--memory", "1g", "--host", host, "--webui-port", "0", url]
             worker = held.enter_context(ended_after([*start, "org.apache.spark.deploy.worker.Worker", *room], log, env))
             wait_for("Successfully registered with master", log, worker)
+            if started is not None:
+                started.append(worker)
         yield url
 
 
 @contextmanager
-def connect_server(folder: Path, python: object = sys.executable, port: int = 0) -> Iterator[str]:
-    """A Spark Connect server with two local cores, whose workers run a Python; yields its URL."""
+def connect_server(
+    folder: Path,
+    python: object = sys.executable,
+    path: str = "",
+    started: list[subprocess.Popen[bytes]] | None = None,
+) -> Iterator[str]:
+    """A Spark Connect server with two local cores, whose workers run a Python; yields its URL.
+
+    `path` is where they find modules; `started` gets the server.
+    """
     import pyspark
 
     home = os.path.dirname(pyspark.__file__)
     scratch = folder / "scratch"
     scratch.mkdir()
-    port = port or free_port()
+    port = free_port()
     env = {**os.environ, "SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch)}
-    env |= {"PYSPARK_PYTHON": str(python), "PYTHONPATH": os.path.dirname(home)}
+    env |= {"PYSPARK_PYTHON": str(python), "PYTHONPATH": os.pathsep.join(filter(None, [os.path.dirname(home), path]))}
     settings = {"spark.master": "local[2]", "spark.ui.enabled": "false", "spark.connect.grpc.binding.port": str(port)}
     settings |= {
         "spark.sql.warehouse.dir": str(scratch),
@@ -116,6 +137,8 @@ def connect_server(folder: Path, python: object = sys.executable, port: int = 0)
     command = [f"{home}/bin/spark-submit", *words, "--class", server, "spark-internal"]
     with ended_after(command, log, env, folder) as process:
         wait_for("Spark Connect server started", log, process)
+        if started is not None:
+            started.append(process)
         yield f"sc://127.0.0.1:{port}"
 
 
