@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cklog.library.documents import ReportResult as ReportResult
     from cklog.library.documents import scan as scan
     from cklog.library.opened import CrashedRun as CrashedRun
-    from cklog.library.opened import open as open
+    from cklog.library.opening import open as open
     from cklog.library.results import GraphResult as GraphResult
     from cklog.library.results import Result as Result
     from cklog.model.audits import RestoredAudit as RestoredAudit
@@ -231,7 +231,7 @@ _PLACES = {
     "Where": "cklog.model.findings",
     "ZCycles": "cklog.model.zigzag",
     "ZigzagMessage": "cklog.model.zigzag",
-    "open": "cklog.library.opened",
+    "open": "cklog.library.opening",
     "register": "cklog.spark_source",
     "scan": "cklog.library.documents",
 }

@@ -5,6 +5,7 @@ is imported from `cklog` itself.
 
 Public modules:
 
+* `opening`: runs opened by their place
 * `opened`: a run that questions with keywords are put to
 * `advice`: those of its questions that are about rounds, queues and settings
 * `documents`: the report of an incident, and a row about every run below some folders

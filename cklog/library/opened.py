@@ -14,13 +14,11 @@ from cklog.library.values import (
     Place,
     checkpoint_named,
     kafka_of,
-    maps_of,
     ms_of,
     names_of,
     question_of,
 )
 from cklog.model.question import InspectQuestion
-from cklog.run import Options, open_run
 
 if TYPE_CHECKING:
     from cklog.chains.model import ChainAnswer
@@ -343,61 +341,3 @@ class CrashedRun(Advice):
         at = ms_of(failed_at)
         asked = LatencyQuestion(fspath(results), event_time, time, operator, step_ms, at, factor, steps)
         return self._told(self._run.latency(asked))
-
-
-def open(
-    path: Place,
-    *,
-    engine: Literal["auto", "local", "spark"] = "auto",
-    maps: Mapping[str, str] | None = None,
-    store: Mapping[str, str] | None = None,
-    source: str = "",
-    run: str = "",
-    strict: bool = False,
-    follow_links: bool = False,
-    master: str = "",
-    remote: str = "",
-    spark_conf: Mapping[str, str] | None = None,
-    max_memory: int = Options().max_memory,
-    engine_timeout: float = Options().engine_timeout,
-    ship: bool = False,
-) -> CrashedRun:
-    """Open the run at `path`, a folder or URI; nothing is read before the first question.
-
-    Parameters
-    ----------
-    engine : what scans the logs; auto goes by their size
-    maps : where stored paths are now, by their old prefix: {"file:///srv/run": "copy"}
-    store : how an object store is reached, as `--store`: {"endpoint": "http://minio:9000"}
-    source : the format, if it is not recognised
-    run : which run, where several lie below `path`
-    strict : any damage raises `CorruptInput`
-    follow_links : links that lead out of `path`, too
-    master, remote, spark_conf : the Spark session to use
-    max_memory : bytes that reading may take
-    engine_timeout, ship : seconds in which Spark may do nothing; its executors get the cklog that is running here
-
-    Examples
-    --------
-    >>> open("no/such/folder").format
-    Traceback (most recent call last):
-        ...
-    cklog.errors.NotFound: no/such/folder: no such folder
-    """
-    place = fspath(path)
-    options = Options(
-        engine="spark" if (master or remote) and engine == "auto" else engine,
-        maps=maps_of(maps or {}),
-        store=tuple((store or {}).items()),
-        source=source,
-        run=run,
-        strict=strict,
-        follow_links=follow_links,
-        master=master,
-        remote=remote,
-        spark_conf=tuple((spark_conf or {}).items()),
-        max_memory=max_memory,
-        engine_timeout=engine_timeout,
-        ship=ship,
-    )
-    return CrashedRun(open_run(place, options), place)
