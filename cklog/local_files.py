@@ -63,6 +63,14 @@ class SelfExplained(OSError):
     """An error that says by itself, in a line, why something cannot be read."""
 
 
+class CutSince(SelfExplained):
+    """A file that has fewer bytes than when its folder was listed: what it held behind them nobody can read now."""
+
+    def __init__(self, path: str, listed: int, size: int) -> None:
+        why = f"it had {listed} bytes when it was listed, and has {size} now: something writes to it. Ask a copy"
+        super().__init__(errno.ESTALE, why, path)
+
+
 class UnfollowedLink(SelfExplained):
     """A link that leads out of the folder that was named, nowhere or in a circle, and so is not read through."""
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from cklog.budgets import budgets, over
 from cklog.errors import NotFound, Unreadable, UsageError, first_line
 from cklog.local_files import (
+    CutSince,
     Trouble,
     UnfollowedLink,
     is_inside,
@@ -274,7 +275,11 @@ class Root:
     def open(self, path: str) -> Any:
         """Open a file as a random-access, read-only one of `pyarrow.fs`; no link that was not followed."""
         self.refuse_link(path)
-        return open_file(self.uri(path))
+        try:
+            return open_file(self.uri(path), self._listed_size(path))
+        except CutSince as error:
+            self.is_refused(path, error)
+            raise
 
     def is_refused(self, path: str, error: Exception) -> bool:
         """Return whether an error says that the operating system refuses a file, which is remembered as trouble.
@@ -285,7 +290,7 @@ class Root:
             return False
         if isinstance(error, UnfollowedLink):
             return True  # told as a link
-        if error.errno != errno.ENOENT or self._is_listed(path):
+        if error.errno != errno.ENOENT or self._listed_size(path) is not None:
             self.trouble.unread[self.uri(path) if self._is_local else without_query(self.uri(path))] = reason(error)
         return True
 
@@ -301,13 +306,17 @@ class Root:
         whole = os.path.join(os.path.abspath(without_file_scheme(self.path)), path)
         if path:
             why = why_unreadable(whole)
-            if why and (os.path.lexists(os_name(whole)) or self._is_listed(path)):
+            if why and (os.path.lexists(os_name(whole)) or self._listed_size(path) is not None):
                 self.trouble.unread[whole] = why
         return whole
 
-    def _is_listed(self, path: str) -> bool:
-        """Return whether a listing of this root has a file: only then can it be gone since."""
-        return any(entry.path == path for tree in self._listed.values() for entry in tree.files)
+    def _listed_size(self, path: str) -> int | None:
+        """Return how many bytes a file had when it was listed, if it was: only then can it be gone since."""
+        for tree in self._listed.values():
+            at = bisect.bisect_left(tree.files, path, key=operator.attrgetter("path"))
+            if tree.files[at : at + 1] and tree.files[at].path == path:
+                return tree.files[at].size
+        return None
 
     def exists_outside(self, stored: str) -> int | Literal["outside"] | None:
         """Return the size in bytes of a stored absolute path, None if it is missing, or "outside": not looked at."""

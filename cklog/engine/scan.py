@@ -49,6 +49,7 @@ class Split:
     `numbered`: start and end are numbers of other things, such as files of a folder, and `size` is what these take.
 
     `uri` is what `cklog.storage` opens, `path` what answers show, `size` the bytes that reading costs.
+    `listed`: the bytes of the whole file, where the parts are row groups.
     `together` names the `Gatherer` that reads several such splits at once, of a whole file each; "": it is read alone.
     `maps` say where stored paths are now that the file names, as `cklog.storage.Root` has them, and `follow_links`
     whether links are followed out of it: a reader sees the files that the driver saw.
@@ -64,6 +65,7 @@ class Split:
     follow_links: bool = False
     numbered: bool = False
     together: str = ""
+    listed: int | None = None
 
     def cost(self) -> int:
         """Return the bytes that reading it costs; of some lines or batches of a file these alone.

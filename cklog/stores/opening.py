@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import stat
 from typing import Any, Literal, NamedTuple
@@ -10,14 +11,65 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from cklog.local_files import is_local, os_name, without_file_scheme
+from cklog.local_files import CutSince, is_local, os_name, without_file_scheme
 from cklog.progress import count_file
 from cklog.stores.places import located
 from cklog.stores.store import store_numbered
 
 
-def open_file(uri: str) -> Any:
-    """Open a path or URI as a random-access, read-only file of `pyarrow.fs`."""
+def open_file(uri: str, listed: int | None = None) -> Any:
+    """Open a path or URI as a random-access, read-only file of `pyarrow.fs`.
+
+    What was listed is what is read: of a file that had `listed` bytes then, these.
+
+    Raises
+    ------
+    CutSince : it has fewer now
+    OSError : it cannot be opened
+    """
+    file = _opened(uri)
+    if listed is None or (size := int(file.size())) == listed:
+        return file
+    if size > listed:
+        return pa.PythonFile(Beginning(file, listed), mode="r")
+    file.close()
+    raise CutSince(uri, listed, size)
+
+
+class Beginning(io.RawIOBase):
+    """The first bytes of a file, as a file."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file, self._size = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next bytes, as far as there are some."""
+        with memoryview(buffer) as view:
+            data: bytes = self._file.read(min(len(view), max(self._size - self._file.tell(), 0)))
+            view[: len(data)] = data
+        return len(data)
+
+    def seek(self, to: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a byte, counted from the beginning, from where the file is, or from its end."""
+        at = to + {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size}[whence]
+        self._file.seek(at)
+        return at
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _opened(uri: str) -> Any:
     count_file()
     if not is_local(uri):
         found = located(uri)

@@ -71,7 +71,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     if split.size > budgets().metadata:
         raise over(f"metadata of {split.size} bytes", budgets().metadata, split.path)
     try:
-        with open_file(split.uri) as file:
+        with open_file(split.uri, split.size) as file:
             data: bytes = file.read(min(file.size(), budgets().metadata))  # pyarrow allocates what it is asked for
     except (OSError, ValueError, pa.ArrowException) as error:
         yield damage_of(split.path, error, "cannot be read: ")

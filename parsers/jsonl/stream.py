@@ -5,7 +5,6 @@ A split owns the lines that *begin* in its byte range. Offsets are those of the 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from cklog.parsers.codecs.zstd_frames import has_checksums
 from cklog.parsers.jsonl.gunzip import ZERO_TAIL, Gunzip
 from cklog.progress import count_bytes
 from cklog.storage import open_file
+from cklog.stores.opening import Beginning
 
 BLOCK_BYTES = 2 << 20
 """Read at a time: small enough for the cache, large enough for vectorised decoding."""
@@ -128,30 +128,6 @@ class ByteStream:
                     raise  # refused: nothing is known of the stream
                 return done, getattr(file, "proven", 0), first_line(error)
         return done, done, None
-
-
-class Beginning(io.RawIOBase):
-    """The first bytes of a file, as a file."""
-
-    def __init__(self, file: Any, size: int) -> None:
-        self._file, self._size = file, size
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes, at most `size`."""
-        left = self._size - self._file.tell()
-        data: bytes = self._file.read(left if size is None or size < 0 else min(size, left))
-        return data
-
-    def tell(self) -> int:
-        at: int = self._file.tell()
-        return at
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 Lines = tuple[int, bytes | Damage, bool]

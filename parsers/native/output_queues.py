@@ -149,7 +149,7 @@ class OutputQueue:
         elif entry.path.endswith(".parquet"):
             from cklog.parsers.tables.parquet import row_groups
 
-            yield from row_groups(uri, entry.path, step, None)
+            yield from row_groups(uri, entry.path, entry.size, step, None)
         else:
             reader = jsonl.UNTRUSTED if faults & _UNTRUSTED else jsonl.READER
             step = step if entry.path.endswith(".jsonl") else entry.size

@@ -186,7 +186,7 @@ class Native(Format):
                 from cklog.parsers.tables.parquet import row_groups
 
                 if not faults and entry.size:
-                    yield from row_groups(uri, entry.path, split_bytes, wanted)
+                    yield from row_groups(uri, entry.path, entry.size, split_bytes, wanted)
                 continue
             reader = jsonl.UNTRUSTED if faults else jsonl.READER
             step = split_bytes if entry.path.endswith(".jsonl") else max(entry.size, 1)
@@ -260,7 +260,7 @@ class Native(Format):
             from cklog.parsers.tables.parquet import UNREADABLE, footer
 
             try:
-                footer(self._root.uri(entry.path))
+                footer(self._root.uri(entry.path), entry.size)
             except UNREADABLE as error:
                 if self._root.is_refused(entry.path, error):
                     return

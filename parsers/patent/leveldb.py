@@ -23,7 +23,7 @@ from cklog.parsers.codecs.sst import SstFlaw
 from cklog.parsers.patent.export import stored
 from cklog.parsers.patent.keys import key_of
 from cklog.parsers.patent.values import StoredValue
-from cklog.storage import FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root
 
 _FILE = re.compile(r"CURRENT|MANIFEST-\d+|\d+\.(?:log|ldb|sst)")
 _CURRENT = re.compile(rb"MANIFEST-\d+\n")
@@ -111,7 +111,7 @@ def _copy_files(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
         raise UsageError(message, "set TMPDIR to a folder with room, or export the store as JSON lines")
     for entry in files:
         with (
-            open_file(root.uri(entry.path)) as file,
+            root.open(entry.path) as file,
             (copy / entry.path.rpartition("/")[2]).open("wb") as out,
         ):
             while data := file.read(_COPIED_BYTES):

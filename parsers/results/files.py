@@ -131,7 +131,7 @@ def _list_files(root: Root) -> tuple[Root, list[FileEntry]]:
 def _split_row_groups(uri: str, entry: FileEntry, step: int) -> Iterable[Split]:
     """Cut a Parquet file into splits of row groups; one that cannot be read gets a split without any."""
     try:
-        return [replace(split, reader=READER) for split in row_groups(uri, entry.path, step, None)]
+        return [replace(split, reader=READER) for split in row_groups(uri, entry.path, entry.size, step, None)]
     except UNREADABLE:
         empty = Split(uri=uri, path=entry.path, reader=READER, start=0, end=0, size=entry.size)
         return [empty]  # its task reports why it cannot be read
@@ -214,7 +214,7 @@ def _read_batches(split: Split, columns: list[str] | None) -> Iterator[pa.Record
     UnreadableResults : the file cannot be read, or not on
     """
     try:
-        with open_file(split.uri) as handle:
+        with open_file(split.uri, split.listed) as handle:
             metadata = pq.read_metadata(handle)
             check_rows(split.path, metadata.num_rows, handle.size())
             own = metadata.schema.to_arrow_schema()

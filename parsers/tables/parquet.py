@@ -32,17 +32,20 @@ UNREADABLE = (OSError, pa.ArrowException, UnicodeDecodeError)
 _BATCH_ROWS = 1 << 17
 
 
-def footer(uri: str) -> Any:
-    """Read the file's metadata; one of `UNREADABLE` if it has none that can be read."""
-    with open_file(uri) as file:
+def footer(uri: str, listed: int) -> Any:
+    """Read the metadata of a file that had so many bytes; one of `UNREADABLE` if it has none that can be read."""
+    with open_file(uri, listed) as file:
         return pq.read_metadata(file)
 
 
-def row_groups(uri: str, path: str, split_bytes: int, wanted: RowFilter | None) -> Iterator[Split]:
-    """Yield splits of about `split_bytes` bytes; `wanted` may refuse row groups by their (min, max) per column."""
-    split = partial(Split, uri=uri, path=path, reader=READER)
-    found = footer(uri)
-    noted = _noted(uri, found) if wanted is not None else None
+def row_groups(uri: str, path: str, listed: int, split_bytes: int, wanted: RowFilter | None) -> Iterator[Split]:
+    """Yield splits of about `split_bytes` bytes of a file of `listed` bytes.
+
+    `wanted` may refuse row groups by their (min, max) per column.
+    """
+    split = partial(Split, uri=uri, path=path, reader=READER, listed=listed)
+    found = footer(uri, listed)
+    noted = _noted(uri, listed, found) if wanted is not None else None
     start, size = 0, 0
     for i in range(found.num_row_groups):
         if wanted is not None and noted is not None and not wanted(noted[i]):
@@ -58,11 +61,11 @@ def row_groups(uri: str, path: str, split_bytes: int, wanted: RowFilter | None) 
         yield split(start=start, end=found.num_row_groups, size=size)
 
 
-def _noted(uri: str, metadata: Any) -> list[Bounds] | None:
+def _noted(uri: str, listed: int, metadata: Any) -> list[Bounds] | None:
     """Return (min, max) by column of each row group, of columns of plain 64-bit integers; None: nobody can tell."""
     try:
         plain = {field.name for field in metadata.schema.to_arrow_schema() if pa.types.is_int64(field.type)}
-        with open_file(uri) as file:
+        with open_file(uri, listed) as file:
             chunks = chunks_of_row_groups(file)
         noted = None if chunks is None else [bounds_of(row) for row in chunks]
     except UNREADABLE:
@@ -76,7 +79,7 @@ def read(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.Reco
     """Yield batches of `columns` and damage; a `cklog.engine.scan.Reader`."""
     schema = TABLES[table]
     try:
-        with open_file(split.uri) as handle:
+        with open_file(split.uri, split.listed) as handle:
             yield from _read_row_groups(handle, split, schema, columns)
     except UNREADABLE as error:
         yield damage_of(split.path, error, "")

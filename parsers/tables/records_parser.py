@@ -137,7 +137,7 @@ def reader(rows: Rows) -> Reader:
 def _typed_records(rows: Rows, split: Split, table: str) -> Iterator[dict[str, Any] | Damage]:
     """Yield each record of a split's file, typed and with its place, and damage where there is none."""
     try:
-        with open_file(split.uri) as file:
+        with open_file(split.uri, split.size) as file:
             most = budgets().metadata
             if file.size() > most:
                 raise over(f"a file of {file.size()} bytes, which is held whole,", most, split.path)

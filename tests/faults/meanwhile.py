@@ -5,16 +5,16 @@ from __future__ import annotations
 _ONCE_LISTED = """
 import os, shutil
 import cklog.storage as storage
-_listed = storage.Root._list_tree
+_listed = storage.Root.tree
 _done = []
-def _listing(self, prefix, told):
-    found = _listed(self, prefix, told)
+def _listing(self, prefix=""):
+    found = _listed(self, prefix)
     base = os.path.join(self.uri(''), prefix)
     if not _done and any(os.path.join(base, entry.path) == _path for entry in found.files):
         _done.append(1)
         _meanwhile()
     return found
-storage.Root._list_tree = _listing
+storage.Root.tree = _listing
 """
 """Wraps the one place that lists folders, for every format and both engines."""
 

@@ -32,7 +32,7 @@ from cklog.budgets import PAIRS, VALUE_BYTES, budgets
 from cklog.errors import first_line
 from cklog.parsers.kafka.state import child
 from cklog.progress import stage
-from cklog.storage import FileEntry, Root, open_file
+from cklog.storage import FileEntry, Root
 
 LIBRARY = "rocksdict"
 NOT_INSTALLED = "RocksDB is read with rocksdict, which is not installed: pip install 'cklog[rocksdb]'"
@@ -105,7 +105,7 @@ def _copy(root: Root, files: Sequence[FileEntry], copy: Path) -> None:
         if local and _name(entry).endswith(_TABLES):
             os.symlink(root.uri(entry.path), there)
             continue
-        with open_file(root.uri(entry.path)) as file, there.open("wb") as out:
+        with root.open(entry.path) as file, there.open("wb") as out:
             while data := file.read(_COPIED_BYTES):
                 out.write(data)
     if not _CURRENT.fullmatch((copy / "CURRENT").read_bytes()):

@@ -66,7 +66,7 @@ def openers() -> list[Any]:
 def test_a_disk_that_fails_is_not_damage(place: str, openers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     opened = storage.open_file
 
-    def open_failing(uri: str) -> Any:
+    def open_failing(uri: str, listed: int | None = None) -> Any:
         file = opened(uri)
         return pa.PythonFile(_FailingDisk(file), mode="r") if f"/{place}" in uri else file
 

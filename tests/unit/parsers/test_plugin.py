@@ -89,8 +89,9 @@ def test_its_damage_is_found_with_its_place(installed: Path, line: str, why: str
 
 
 def test_what_cannot_be_decoded_ends_the_file(installed: Path) -> None:
-    (installed / "job.ckpt.csv").write_bytes(GOOD.encode() + b"\xff\n" + GOOD.encode())
-    split = Split(str(installed / "job.ckpt.csv"), "job.ckpt.csv", "cklog_csv:read", 0, 1, 1)
+    data = GOOD.encode() + b"\xff\n" + GOOD.encode()
+    (installed / "job.ckpt.csv").write_bytes(data)
+    split = Split(str(installed / "job.ckpt.csv"), "job.ckpt.csv", "cklog_csv:read", 0, len(data), len(data))
     damage, batch = reader_of(split)(split, "checkpoints", ("operator", "_offset"))
     assert isinstance(damage, Damage)
     assert damage.id == "corrupt-file"

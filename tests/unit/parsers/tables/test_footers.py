@@ -87,7 +87,9 @@ def test_what_a_footer_notes_is_what_pyarrow_reads_there(case: int) -> None:
 def test_row_groups_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     path.write_bytes(written(pa.table({"seq": range(100), "size": range(100)}), row_group_size=10))
-    found = row_groups(str(path), "log.parquet", 1, lambda noted: noted["seq"][1] >= 35 and noted["size"][0] < 70)
+    found = row_groups(
+        str(path), "log.parquet", path.stat().st_size, 1, lambda noted: noted["seq"][1] >= 35 and noted["size"][0] < 70
+    )
     assert [(split.start, split.end) for split in found] == [(3, 4), (4, 5), (5, 6), (6, 7)]
 
 
@@ -95,7 +97,7 @@ def test_row_groups_that_are_not_wanted_are_left_out(tmp_path: Path) -> None:
 def test_integers_that_stand_for_something_else_refuse_nothing(kind: pa.DataType, tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     path.write_bytes(written(pa.table({"seq": pa.array([1, 2], pa.int64()).cast(kind, safe=False)})))
-    assert len([*row_groups(str(path), "log.parquet", 1, lambda noted: noted == {})]) == 1
+    assert len([*row_groups(str(path), "log.parquet", path.stat().st_size, 1, lambda noted: noted == {})]) == 1
 
 
 def test_a_name_that_is_no_utf8_is_a_fault_of_the_file(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ for at in range(first, len(whole) - 8):
     for value in {whole[at] ^ 2, whole[at] ^ 0x80}:
         path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1:])
         try:
-            splits = [*parquet.row_groups(str(path), path.name, 1 << 30, lambda noted: True)]
+            splits = [*parquet.row_groups(str(path), path.name, path.stat().st_size, 1 << 30, lambda noted: True)]
         except parquet.UNREADABLE:
             continue
         for split in splits if at % 2 == 0 else []:
