@@ -149,11 +149,11 @@ class _Asking:
             lost = (Finding(told.id, "error", self.asked.path, f"no {name}: {told.message}"),)
             self.parts.append(Part(name, typed, "failed", exit_code=told.exit_code, why=why, findings=lost))
         else:
+            new = tuple(f for f in answer.findings if f not in self.known)
             if answer.result is None:
                 why = next((f"{f.message}." for f in answer.findings), "Nothing is known of a crash.")
-                self.parts.append(Part(name, typed, "refused", answer.verdict, answer.exit_code, why))
+                self.parts.append(Part(name, typed, "refused", answer.verdict, answer.exit_code, why, findings=new))
                 return
-            new = tuple(f for f in answer.findings if f not in self.known)
             self.parts.append(Part(name, typed, "answered", answer.verdict, answer.exit_code, findings=new))
             self.answers[name] = answer
 

@@ -20,6 +20,8 @@ change at one of three levels: `strict` (never), `told` (only with a finding tha
 - what lies inside a state store of Kafka Streams is only counted in bytes: `silent` is free.
 - Flink's `_metadata` has no checksum: offsets, sizes and names in it may be anything. Its number is in the folder's
   name too, so no line gets newer; and what it stops naming is still there, so nothing gets deletable.
+- without a task's `.checkpoint` Kafka Streams restores all of it from the logs: whatever was wrong with the stores is
+  wrong no more, which is `told`. So it is where a chain of the patent's store is cut before the link that was broken.
 - files that do not say inside whose they are (CheckMate's, Kafka's, output queues, stores of the patent's layout) and
   have each other's contents: forged.
 - a file that is there once more is counted and listed once more: `silent` is free.
@@ -87,6 +89,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
         # a log without its first segment begins later, for a broker too
         begins = {**STRICT, "later": "told"} if after is None else STRICT
         return lenient(begins, _of_damage_gone(before or b"", b""))
+    if name.endswith("/.checkpoint") and not os.path.lexists(tree.root / name):
+        return _UNSUMMED
     if after is None and family == "checkmate" and _nothing_shows(tree, name):
         return FREE
     if after is None or before == after:
@@ -101,7 +105,8 @@ def _of_file(tree: Tree, family: str, change: Change, name: str) -> Levels:
     if name.rpartition("/")[2].startswith(".") and name.endswith(".crc"):
         return GONE
     if name.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst")):
-        return _of_lines(tree, change, name, after)
+        found = _of_lines(tree, change, name, after)
+        return lenient(found, _UNSUMMED) if family == "patent" and (before or b"").startswith(after) else found
     if name.endswith(".parquet"):
         return _of_parquet(before, after)
     if name.endswith(".json") or family == "spark":
