@@ -128,7 +128,8 @@ def told_error(error: BaseException) -> CklogError:
     """
     if isinstance(error, CklogError):
         return error
-    if isinstance(error, MemoryError):  # of Python, or of Arrow's allocator
+    unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
+    if unmapped or isinstance(error, MemoryError):  # of the loader, of Python, or of Arrow's allocator
         return OverBudget("memory ran out")
     if isinstance(error, OSError) and error.errno is not None:
         named = error.filename if isinstance(error.filename, str) else first_line(error)

@@ -135,7 +135,8 @@ class Root:
     def tree(self, prefix: str = "") -> Tree:
         """Return every file and every folder below `prefix`, each sorted by path; they are listed once."""
         if prefix not in self._listed:
-            if prefix and not self._is_local:  # one request tells of a thousand files, wherever they lie
+            # of a store one request tells of a thousand files; and what was listed once is not listed otherwise later
+            if prefix and ("" in self._listed or not self._is_local):
                 self._listed[prefix] = _below(self.tree(), prefix)
                 return self._listed[prefix]
             with stage(f"listing {posixpath.join(self.path, prefix)}") as told:

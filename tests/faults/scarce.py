@@ -36,8 +36,8 @@ def no_temporary_folder(asked: Asked) -> Outcome:
 
 
 def no_memory(asked: Asked) -> Outcome:
-    """Addresses run out at any moment."""
-    most = asked.dice.randrange(250 << 20, 1500 << 20)
+    """Addresses run out at any moment. With fewer than these the libraries themselves end the process."""
+    most = asked.dice.randrange(500 << 20, 1500 << 20)
     first = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))"
     left = run(asked.words(), first, environment={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
     return Outcome(f"{most >> 20} MiB of addresses", left, _OUT_OF_MEMORY, alike=True)
