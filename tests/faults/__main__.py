@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.faults import ends, files, scarce
 from tests.faults.cases import Bench, Fault, Tried
@@ -54,8 +55,8 @@ def main() -> None:
     asked = options.parse_args()
     only = frozenset(asked.only.split(",")) if asked.only else None
     turns = [
-        *((number, "local", *one) for number, one in _turns(LOCAL, asked.seed, asked.count - asked.spark, only)),
-        *((number, "spark", *one) for number, one in _turns(SPARK, asked.seed, asked.spark, only)),
+        *turns_of("local", LOCAL, asked.seed, asked.count - asked.spark, only),
+        *turns_of("spark", SPARK, asked.seed, asked.spark, only),
     ]
     tried = []
     for one in attempts(turns, asked.jobs):
@@ -67,18 +68,24 @@ def main() -> None:
     sys.exit(1 if any(one.wrong for one in tried) else 0)
 
 
-Turn = tuple[int, str, str, Fault]
+class Turn(NamedTuple):
+    """A case that is to be tried."""
+
+    case: int
+    engine: str
+    name: str
+    fault: Fault
 
 
-def _turns(
-    faults: Mapping[str, tuple[Fault, int]], seed: int, count: int, only: frozenset[str] | None
-) -> Iterator[tuple[int, tuple[str, Fault]]]:
+def turns_of(
+    engine: str, faults: Mapping[str, tuple[Fault, int]], first: int, count: int, only: frozenset[str] | None = None
+) -> Iterator[Turn]:
     """Number the cases: every fault has its share of each round."""
     order = [(name, fault) for name, (fault, share) in faults.items() for _ in range(share)]
-    for number in range(seed, seed + count):
-        name, fault = order[number % len(order)]
+    for case in range(first, first + count):
+        name, fault = order[case % len(order)]
         if only is None or name in only:
-            yield number, (name, fault)
+            yield Turn(case, engine, name, fault)
 
 
 def attempts(turns: Iterable[Turn], jobs: int) -> Iterator[Tried]:
@@ -92,8 +99,7 @@ def attempts(turns: Iterable[Turn], jobs: int) -> Iterator[Tried]:
             def attempt(turn: Turn) -> Tried:
                 bench = free.popleft()
                 try:
-                    number, engine, name, fault = turn
-                    return bench.tried(number, name, fault, engine)
+                    return bench.tried(turn.case, turn.name, turn.fault, turn.engine)
                 finally:
                     free.append(bench)
 

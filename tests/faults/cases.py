@@ -9,13 +9,10 @@ from pathlib import Path
 
 from tests.faults.process import Left, run
 from tests.fuzz.cases import words
-from tests.fuzz.excuses import Levels
+from tests.fuzz.excuses import STRICT
 from tests.fuzz.oracle import ANSWERED, REFUSED, Told, violations
 from tests.fuzz.subjects import SUBJECTS, Question, Subject
 from tests.fuzz.tree import Tree
-
-STRICT: Levels = dict.fromkeys(("newer", "later", "shorter", "deletable", "silent"), "strict")
-"""What was listed is known, and what came of it is seen: nothing is excused."""
 
 _LEAST_BYTES = 40
 """Smaller files are not cut: nothing is left of them."""
