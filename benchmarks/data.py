@@ -32,10 +32,6 @@ class Data:
             part.rename(target)
         return target
 
-    def removed(self, name: str) -> None:
-        """Take an input away that is large and used once."""
-        shutil.rmtree(self.folder / name, ignore_errors=True)
-
     def messages(self, rows: int, form: str = "parquet", *, long_runs: bool = False) -> Path:
         """Channel logs of so many messages, as `make_messages.py` writes them, below a run."""
 

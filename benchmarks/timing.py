@@ -82,7 +82,7 @@ class Runs:
         """Return how much all of them say they have found, which is the same."""
         found = {name: {cost.told["count"] for cost in costs} for name, costs in self.costs.items()}
         if len(set.union(*found.values())) != 1:
-            raise SystemExit(f"not the same answer: {found}")
+            raise ValueError(f"not the same answer: {found}")
         return int(next(iter(next(iter(found.values())))))
 
 

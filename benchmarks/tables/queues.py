@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from typing import Any
 from benchmarks.data import size_of
 from benchmarks.engines import engine, plain_session
 from benchmarks.registry import Room, Row, Table
-from benchmarks.timing import cklog, counted, work
+from benchmarks.timing import Command, cklog, counted, work
 from cklog.engine.scan import Engine
 
 JSON_COLUMNS = "{'type': 'VARCHAR', 'window': 'VARCHAR', 'pos': 'BIGINT'}"
 LAST = "max(pos * 4 + case type when 'open' then 0 when 'check' then 1 else 2 end)"
 OPERATOR = "agg1"
 SMALL = 100_000
+PEER = "import duckdb, sys; print(len(duckdb.sql(sys.argv[1]).fetchall()))"
 
 
 def _open_windows(source: str, quote: str) -> str:
@@ -32,30 +34,24 @@ def _files(folder: str) -> tuple[Path, bool]:
     return place, bool(list(place.glob("*.parquet")))
 
 
-def _duckdb_count(folder: str) -> int:
-    import duckdb
-
-    place, parquet = _files(folder)
+def _duckdb_query(folder: str | Path) -> str:
+    place, parquet = _files(str(folder))
     source = f"'{place}/*.parquet'"
     if not parquet:
         source = f"read_json('{place}/*.jsonl', format='newline_delimited', columns={JSON_COLUMNS})"
-    return len(duckdb.sql(_open_windows(source, '"')).fetchall())
-
-
-def duckdb_windows(folder: str) -> None:
-    """Open windows by DuckDB's only way: reading all of the queue."""
-    import duckdb
-
-    duckdb.sql(f"set threads = {os.cpu_count()}")
-    counted(lambda: _duckdb_count(folder))
+    return _open_windows(source, '"')
 
 
 def duckdb_warm(small: str, folder: str) -> None:
-    """The same after a first query."""
+    """Open windows by DuckDB."""
     import duckdb
 
     duckdb.sql(f"set threads = {os.cpu_count()}")
-    counted(lambda: _duckdb_count(folder), warm=lambda: _duckdb_count(small))
+
+    def count(place: str) -> int:
+        return len(duckdb.sql(_duckdb_query(place)).fetchall())
+
+    counted(lambda: count(folder), warm=lambda: count(small))
 
 
 def cklog_forward(name: str, small: str, folder: str) -> None:
@@ -92,7 +88,7 @@ def tail(room: Room, sizes: Sequence[int]) -> Iterator[Row]:
     for tuples in sizes:
         folder = room.data.queue(tuples)
         size = size_of(folder / "outputs" / OPERATOR)
-        peer = work("DuckDB, open windows by a group-by", duckdb_windows, folder)
+        peer = Command("DuckDB, open windows by a group-by", (sys.executable, "-c", PEER, _duckdb_query(folder)))
         own = [
             cklog(f"`cklog {words}`", *words.split(), "--operator", OPERATOR, folder)
             for words in ("extent", "eventual-checkpoint --json")

@@ -101,7 +101,7 @@ def test_a_ratio_is_the_median_of_the_pairs_not_of_the_sums() -> None:
 
 
 def test_answers_that_differ_are_not_compared() -> None:
-    with pytest.raises(SystemExit, match="not the same answer"):
+    with pytest.raises(ValueError, match="not the same answer"):
         Runs({"a": [Cost(1, 1, 1, {"count": 4.0})], "b": [Cost(1, 1, 1, {"count": 5.0})]}).count()
 
 
