@@ -111,7 +111,7 @@ def forward(room: Room, sizes: Sequence[tuple[int, str, str]]) -> Iterator[Row]:
         runs = room.pairs_of(own, work(name, function, small, folder), pairs=5)
         runs.count()
         size = size_of(folder / "outputs" / OPERATOR)
-        took = [f"{runs.median(who, what):.1f}" for who in (own.name, name) for what in ("wall", "cpu")]
+        took = [f"{runs.median(who, what):.2f}" for who in (own.name, name) for what in ("wall", "cpu")]
         ratios = [f"{runs.ratio(own.name, name, what):.2f}" for what in ("wall", "cpu")]
         yield (f"{form}, {size >> 20:,} MiB", own.name, *took[:2], name, *took[2:], *ratios)
 

@@ -7,7 +7,8 @@ start of the program, the same for all, bends it at the small end; the slope of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from benchmarks.data import size_of
 from benchmarks.registry import Room, Row, Table
@@ -31,25 +32,21 @@ def _events(room: Room, rows: int) -> Work:
     return rows, cklog("line", "recovery-line", room.data.events(rows), "--json", "--engine", "local", codes=(0, 3, 4))
 
 
-def _queue(question: str, room: Room, size: int) -> Work:
+def _queue(words: str, room: Room, size: int) -> Work:
     folder = room.data.queue(size // BYTES_A_TUPLE)
-    return size_of(folder / "outputs" / OPERATOR), cklog(
-        question, question, "--operator", OPERATOR, folder, "--json", "-q"
-    )
+    more = ("--operator", OPERATOR, folder, "--json", "-q", "--engine", "local")
+    return size_of(folder / "outputs" / OPERATOR), cklog(words, *words.split(), *more)
 
 
 def _flink(room: Room, checkpoints: int) -> Work:
     return checkpoints, line_of(root_of(room, checkpoints, HANDLES))
 
 
-WORK = {
+WORK: dict[str, tuple[str, Callable[[Room, int], Work]]] = {
     "messages": ("`inspect`, messages in Parquet", _messages),
     "events": ("`recovery-line`, raw events in Parquet", _events),
-    "extent": ("`extent`, bytes of the queue, JSON lines", lambda room, size: _queue("extent", room, size)),
-    "forward": (
-        "`eventual-checkpoint`, bytes of the queue",
-        lambda room, size: _queue("eventual-checkpoint", room, size),
-    ),
+    "extent": ("`extent`, bytes of the queue, JSON lines", partial(_queue, "extent")),
+    "forward": ("`eventual-checkpoint --forward`, bytes of it", partial(_queue, "eventual-checkpoint --forward")),
     "flink": ("`recovery-line`, Flink's checkpoints", _flink),
 }
 
