@@ -1,0 +1,1 @@
+"""What cklog costs, beside others: `python benchmarks/run.py` writes the tables of docs/speed.md."""

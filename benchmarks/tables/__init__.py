@@ -1,0 +1,1 @@
+"""The tables of docs/speed.md: a module for a subject, each with `TABLES`."""
