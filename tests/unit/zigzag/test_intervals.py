@@ -107,16 +107,15 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_blocks_are_of_whole_senders_and_only_one_alone_exceeds_the_size(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut by hand: what a sender costs are its checkpoints, initial and current state, and its pairs of intervals."""
+    """Cut by hand: what a sender costs are its checkpoints, initial and current state, and receivers' rows."""
     monkeypatch.setattr(intervals, "_BLOCK_PAIRS", most)
     sent = {"a/0->b/0": [0, 1, 3, 4], "a/0->c/0": [0, 1, 3, 4], "b/0->c/0": [0, 1, 1], "c/0->d/0": [0, 2, 2, 5]}
     received = {"a/0->b/0": [0, 1, 4], "a/0->c/0": [0, 2, 3, 4], "b/0->c/0": [0, 0, 1, 1], "c/0->d/0": [0, 5]}
     history = history_of({"a/0": [1, 2, 3], "b/0": [1, 2], "c/0": [1, 2, 3], "d/0": [1]}, sent, received)
-    points = intervals.staircases(history)
-    sender = [int(history.src[k]) for k in points.channel]
-    cost = [int(history.first[i + 1] - history.first[i]) + sender.count(i) for i in range(4)]
-    bounds = intervals.channel_bounds(history, points)
-    blocks = list(itertools.islice(intervals._sender_blocks(history, bounds), 5))
+    sender = {name: name[0] for name in received}
+    rows = {i: sum(len(received[name]) for name in received if sender[name] == i) for i in "abcd"}
+    cost = [int(history.first[i + 1] - history.first[i]) + rows["abcd"[i]] for i in range(4)]
+    blocks = list(itertools.islice(intervals._sender_blocks(history, np.arange(4)), 5))
     assert [i for low, high in blocks for i in range(low, high)] == [0, 1, 2, 3]
     for low, high in blocks:
         assert high == low + 1 or sum(cost[low:high]) < most
@@ -133,7 +132,7 @@ def test_an_acyclic_job_has_no_useless_checkpoint_and_builds_no_graph(
 
 
 def test_an_edge_twice_does_not_stop_the_search_for_components() -> None:
-    """Two ports between the same pair give the same edges; scipy would not return from them."""
+    """Two ports between the same pair give the same edges."""
     marks = {"a/0->b/0": [0, 0], "a/0->b/0#1": [0, 0], "b/0->a/0": [0, 1]}
     history = history_of({"a/0": [1], "b/0": [1]}, marks, {c: [0, 1] for c in marks})
     assert useless(history).tolist() == [False, True, False, False]
