@@ -122,7 +122,7 @@ def earliest_with(history: History, chosen: Mapping[int, int]) -> Ints:
         receiver, sender = history.dst[active], history.src[active]
         held = history.received[history.received_at[active] + np.minimum(line[receiver], history.newest[receiver])]
         stored = at + history.newest[sender] + 1 - history.survivor[sender]  # a current state has sent everything
-        need = first_at_least(history.sent, at, stored, held) - at
+        need = first_at_least(history.sent, at, stored, held.astype(np.int64)) - at
         higher = line.copy()
         np.maximum.at(higher, sender, need)
         active = np.flatnonzero((higher > line)[history.dst])
@@ -154,7 +154,8 @@ def sent_limit(history: History, line: Ints, channels: Ints) -> Ints:
     """
     sender = history.src[channels]
     running = history.survivor[sender] & (line[sender] == history.newest[sender])
-    return np.where(running, _EVERYTHING, history.sent[history.sent_at[channels] + line[sender]])
+    sent = history.sent[history.sent_at[channels] + line[sender]].astype(np.int64)
+    return np.where(running, _EVERYTHING, sent)
 
 
 def _line_below_undone(history: History, line: Ints) -> Ints:

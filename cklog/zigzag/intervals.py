@@ -19,6 +19,7 @@ import numpy as np
 from cklog.arrays.digraph import Digraph, greatest_reaching, strong_components
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints, Mask, Small, Tiny
+from cklog.budgets import require
 from cklog.history.history import History
 
 _BLOCK_ROWS = 1 << 17
@@ -26,6 +27,10 @@ _BLOCK_ROWS = 1 << 17
 
 _BLOCK_PAIRS = 1 << 21
 """Edges sorted at a time: what a block takes beside the graph stays small."""
+
+
+_NODE_BYTES = 32
+"""Bytes that a search takes for each node of the graph, edges in the order of checkpoints among them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +94,9 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
     """
     chosen = np.arange(len(history.src)) if channels is None else channels
     width = np.int16 if history.newest.max(initial=0) < 1 << 15 else np.int32
-    columns = np.empty((2, most_pairs(history, chosen)), width)  # what is not filled costs nothing
+    most = most_pairs(history, chosen)
+    _require_room(history, 2 * width(0).itemsize * most, "what is known of messages")
+    columns = np.empty((2, most), width)  # what is not filled costs nothing
     count = np.zeros(len(history.src) + 1, np.int64)
     filled = 0
     for block in _channel_blocks(history, chosen):
@@ -184,9 +191,10 @@ def interval_graph(history: History, entered: Ints, channels: Ints | None = None
     pair, little is held.
     """
     chosen = np.arange(len(history.src)) if channels is None else channels
-    extra = int(history.first[-1])
+    extra, most = int(history.first[-1]), most_pairs(history, chosen)
+    _require_room(history, 4 * most + _NODE_BYTES * extra, "the graph")
     starts = np.zeros(extra + 2, np.int32)
-    heads = np.empty(most_pairs(history, chosen) + extra + len(entered), np.int32)  # what is not filled costs nothing
+    heads = np.empty(most + extra + len(entered), np.int32)  # what is not filled costs nothing
     filled = 0
     for low, high in _sender_blocks(history, chosen):
         tail, head = _edges_out_of(history, chosen, low, high, earliest)
@@ -199,6 +207,13 @@ def interval_graph(history: History, entered: Ints, channels: Ints | None = None
     starts[-1] = len(entered)
     np.cumsum(starts, out=starts)
     return Digraph(starts, heads[:filled])
+
+
+def _require_room(history: History, needed: int, what: str) -> None:
+    """Refuse what does not fit beside the history before any of it is made."""
+    held = history.sent.nbytes + history.received.nbytes
+    channels, checkpoints = len(history.src), len(history.label)
+    require(held + needed, f"{what} of {checkpoints:,} checkpoints and {channels:,} channels")
 
 
 def greatest_before(history: History, value: Ints, earliest: int = -1) -> Ints:
