@@ -18,7 +18,7 @@ from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
 from cklog.progress import Stage, working_on
 
-_FOLD_ROWS = 1 << 19
+_FOLD_ROWS = 1 << 18
 """Partial rows that may pile up, beyond twice those that the last merge left, before they are merged: what keeps memory
 flat, and merges no row more often than the logarithm of their number."""
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cklog.arrays.loops import Loop, only_read
-from cklog.arrays.types import Ints, Mask
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.engine.scan import Aggregate, Reduce
 
 
@@ -64,13 +64,15 @@ class _Groups(NamedTuple):
     `group` : shape (n,); `first_row`, `low`, `high` : shape (m,)
     """
 
-    group: Ints
-    first_row: Ints
+    group: Small
+    first_row: Small
     low: Ints
     high: Ints
 
 
-def _number_runs(key: Ints, start: Ints, end: Ints, open_run: Ints, group: Ints, first_row: Ints, reach: Ints) -> int:
+def _number_runs(
+    key: Small, start: Ints, end: Ints, open_run: Small, group: Small, first_row: Small, reach: Ints
+) -> int:
     """Join each row to the run of its key that was opened last, if they touch; return how many runs there are.
 
     ~count where a run begins before the one that its key had open: runs of a key may then touch each other.
@@ -94,20 +96,20 @@ def _number_runs(key: Ints, start: Ints, end: Ints, open_run: Ints, group: Ints,
     return count if rising else ~count
 
 
-def _add(group: Ints, values: Ints, folded: Ints) -> int:
+def _add(group: Small, values: Ints, folded: Ints) -> int:
     for i in range(len(group)):
         folded[group[i]] += values[i]
     return 0
 
 
-def _lower(group: Ints, values: Ints, folded: Ints) -> int:
+def _lower(group: Small, values: Ints, folded: Ints) -> int:
     for i in range(len(group)):
         if values[i] < folded[group[i]]:
             folded[group[i]] = values[i]
     return 0
 
 
-def _raise(group: Ints, values: Ints, folded: Ints) -> int:
+def _raise(group: Small, values: Ints, folded: Ints) -> int:
     for i in range(len(group)):
         if values[i] > folded[group[i]]:
             folded[group[i]] = values[i]
@@ -118,7 +120,7 @@ _NUMBER_RUNS = Loop(_number_runs)
 _FOLDS: dict[Aggregate, Loop] = {"sum": Loop(_add), "min": Loop(_lower), "max": Loop(_raise)}
 
 
-def _groups(key: Ints, start: Ints, end: Ints) -> _Groups:
+def _groups(key: Small | Ints, start: Ints, end: Ints) -> _Groups:
     """Find the island of each row, rows being of one if their spans overlap or touch and their `key` is the same.
 
     Shapes are (n,); keys are not negative, and so small that an array has room for all below the greatest.
@@ -127,15 +129,16 @@ def _groups(key: Ints, start: Ints, end: Ints) -> _Groups:
     [2, 0, 1, 0]
     """
     rows = len(key)
-    group, first_row, reach = np.empty((3, rows), np.int64)
+    group, first_row = np.empty((2, rows), np.int32)
+    reach = np.empty(rows, np.int64)
     given = only_read(key), only_read(start), only_read(end)
-    count = _NUMBER_RUNS(rows, *given, np.full(int(key.max()) + 1, -1), group, first_row, reach)
+    count = _NUMBER_RUNS(rows, *given, np.full(int(key.max()) + 1, -1, np.int32), group, first_row, reach)
     runs = count if count >= 0 else ~count
     first_row, reach = first_row[:runs].copy(), reach[:runs].copy()
     if count >= 0:
         return _Groups(group, first_row, start[first_row], reach)
     order, first = islands(key[first_row], start[first_row], reach)
-    island = np.empty(runs, np.int64)  # of each run
+    island = np.empty(runs, np.int32)  # of each run
     island[order] = np.cumsum(first) - 1
     begin = np.flatnonzero(first)
     high = np.maximum.reduceat(reach[order], begin)
@@ -192,7 +195,7 @@ class _Codes(NamedTuple):
     """A key column as numbers: `values[code]` of each row, shape (n,); a code behind the values is null."""
 
     values: pa.Array
-    code: Ints
+    code: Small
 
 
 def _encoded(column: pa.ChunkedArray) -> _Codes:
@@ -208,28 +211,29 @@ def _encoded(column: pa.ChunkedArray) -> _Codes:
     code = column.chunk(0).indices if column.num_chunks == 1 else pa.chunked_array([c.indices for c in column.chunks])
     if code.null_count:
         code = pc.fill_null(code, len(values))
-    return _Codes(values, code.to_numpy().astype(np.int64))
+    return _Codes(values, code.to_numpy().astype(np.int32, copy=False))
 
 
-def _combined(columns: Sequence[_Codes]) -> Ints:
+def _combined(columns: Sequence[_Codes]) -> Small | Ints:
     """Return one number per row, equal for equal keys, and less than some times the number of rows; shape (n,).
 
     The codes of the columns are digits of it.
     """
     first, *others = columns
-    combined, size = first.code, len(first.values) + 1
+    combined: Small | Ints = first.code
+    size = len(first.values) + 1
     for column in others:
         if size * (len(column.values) + 1) > 4 * len(combined) + 1024:
             coded = pa.array(combined).dictionary_encode()
-            combined, size = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
-        combined = combined * (len(column.values) + 1) + column.code
+            combined, size = coded.indices.to_numpy(), len(coded.dictionary)
+        combined = combined.astype(np.int64) * (len(column.values) + 1) + column.code
         size *= len(column.values) + 1
     if size > 4 * len(combined) + 1024:
-        combined = pa.array(combined).dictionary_encode().indices.to_numpy().astype(np.int64)
+        combined = pa.array(combined).dictionary_encode().indices.to_numpy()
     return combined
 
 
-def _key_column(column: _Codes, rows: Ints) -> pa.Array:
+def _key_column(column: _Codes, rows: Small) -> pa.Array:
     """Return the values of `rows`."""
     code = column.code[rows]
     return column.values.take(pa.array(code, mask=code == len(column.values)))
