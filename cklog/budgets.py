@@ -187,6 +187,17 @@ def over(what: str, budget: int, path: str = "") -> OverBudget:
     return OverBudget(f"{what} is over the budget of {budget} (--max-memory {_in_force.memory >> 20}MiB)", path)
 
 
+def require(needed: int, what: str) -> None:
+    """Raise `OverBudget` for arrays of more bytes than may be used, before they are made; they would be held whole.
+
+    >>> require(8 << 30, "the graph of 9 checkpoints")
+    Traceback (most recent call last):
+    cklog.errors.OverBudget: the graph of 9 checkpoints needs 8192 MiB (--max-memory 4096MiB)
+    """
+    if needed > _in_force.memory:
+        raise OverBudget(f"{what} needs {-(-needed >> 20)} MiB (--max-memory {_in_force.memory >> 20}MiB)")
+
+
 @contextmanager
 def reading(path: str, offset: int | None = None) -> Iterator[None]:
     """Let an `OverBudget` that is raised inside name the file, and the byte if it is known."""

@@ -32,7 +32,7 @@ def random_history(subtasks: int, checkpoints: int, channels: int, acyclic: bool
     if acyclic:
         src, dst = np.minimum(src, dst), np.maximum(src, dst)
     rate, delay = RATE * rng.uniform(0.5, 1.5, len(src)), rng.uniform(0.0001, 0.2, len(src))
-    sent, received = np.empty((2, len(src), checkpoints + 1), np.int64)
+    sent, received = np.empty((2, len(src), checkpoints + 1), np.int32)  # as `narrowed` leaves them
     for k in range(len(src)):
         sent[k] = time_of[src[k]] * rate[k]
         received[k] = np.maximum(time_of[dst[k]] - delay[k], 0) * rate[k]

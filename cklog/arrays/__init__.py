@@ -4,7 +4,7 @@ Nothing here knows what a checkpoint is; what a number means is said where it is
 
 - `types`: names for the numpy arrays that the whole tree hands around
 - `columns`: columns of Arrow tables as arrays of integers, masks and codes
-- `digraph`: directed graphs: what reaches what, by SciPy where they are large
+- `digraph`: directed graphs: what reaches what
 - `order`: sorting rows by several integers, and taking rows of a table
 - `loops`: plain loops, run as they stand on few rows and compiled on many
 - `search`: one binary search per query, all queries at once

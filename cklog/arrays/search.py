@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cklog.arrays.types import Ints, Small
+from cklog.arrays.types import Ints, Small, Tiny
 
 
-def first_at_least(values: Ints | Small, low: Ints, high: Ints, limit: Ints) -> Ints:
+def first_at_least(values: Ints | Small | Tiny, low: Ints, high: Ints, limit: Ints) -> Ints:
     """Return per query the first index in [low, high) with `values[index] >= limit`, `high` if there is none.
 
     `values` rises within each range. All arrays but `values` have shape (q,). Halving steps, all queries at

@@ -11,6 +11,9 @@ Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
 """Indices of which there are many and none is great."""
 
+Tiny = NDArray[np.int16]
+"""Indices of which there are very many, such as the checkpoints of one subtask."""
+
 U64 = NDArray[np.uint64]
 """Eight bytes of text or of a hash, as one word."""
 

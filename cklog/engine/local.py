@@ -18,8 +18,9 @@ from cklog.errors import OverBudget
 from cklog.local_files import is_local, os_name, why_unreadable
 from cklog.progress import Stage, working_on
 
-_FOLD_ROWS = 1 << 21
-"""Partial rows that may pile up before they are merged: what keeps memory flat."""
+_FOLD_ROWS = 1 << 18
+"""Partial rows that may pile up, beyond twice those that the last merge left, before they are merged: what keeps memory
+flat, and merges no row more often than the logarithm of their number."""
 
 _TASK_BYTES, _TASK_SPLITS = 1 << 20, 512
 """Small splits go to one task up to this size and number: handing over a task costs as much as reading a small file."""

@@ -6,14 +6,16 @@ column is folded by sum, min or max. So it may be done at any time on any part o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cklog.arrays.types import Ints, Mask
+from cklog.arrays.loops import Loop, only_read
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.engine.scan import Aggregate, Reduce
 
 
@@ -26,27 +28,26 @@ def merge(tables: Sequence[pa.Table], reduce: Reduce) -> pa.Table:
 
     Returns
     -------
-    Table : the schema of the input; with a span sorted by keys (nulls last), then by the start of the span
+    Table : the schema of the input, in no order
 
     Notes
     -----
-    Nulls are equal as keys and skipped by aggregates; an aggregate of nothing but nulls is null.
+    Nulls are equal as keys and skipped by aggregates; an aggregate of nothing but nulls is null. With a span one pass
+    over the rows joins each to the island of its key that was open last; only where a key's rows do not rise, what has
+    come of them is sorted. Names are hashed once a row and never compared: O(rows) time.
     """
     table = pa.concat_tables(tables)
     if not table.num_rows:
         return table
     if reduce.span is None:
         return _row_per_key(table, reduce)
-    table = table.combine_chunks()
     low, high = reduce.span
-    # the island that each row is of, numbered in order of keys and starts
-    order, first = islands(_key_codes(table, reduce.keys), table[low].to_numpy(), table[high].to_numpy())
-    group = np.empty(len(order), np.int64)
-    group[order] = np.cumsum(first) - 1
-    columns = _folded_columns(table, group, {**reduce.aggregates, low: "min", high: "max"})
-    kept = table.select(list(reduce.keys)).take(pa.array(order[first]))
-    columns |= {name: kept[name] for name in reduce.keys}
-    return pa.table([columns[name] for name in table.schema.names], schema=table.schema)
+    codes = {name: _encoded(table[name]) for name in reduce.keys}
+    found = _groups(_combined([*codes.values()]), table[low].to_numpy(), table[high].to_numpy())
+    columns = {name: _key_column(code, found.first_row) for name, code in codes.items()}
+    columns |= {name: _folded(table[name], found, fold) for name, fold in reduce.aggregates.items()}
+    columns |= {low: pa.array(found.low), high: pa.array(found.high)}
+    return pa.table([columns[name] for name in table.schema.names], names=table.schema.names).cast(table.schema)
 
 
 def _row_per_key(table: pa.Table, reduce: Reduce) -> pa.Table:
@@ -55,6 +56,94 @@ def _row_per_key(table: pa.Table, reduce: Reduce) -> pa.Table:
     names = {name: f"{name}_{fold}" for name, fold in reduce.aggregates.items()}
     columns = [found[names.get(name, name)] for name in table.schema.names]
     return pa.table(columns, names=table.schema.names).cast(table.schema)
+
+
+class _Groups(NamedTuple):
+    """The island that each of n rows is of, and of each of the m islands its span and its first row.
+
+    `group` : shape (n,); `first_row`, `low`, `high` : shape (m,)
+    """
+
+    group: Small
+    first_row: Small
+    low: Ints
+    high: Ints
+
+
+def _number_runs(
+    key: Small, start: Ints, end: Ints, open_run: Small, group: Small, first_row: Small, reach: Ints
+) -> int:
+    """Join each row to the run of its key that was opened last, if they touch; return how many runs there are.
+
+    ~count where a run begins before the one that its key had open: runs of a key may then touch each other.
+    `open_run` holds the place of each key's open run, -1 before its first row.
+    """
+    count = 0
+    rising = 1
+    for i in range(len(key)):
+        run = open_run[key[i]]
+        if run >= 0 and start[i] < start[first_row[run]]:
+            rising = 0
+            run = -1
+        if run < 0 or start[i] > reach[run]:
+            run = open_run[key[i]] = count
+            first_row[run] = i
+            reach[run] = end[i]
+            count += 1
+        elif end[i] > reach[run]:
+            reach[run] = end[i]
+        group[i] = run
+    return count if rising else ~count
+
+
+def _add(group: Small, values: Ints, folded: Ints) -> int:
+    for i in range(len(group)):
+        folded[group[i]] += values[i]
+    return 0
+
+
+def _lower(group: Small, values: Ints, folded: Ints) -> int:
+    for i in range(len(group)):
+        if values[i] < folded[group[i]]:
+            folded[group[i]] = values[i]
+    return 0
+
+
+def _raise(group: Small, values: Ints, folded: Ints) -> int:
+    for i in range(len(group)):
+        if values[i] > folded[group[i]]:
+            folded[group[i]] = values[i]
+    return 0
+
+
+_NUMBER_RUNS = Loop(_number_runs)
+_FOLDS: dict[Aggregate, Loop] = {"sum": Loop(_add), "min": Loop(_lower), "max": Loop(_raise)}
+
+
+def _groups(key: Small | Ints, start: Ints, end: Ints) -> _Groups:
+    """Find the island of each row, rows being of one if their spans overlap or touch and their `key` is the same.
+
+    Shapes are (n,); keys are not negative, and so small that an array has room for all below the greatest.
+
+    >>> _groups(np.array([1, 0, 0, 0]), np.array([5, 0, 9, 2]), np.array([6, 3, 10, 7])).group.tolist()
+    [2, 0, 1, 0]
+    """
+    rows = len(key)
+    group, first_row = np.empty((2, rows), np.int32)
+    reach = np.empty(rows, np.int64)
+    given = only_read(key), only_read(start), only_read(end)
+    count = _NUMBER_RUNS(rows, *given, np.full(int(key.max()) + 1, -1, np.int32), group, first_row, reach)
+    runs = count if count >= 0 else ~count
+    first_row, reach = first_row[:runs].copy(), reach[:runs].copy()
+    if count >= 0:
+        return _Groups(group, first_row, start[first_row], reach)
+    order, first = islands(key[first_row], start[first_row], reach)
+    island = np.empty(runs, np.int32)  # of each run
+    island[order] = np.cumsum(first) - 1
+    begin = np.flatnonzero(first)
+    high = np.maximum.reduceat(reach[order], begin)
+    first_row = first_row[order[begin]]
+    return _Groups(island[group], first_row, start[first_row], high)
 
 
 def islands(key: NDArray[np.integer], start: Ints, end: Ints) -> tuple[Ints, Mask]:
@@ -102,40 +191,61 @@ def _first_of_stretches(key: NDArray[np.integer]) -> Mask:
     return first
 
 
-def _key_codes(table: pa.Table, keys: Sequence[str]) -> Ints:
-    """Return one number per row, equal for equal keys and in their order, nulls last; shape (n,).
+class _Codes(NamedTuple):
+    """A key column as numbers: `values[code]` of each row, shape (n,); a code behind the values is null."""
 
-    The ranks of the columns are digits of it, the first column leading. Before it outgrows 62 bits the numbers so far
-    are replaced by their own ranks.
+    values: pa.Array
+    code: Small
+
+
+def _encoded(column: pa.ChunkedArray) -> _Codes:
+    """Return each row's value as its place among the distinct ones.
+
+    >>> _encoded(pa.chunked_array([[30, None], [10, 30]])).code.tolist()
+    [0, 2, 1, 0]
     """
-    combined, size = np.zeros(table.num_rows, np.int64), 1
-    for name in keys:
-        code, values = _dense_ranks(table[name])
-        if size * values >= 1 << 62:
-            distinct, combined = np.unique(combined, return_inverse=True)
-            size = len(distinct)
-        combined, size = combined * values + code, size * values
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    column = column.dictionary_encode()  # of all chunks by one dictionary, without putting them together
+    values = column.chunk(0).dictionary
+    code = column.chunk(0).indices if column.num_chunks == 1 else pa.chunked_array([c.indices for c in column.chunks])
+    if code.null_count:
+        code = pc.fill_null(code, len(values))
+    return _Codes(values, code.to_numpy().astype(np.int32, copy=False))
+
+
+def _combined(columns: Sequence[_Codes]) -> Small | Ints:
+    """Return one number per row, equal for equal keys, and less than some times the number of rows; shape (n,).
+
+    The codes of the columns are digits of it.
+    """
+    first, *others = columns
+    combined: Small | Ints = first.code
+    size = len(first.values) + 1
+    for column in others:
+        if size * (len(column.values) + 1) > 4 * len(combined) + 1024:
+            coded = pa.array(combined).dictionary_encode()
+            combined, size = coded.indices.to_numpy(), len(coded.dictionary)
+        combined = combined.astype(np.int64) * (len(column.values) + 1) + column.code
+        size *= len(column.values) + 1
+    if size > 4 * len(combined) + 1024:
+        combined = pa.array(combined).dictionary_encode().indices.to_numpy()
     return combined
 
 
-def _dense_ranks(column: pa.ChunkedArray) -> tuple[Ints, int]:
-    """Return the rank of each value among the distinct ones, null behind all, and how many ranks there are.
-
-    >>> ranks, count = _dense_ranks(pa.chunked_array([[30, None, 10, 30]]))
-    >>> ranks.tolist(), count
-    ([1, 2, 0, 1], 3)
-    """
-    encoded = pa.concat_arrays(column.chunks)
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    values = len(encoded.dictionary)
-    rank = np.append(pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy().astype(np.int64) - 1, values)
-    return rank[pc.fill_null(encoded.indices.cast(pa.int64()), values).to_numpy()], values + 1
+def _key_column(column: _Codes, rows: Small) -> pa.Array:
+    """Return the values of `rows`."""
+    code = column.code[rows]
+    return column.values.take(pa.array(code, mask=code == len(column.values)))
 
 
-def _folded_columns(table: pa.Table, group: Ints, folds: Mapping[str, Aggregate]) -> dict[str, pa.ChunkedArray]:
-    """Return each column of `folds` aggregated by group, in order; groups (n,) are numbered from 0 without holes."""
-    rows = pa.table([pa.array(group), *(table[name] for name in folds)], ["", *folds])
-    found = rows.group_by("", use_threads=False).aggregate(list(folds.items()))
-    found = found.take(pc.sort_indices(found[""]))
-    return {name: found[f"{name}_{fold}"] for name, fold in folds.items()}
+def _folded(column: pa.ChunkedArray, found: _Groups, fold: Aggregate) -> pa.Array | pa.ChunkedArray:
+    """Return a column aggregated by group, in order of groups."""
+    if column.type == pa.int64() and not column.null_count:
+        values = column.to_numpy()
+        folded = np.zeros(len(found.low), np.int64) if fold == "sum" else values[found.first_row]
+        _FOLDS[fold](len(values), only_read(found.group), only_read(values), folded)
+        return pa.array(folded)
+    rows = pa.table([pa.array(found.group), column], ["group", "value"])
+    got = rows.group_by("group", use_threads=False).aggregate([("value", fold)])
+    return got.take(pc.sort_indices(got["group"]))[f"value_{fold}"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cklog.arrays.types import Ints, Mask
+from cklog.arrays.types import Ints, Mask, Small
 from cklog.model.names import Subtask
 
 
@@ -35,7 +35,7 @@ class History:
     label : checkpoint number of each row; -1 for the current state, shape (first[n],)
     time : milliseconds, -1 if not known, shape (first[n],)
     sent_at, received_at : shape (c + 1,)
-    sent, received : next sequence numbers, shapes (sent_at[c],) and (received_at[c],)
+    sent, received : next sequence numbers, shapes (sent_at[c],) and (received_at[c],); see `narrowed`
     survivor : shape (n,), bool
     """
 
@@ -48,8 +48,8 @@ class History:
     time: Ints
     sent_at: Ints
     received_at: Ints
-    sent: Ints
-    received: Ints
+    sent: Ints | Small
+    received: Ints | Small
     survivor: Mask
 
     @property
@@ -60,18 +60,28 @@ class History:
 
     def sent_of(self, line: Ints) -> Ints:
         """Return the watermark of every channel's sender at `line` (checkpoint index per subtask), shape (c,)."""
-        found: Ints = self.sent[self.sent_at[:-1] + line[self.src]]
+        found: Ints = self.sent[self.sent_at[:-1] + line[self.src]].astype(np.int64)
         return found
 
     def received_of(self, line: Ints) -> Ints:
         """Return the watermark of every channel's receiver at `line`, shape (c,)."""
-        found: Ints = self.received[self.received_at[:-1] + line[self.dst]]
+        found: Ints = self.received[self.received_at[:-1] + line[self.dst]].astype(np.int64)
         return found
 
     def label_of(self, line: Ints) -> Ints:
         """Return the checkpoint numbers of `line`, shape (n,)."""
         found: Ints = self.label[self.first[:-1] + line]
         return found
+
+
+def narrowed(values: Ints) -> Ints | Small:
+    """Return numbers in half the bytes where all, and the sum of any two, fit: watermarks are most of a history.
+
+    >>> [narrowed(np.array([most])).itemsize for most in (2**30 - 1, 2**30)]
+    [4, 8]
+    """
+    fit = values.min(initial=0) > -(1 << 30) and values.max(initial=0) < 1 << 30
+    return values.astype(np.int32) if fit else values
 
 
 def history_of(
@@ -105,8 +115,8 @@ def history_of(
         time=np.full(sum(map(len, labels)), -1, np.int64),
         sent_at=_starts_of([len(sent[c]) for c in channels]),
         received_at=_starts_of([len(received[c]) for c in channels]),
-        sent=_flat([sent[c] for c in channels]),
-        received=_flat([received[c] for c in channels]),
+        sent=narrowed(_flat([sent[c] for c in channels])),
+        received=narrowed(_flat([received[c] for c in channels])),
         survivor=np.array([n in survivors for n in names], np.bool_),
     )
 

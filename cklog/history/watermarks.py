@@ -18,8 +18,9 @@ import numpy as np
 
 from cklog.arrays.columns import holds, integers
 from cklog.arrays.types import Ints, Mask
+from cklog.budgets import require
 from cklog.errors import CorruptInput
-from cklog.history.history import History
+from cklog.history.history import History, narrowed
 from cklog.history.pieces import has_chains, restorable_records
 from cklog.history.records import CheckpointRecords, Watermarks
 from cklog.history.state_files import as_flaws
@@ -62,6 +63,10 @@ class BuiltHistory:
 
 MOST_WATERMARKS = 1 << 30
 """Watermarks that are held at once, 8 bytes each: a hostile input names more channels than memory has room for."""
+
+
+_BYTES_PER_WATERMARK = 25
+"""Bytes that one side of the channels takes for each watermark while gaps are filled."""
 
 
 def build_history(
@@ -181,6 +186,7 @@ class _HistoryBuilder:
         if lengths.sum() > MOST_WATERMARKS:
             message = f"{len(owner)} channels with {lengths.max()} checkpoints: {lengths.sum()} watermarks do not fit"
             raise CorruptInput(message, "analyse a part of the history: move old checkpoints out of a copy")
+        require(_BYTES_PER_WATERMARK * int(lengths.sum()), f"what {len(owner):,} channels have at each checkpoint")
         at = np.r_[0, np.cumsum(lengths)].astype(np.int64)
         value = np.full(int(at[-1]), -1, np.int64)
         value[at[marks.channel] + self._position[marks.row]] = marks.value
@@ -240,8 +246,8 @@ class _HistoryBuilder:
             time=rows.time[usable],
             sent_at=sent.at,
             received_at=received.at,
-            sent=sent.value,
-            received=received.value,
+            sent=narrowed(sent.value),
+            received=narrowed(received.value),
             survivor=self._survivor,
         )
         return BuiltHistory(history, rows.record[usable], newest_sent, tuple(self._findings))

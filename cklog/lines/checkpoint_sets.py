@@ -20,7 +20,7 @@ from cklog.arrays.digraph import reached, strong_components
 from cklog.arrays.types import Ints, Mask
 from cklog.history.history import History
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
-from cklog.zigzag.intervals import interval_graph, staircases
+from cklog.zigzag.intervals import interval_graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +122,7 @@ def needing_failure(history: History) -> Ints:
     One breadth-first search per group of such subtasks: O(n (rows + pairs)) at worst, O(rows + pairs) if all undo
     each other.
     """
-    graph = interval_graph(history, staircases(history), history.first[:-1])
+    graph = interval_graph(history, history.first[:-1])
     component = strong_components(graph)
     volatile = history.first[:-1] + newest_stored(history)
     needing = np.full(len(history.label) + 1, -1)  # one place more, for subtasks that a failure does not reach

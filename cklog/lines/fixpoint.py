@@ -10,7 +10,6 @@ maximum and minimum [1]_.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from cklog.arrays.digraph import reached
 from cklog.arrays.search import first_at_least
 from cklog.arrays.types import Ints
 from cklog.history.history import History
-from cklog.zigzag.intervals import interval_graph, staircases
+from cklog.zigzag.intervals import interval_graph
 
 ROUND_LIMIT = 64
 """Rounds of rollbacks after which the search goes over to the graph of intervals."""
@@ -123,7 +122,7 @@ def earliest_with(history: History, chosen: Mapping[int, int]) -> Ints:
         receiver, sender = history.dst[active], history.src[active]
         held = history.received[history.received_at[active] + np.minimum(line[receiver], history.newest[receiver])]
         stored = at + history.newest[sender] + 1 - history.survivor[sender]  # a current state has sent everything
-        need = first_at_least(history.sent, at, stored, held) - at
+        need = first_at_least(history.sent, at, stored, held.astype(np.int64)) - at
         higher = line.copy()
         np.maximum.at(higher, sender, need)
         active = np.flatnonzero((higher > line)[history.dst])
@@ -155,7 +154,8 @@ def sent_limit(history: History, line: Ints, channels: Ints) -> Ints:
     """
     sender = history.src[channels]
     running = history.survivor[sender] & (line[sender] == history.newest[sender])
-    return np.where(running, _EVERYTHING, history.sent[history.sent_at[channels] + line[sender]])
+    sent = history.sent[history.sent_at[channels] + line[sender]].astype(np.int64)
+    return np.where(running, _EVERYTHING, sent)
 
 
 def _line_below_undone(history: History, line: Ints) -> Ints:
@@ -166,9 +166,7 @@ def _line_below_undone(history: History, line: Ints) -> Ints:
     >>> _line_below_undone(h, np.array([1, 1])).tolist()
     [1, 0]
     """
-    points = staircases(history)
-    lowest = replace(points, receive=np.maximum(points.receive, 0))  # 0 is where a rollback ends, orphans or not
-    graph = interval_graph(history, lowest, history.first[:-1] + line)
+    graph = interval_graph(history, history.first[:-1] + line, earliest=0)  # where a rollback ends, orphans or not
     undone = np.zeros(graph.nodes, np.int64)  # 1 for each row of `history.label` if the interval after it is undone
     [found] = reached(graph, [graph.nodes - 1])
     undone[found] = 1

@@ -24,7 +24,7 @@ from cklog.lines.search import no_initial_line
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
 from cklog.runs.records.reading import RecordReader
-from cklog.zigzag.intervals import greatest_before, staircases
+from cklog.zigzag.intervals import greatest_before
 
 NEVER = np.iinfo(np.int64).max
 """The end of an interval that has not ended, and the time of a checkpoint that nobody knows to have been taken."""
@@ -161,7 +161,7 @@ def kept_since(history: History, taken: Ints) -> Ints:
     """
     end = np.append(taken[1:], NEVER)  # an interval ends with the next checkpoint of its subtask
     end[history.first[1:] - 1] = NEVER
-    return greatest_before(history, staircases(history), end)
+    return greatest_before(history, end)
 
 
 def _kept_since_by_rounds(history: History, taken: Ints, rounds: HistoryRounds) -> Ints:

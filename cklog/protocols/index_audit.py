@@ -13,7 +13,7 @@ rules has not been computed as its protocol says, or the log is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -162,7 +162,7 @@ def index_audit(history: History, index: Ints, known: Mask | None = None, most: 
         return IndexAudit(rule="messages", messages=len(points.send), falling=0, by_message=None, broken=0, breaches=())
     search = Zigzags(history, points)
     first = search.hop(int(falling[0])) if len(falling) else None
-    highest = greatest_before(history, replace(points, receive=received), index)
+    highest = greatest_before(history, index, earliest=0)
     broken = follows[highest[follows - 1] >= index[follows]]
     breaches = tuple(_breach_at(history, search, index, int(row)) for row in broken[:most].tolist())
     rule: Literal["zigzag paths", "none"] = "none" if len(broken) else "zigzag paths"

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cklog.arrays.digraph import Digraph, greatest_reaching, strong_components
 from cklog.arrays.search import first_at_least
-from cklog.arrays.types import Ints, Mask, Small
+from cklog.arrays.types import Ints, Mask, Small, Tiny
+from cklog.budgets import require
 from cklog.history.history import History
 
 _BLOCK_ROWS = 1 << 17
@@ -29,21 +29,36 @@ _BLOCK_PAIRS = 1 << 21
 """Edges sorted at a time: what a block takes beside the graph stays small."""
 
 
+_NODE_BYTES = 32
+"""Bytes that a search takes for each node of the graph, edges in the order of checkpoints among them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Staircases:
-    """The non-dominated (send interval, receive interval) pairs of every channel, in order.
+    """The non-dominated (send interval, receive interval) pairs of c channels, in order of channels.
 
     Within a channel both rise strictly. Each is the edge I(src, send) → I(dst, receive) of one real message,
     the one with the highest sequence number that `dst` received in that interval.
 
     Attributes
     ----------
-    channel, send, receive : shape (m,), int32; `send` >= 0, `receive` >= -1 (before checkpoint 0)
+    at : the pairs of channel k are those from `at[k]` up to `at[k + 1]`, shape (c + 1,)
+    send, receive : shape (m,), of 16 bits if no subtask has more checkpoints; `send` >= 0, `receive` >= -1 (before
+        checkpoint 0)
     """
 
-    channel: Small
-    send: Small
-    receive: Small
+    at: Ints
+    send: Small | Tiny
+    receive: Small | Tiny
+
+    @property
+    def channel(self) -> Small:
+        """Return the channel of each pair, shape (m,)."""
+        return np.repeat(np.arange(len(self.at) - 1, dtype=np.int32), np.diff(self.at))
+
+    def channel_of(self, pair: int) -> int:
+        """Return the channel of one pair."""
+        return int(np.searchsorted(self.at, pair, "right")) - 1
 
 
 def staircases(history: History, channels: Ints | None = None) -> Staircases:
@@ -61,7 +76,7 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
 
     Notes
     -----
-    One binary search per rise of `received`: O(rows · log rows), 12 bytes a pair. The staircase of message
+    One binary search per rise of `received`: O(rows · log rows), 4 or 8 bytes a pair. The staircase of message
     intervals is Wang's "rollback-dependency graph" without its dominated edges [1]_.
 
     References
@@ -78,15 +93,19 @@ def staircases(history: History, channels: Ints | None = None) -> Staircases:
     [(0, 0), (1, 1)]
     """
     chosen = np.arange(len(history.src)) if channels is None else channels
-    most = int(np.diff(history.received_at)[chosen].sum())
-    columns = np.empty((3, most), np.int32)  # what is not filled costs nothing
+    width = np.int16 if history.newest.max(initial=0) < 1 << 15 else np.int32
+    most = most_pairs(history, chosen)
+    _require_room(history, 2 * width(0).itemsize * most, "what is known of messages")
+    columns = np.empty((2, most), width)  # what is not filled costs nothing
+    count = np.zeros(len(history.src) + 1, np.int64)
     filled = 0
     for block in _channel_blocks(history, chosen):
-        pairs = _stairs_of(history, block)
-        end = filled + len(pairs[0])
-        columns[:, filled:end] = pairs
+        channel, send, receive = _stairs_of(history, block)
+        end = filled + len(channel)
+        columns[0, filled:end], columns[1, filled:end] = send, receive
+        count[block + 1] = np.bincount(np.searchsorted(block, channel), minlength=len(block))
         filled = end
-    return Staircases(*columns[:, :filled])
+    return Staircases(np.cumsum(count), *columns[:, :filled])
 
 
 def useless(history: History) -> Mask:
@@ -107,7 +126,7 @@ def useless(history: History) -> Mask:
 
     Notes
     -----
-    O(rows + pairs) time; about 30 bytes a pair.
+    O(rows + pairs) time; 4 bytes a pair.
 
     References
     ----------
@@ -128,7 +147,7 @@ def useless(history: History) -> Mask:
     channels = channels_on_cycles(history)
     if not len(channels):
         return np.zeros(history.first[-1], np.bool_)
-    component = strong_components(interval_graph(history, staircases(history, channels), history.first[:-1]))
+    component = strong_components(interval_graph(history, history.first[:-1], channels))
     rows, nowhere = component[:-1], component[-1]
     before = np.concatenate([[nowhere], rows[:-1]])  # the component of the interval before each checkpoint
     before[history.first[:-1]] = nowhere
@@ -160,59 +179,71 @@ def useless_by_execution(history: History, execution: History) -> Mask:
     return mask
 
 
-def interval_graph(history: History, points: Staircases, entered: Ints) -> Digraph:
-    """Return the rollback-dependency graph.
+def interval_graph(history: History, entered: Ints, channels: Ints | None = None, earliest: int = -1) -> Digraph:
+    """Return the rollback-dependency graph of `channels` (default: all).
 
     Nodes are the rows of `history.label` and one more, the last: it has an edge to each row in `entered`, and
-    takes the edges to "before checkpoint 0". It is built without a detour, block by block of senders. No edge is there
-    twice: on such a matrix SciPy's `connected_components` never returns (1.17).
+    takes the edges to "before checkpoint 0"; with `earliest` 0 these lead to the interval after checkpoint 0.
+
+    Notes
+    -----
+    The pairs of `staircases` are made and sorted for some senders at a time, so that beside the graph itself, 4 bytes a
+    pair, little is held.
     """
-    extra = int(history.first[-1])
+    chosen = np.arange(len(history.src)) if channels is None else channels
+    extra, most = int(history.first[-1]), most_pairs(history, chosen)
+    _require_room(history, 4 * most + _NODE_BYTES * extra, "the graph")
     starts = np.zeros(extra + 2, np.int32)
-    heads = np.empty(len(points.send) + extra + len(entered), np.int32)
+    heads = np.empty(most + extra + len(entered), np.int32)  # what is not filled costs nothing
     filled = 0
-    bounds = channel_bounds(history, points)
-    for low, high in _sender_blocks(history, bounds):
-        tail, head = _edges_out_of(history, points, bounds, low, high)
+    for low, high in _sender_blocks(history, chosen):
+        tail, head = _edges_out_of(history, chosen, low, high, earliest)
         heads[filled : filled + len(head)] = head
         filled += len(head)
         rows = slice(int(history.first[low]), int(history.first[high]))
         starts[1:-1][rows] = np.bincount(tail, minlength=rows.stop - rows.start)
-    heads[filled : filled + len(entered)] = np.sort(entered)
+    heads[filled : filled + len(entered)] = entered
     filled += len(entered)
     starts[-1] = len(entered)
     np.cumsum(starts, out=starts)
     return Digraph(starts, heads[:filled])
 
 
-def greatest_before(history: History, points: Staircases, value: Ints) -> Ints:
+def _require_room(history: History, needed: int, what: str) -> None:
+    """Refuse what does not fit beside the history before any of it is made."""
+    held = history.sent.nbytes + history.received.nbytes
+    channels, checkpoints = len(history.src), len(history.label)
+    require(held + needed, f"{what} of {checkpoints:,} checkpoints and {channels:,} channels")
+
+
+def greatest_before(history: History, value: Ints, earliest: int = -1) -> Ints:
     """Return for every interval the greatest `value` of an interval that a path leads from, itself included.
 
     Parameters
     ----------
-    points : the message edges; those received before an initial state (`receive` -1) lead to every interval
     value : of the interval after each row of `history.label`, shape (first[n],)
+    earliest : what is received before an initial state (-1) leads to every interval, or (0) to the first one
 
     Returns
     -------
     array of int, shape (first[n],)
     """
-    graph = interval_graph(history, points, history.first[:-1])
+    graph = interval_graph(history, history.first[:-1], earliest=earliest)
     return greatest_reaching(graph, np.append(value, value.min()))[:-1]  # the node more has no value of its own
 
 
-def channel_bounds(history: History, points: Staircases) -> Ints:
-    """Return where the pairs of each channel begin, and where the last ones end, shape (c + 1,)."""
-    channels = np.arange(len(history.src) + 1, dtype=points.channel.dtype)  # another type would copy all pairs
-    return np.searchsorted(points.channel, channels)
+def most_pairs(history: History, channels: Ints) -> int:
+    """Return how many pairs the staircases of `channels` have at the most: a receiver's interval is in one of each."""
+    return int(np.diff(history.received_at)[channels].sum())
 
 
-def _sender_blocks(history: History, bounds: Ints) -> Iterator[tuple[int, int]]:
+def _sender_blocks(history: History, channels: Ints) -> Iterator[tuple[int, int]]:
     """Cut the subtasks into ranges with less than `_BLOCK_PAIRS` edges each (one subtask at least), in order.
 
-    `bounds` (c + 1,) are where the pairs of each channel begin. The ranges of 5 subtasks may be (0, 2), (2, 5).
+    As many edges as there may be, by the rows of receivers. The ranges of 5 subtasks may be (0, 2), (2, 5).
     """
-    pairs = np.bincount(history.src, weights=np.diff(bounds), minlength=len(history.subtasks))
+    rows = np.diff(history.received_at)[channels]
+    pairs = np.bincount(history.src[channels], weights=rows, minlength=len(history.subtasks))
     edges = np.cumsum(pairs + np.diff(history.first))
     low = 0
     while low < len(history.subtasks):
@@ -222,33 +253,25 @@ def _sender_blocks(history: History, bounds: Ints) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def _edges_out_of(history: History, points: Staircases, bounds: Ints, low: int, high: int) -> tuple[Small, Small]:
-    """Return the edges out of intervals of subtasks [low, high), each once.
+def _edges_out_of(history: History, channels: Ints, low: int, high: int, earliest: int) -> tuple[Small, Small]:
+    """Return the edges by `channels` and by the order of intervals out of those of subtasks [low, high).
 
     Returns
     -------
     tail : the intervals that they leave, counted from `first[low]`, in no order, shape (edges,)
     head : the intervals that they enter, in order of those that they leave, shape (edges,)
     """
-    channels = np.flatnonzero((history.src >= low) & (history.src < high))
-    begin, end = bounds[channels], bounds[channels + 1]
-    count, first = end - begin, history.first.astype(np.int32)
-    at: Any = slice(begin[0], end[-1]) if len(channels) else slice(0)  # the pairs of these channels
-    if (begin[1:] != end[:-1]).any():  # channels are in the order of their names, which may not be that of senders
-        at = np.arange(count.sum()) + np.repeat(begin - (np.cumsum(count) - count), count)
-    receive = points.receive[at]
-    tail = np.repeat(first[history.src[channels]] - first[low], count) + points.send[at]
-    head = np.repeat(first[history.dst[channels]], count) + receive
-    if (receive < 0).any():
-        head[receive < 0] = first[-1]
+    sender = history.src[channels]
+    points = staircases(history, channels[(sender >= low) & (sender < high)])
+    count, first = np.diff(points.at), history.first.astype(np.int32)
+    tail = np.repeat(first[history.src] - first[low], count) + points.send
+    head = np.repeat(first[history.dst], count) + np.maximum(points.receive, earliest)
+    if earliest < 0:
+        head[points.receive < 0] = first[-1]
     # each interval but the last of a subtask leads to the next one
     local = np.delete(np.arange(first[high] - first[low], dtype=np.int32), first[low + 1 : high + 1] - 1 - first[low])
     tail = np.concatenate([tail, local])
     head = np.concatenate([head, first[low] + local + 1])
-    pair = history.src[channels] * len(history.subtasks) + history.dst[channels]
-    if len(np.unique(pair)) < len(pair) or (history.src == history.dst)[channels].any() or (receive < 0).any():
-        key = np.unique(tail.astype(np.int64) << 32 | head)  # only these can make an edge twice
-        return (key >> 32).astype(np.int32), key.astype(np.int32)
     short = tail.astype(np.uint16) if first[high] - first[low] < 1 << 16 else tail  # of 16 bits: a radix sort
     order = np.argsort(short, kind="stable")
     return tail, head[order]
@@ -271,7 +294,7 @@ def _channel_blocks(history: History, channels: Ints) -> Iterator[Ints]:
     yield from np.split(channels, np.flatnonzero(np.diff(block)) + 1)
 
 
-def _stairs_of(history: History, channels: Ints) -> tuple[Small, Small, Small]:
+def _stairs_of(history: History, channels: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the pairs of `staircases` of a few channels: channel, send and receive, each of shape (pairs,)."""
     rows = np.diff(history.received_at)[channels]
     channel = np.repeat(channels, rows)  # shape (sum of rows,), like all below
@@ -285,8 +308,7 @@ def _stairs_of(history: History, channels: Ints) -> tuple[Small, Small, Small]:
     send = first_at_least(history.sent, at, end, received) - at - 1  # the last checkpoint not covering it; -1: none
     before = np.where(row == 0, -1, np.concatenate([[-1], send[:-1]]))  # the channel's step before this one
     keep = send > before  # sent no later than a message that was received earlier: dominated
-    kept = (channel[keep], send[keep], row[keep] - 1)
-    return kept[0].astype(np.int32), kept[1].astype(np.int32), kept[2].astype(np.int32)
+    return channel[keep], send[keep], row[keep] - 1
 
 
 def channels_on_cycles(history: History) -> Ints:

@@ -77,7 +77,7 @@ def message_edges(history: History, channels: Ints | None = None) -> MessageEdge
     sent, sender = _concatenated_ranges(history.sent_at[chosen], sends)
     received, receiver = _concatenated_ranges(history.received_at[chosen], receives)
     channel = np.concatenate([sender, receiver])
-    value = np.concatenate([history.sent[sent], history.received[received]])
+    value = np.concatenate([history.sent[sent], history.received[received]]).astype(np.int64)
     order = np.lexsort((value, channel))  # all watermarks of a channel, of both ends, cut its numbers into runs
     channel, value, of_sender = channel[order], value[order], order < len(sent)
     run = np.flatnonzero(np.r_[(np.diff(channel) != 0) | (np.diff(value) != 0), True][: len(channel)])

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cklog.arrays.search import first_at_least
-from cklog.arrays.types import Ints, Mask, Small
+from cklog.arrays.types import Ints, Mask, Small, Tiny
 from cklog.history.history import History
 from cklog.history.watermarks import UNBOUNDED
-from cklog.zigzag.intervals import Staircases, channel_bounds, staircases
+from cklog.zigzag.intervals import Staircases, staircases
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,7 @@ class Zigzags:
     def __init__(self, history: History, points: Staircases | None = None) -> None:
         self._history = history
         self._points = staircases(history) if points is None else points
-        bounds = channel_bounds(history, self._points)
-        self._low, self._high = bounds[:-1], bounds[1:]
+        self._low, self._high = self._points.at[:-1], self._points.at[1:]
         self._out, self._out_at = self._by_end(history.src)
         self._into, self._into_at = self._by_end(history.dst)
 
@@ -172,10 +171,9 @@ class Zigzags:
 
     def hop(self, point: int) -> Hop:
         """Return the message of a pair of the staircases."""
-        columns = (self._points.channel, self._points.send, self._points.receive)
-        channel, send, receive = (int(column[point]) for column in columns)
-        received = int(self._history.received[self._history.received_at[channel] + receive + 1])
-        return Hop(channel, None if received == UNBOUNDED else received - 1, send, receive)
+        channel, send, receive = self._points.channel_of(point), self._points.send[point], self._points.receive[point]
+        received = int(self._history.received[self._history.received_at[channel] + int(receive) + 1])
+        return Hop(channel, None if received == UNBOUNDED else received - 1, int(send), int(receive))
 
 
 def _of_each(channels: Ints, at: Ints, subtasks: Ints) -> Ints:
@@ -190,7 +188,7 @@ def _of_each(channels: Ints, at: Ints, subtasks: Ints) -> Ints:
 
 
 def _least_by_subtask(
-    subtask: Ints, reached: Ints | Small, known: Ints, point: Ints, channel: Ints
+    subtask: Ints, reached: Ints | Small | Tiny, known: Ints, point: Ints, channel: Ints
 ) -> tuple[Ints, Ints]:
     """Choose for each subtask the candidate that reaches least, and less than is known; of several the first channel.
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cklog.arrays.types import Ints
+from cklog.arrays.types import Ints, Small
 from cklog.history.history import History, history_of
 from cklog.lines.fixpoint import NoConsistentLine, recovery_line
 from cklog.lines.proof import ChannelMarks, Marks, newer_line, refute
@@ -51,7 +51,7 @@ def watermark_tables(draw: st.DrawFn) -> History:
     return history_of(stored, sent, received, survivors)
 
 
-def rows_of(history: History, at: Ints, values: Ints) -> list[list[int]]:
+def rows_of(history: History, at: Ints, values: Ints | Small) -> list[list[int]]:
     return [values[i:j].tolist() for i, j in pairwise(at.tolist())]
 
 
@@ -252,9 +252,9 @@ def test_only_the_order_of_watermarks_counts_up_to_the_largest_number(run: Run) 
     assert useless(huge).tolist() == useless(history).tolist()
 
 
-def lift(values: Ints, largest: int) -> Ints:
+def lift(values: Ints | Small, largest: int) -> Ints:
     """0 stays 0; 99 becomes the largest number, and the others are just below it, in order."""
-    lifted: Ints = np.where(values == 0, 0, largest - (99 - values))
+    lifted: Ints = np.where(values == 0, 0, largest - (99 - values.astype(np.int64)))
     return lifted
 
 

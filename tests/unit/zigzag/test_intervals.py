@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cklog.arrays.search import first_at_least
+from cklog.budgets import Budgets, budgets, use
+from cklog.errors import OverBudget
 from cklog.history.history import History, history_of
+from cklog.lines.fixpoint import recovery_line
 from cklog.zigzag import intervals
 from cklog.zigzag.intervals import staircases, useless
 
@@ -107,16 +111,15 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_blocks_are_of_whole_senders_and_only_one_alone_exceeds_the_size(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut by hand: what a sender costs are its checkpoints, initial and current state, and its pairs of intervals."""
+    """Cut by hand: what a sender costs are its checkpoints, initial and current state, and receivers' rows."""
     monkeypatch.setattr(intervals, "_BLOCK_PAIRS", most)
     sent = {"a/0->b/0": [0, 1, 3, 4], "a/0->c/0": [0, 1, 3, 4], "b/0->c/0": [0, 1, 1], "c/0->d/0": [0, 2, 2, 5]}
     received = {"a/0->b/0": [0, 1, 4], "a/0->c/0": [0, 2, 3, 4], "b/0->c/0": [0, 0, 1, 1], "c/0->d/0": [0, 5]}
     history = history_of({"a/0": [1, 2, 3], "b/0": [1, 2], "c/0": [1, 2, 3], "d/0": [1]}, sent, received)
-    points = intervals.staircases(history)
-    sender = [int(history.src[k]) for k in points.channel]
-    cost = [int(history.first[i + 1] - history.first[i]) + sender.count(i) for i in range(4)]
-    bounds = intervals.channel_bounds(history, points)
-    blocks = list(itertools.islice(intervals._sender_blocks(history, bounds), 5))
+    sender = {name: name[0] for name in received}
+    rows = {i: sum(len(received[name]) for name in received if sender[name] == i) for i in "abcd"}
+    cost = [int(history.first[i + 1] - history.first[i]) + rows["abcd"[i]] for i in range(4)]
+    blocks = list(itertools.islice(intervals._sender_blocks(history, np.arange(4)), 5))
     assert [i for low, high in blocks for i in range(low, high)] == [0, 1, 2, 3]
     for low, high in blocks:
         assert high == low + 1 or sum(cost[low:high]) < most
@@ -133,7 +136,42 @@ def test_an_acyclic_job_has_no_useless_checkpoint_and_builds_no_graph(
 
 
 def test_an_edge_twice_does_not_stop_the_search_for_components() -> None:
-    """Two ports between the same pair give the same edges; scipy would not return from them."""
+    """Two ports between the same pair give the same edges."""
     marks = {"a/0->b/0": [0, 0], "a/0->b/0#1": [0, 0], "b/0->a/0": [0, 1]}
     history = history_of({"a/0": [1], "b/0": [1]}, marks, {c: [0, 1] for c in marks})
     assert useless(history).tolist() == [False, True, False, False]
+
+
+MARKS = {"a/0->b/0": [0, 2, 4], "b/0->a/0": [0, 2, 4]}
+PING_PONG = {"a/0": [1, 2], "b/0": [1, 2]}
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Fewer bytes than the graph of the smallest history takes."""
+    before = budgets()
+    use(Budgets(memory=256))
+    yield
+    use(before)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_graph_that_does_not_fit_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says how much it would take: 4 bytes a pair, 32 a node, and the watermarks that are held."""
+    monkeypatch.delattr(intervals, "_edges_out_of")
+    history = history_of(PING_PONG, MARKS, MARKS)
+    with pytest.raises(OverBudget, match=r"the graph of 6 checkpoints and 2 channels needs 1 MiB \(--max-memory 0MiB"):
+        useless(history)
+
+
+@pytest.mark.parametrize("most", [99, 2**30 - 1, 2**30, 2**62])
+def test_great_watermarks_give_the_pairs_of_small_ones(most: int) -> None:
+    """Only their order counts, whether they are held in 32 bits or in 64."""
+    sent = {"a/0->b/0": [0, most - 3, most], "b/0->a/0": [0, most - 2, most]}
+    received = {key: [0, most - 2, most] for key in sent}
+    history = history_of(PING_PONG, sent, received)
+    assert history.sent.itemsize == (4 if most < 2**30 else 8)
+    small = history_of(PING_PONG, {"a/0->b/0": [0, 1, 4], "b/0->a/0": [0, 2, 4]}, {key: [0, 2, 4] for key in sent})
+    assert pairs(history) == pairs(small) == [(0, 1, 0), (1, 0, 0), (1, 1, 1)]
+    assert useless(history).tolist() == useless(small).tolist()
+    assert recovery_line(history).tolist() == recovery_line(small).tolist()
