@@ -10,9 +10,7 @@ _LONGEST = 300
 """Characters of a cause that is told."""
 
 _RAISED = re.compile(r"[A-Za-z_.]*(Error|Exception): ")
-_JVM_GONE = re.compile(
-    "Py4JNetworkError|Answer from Java side is empty|Connection(Refused|Reset)Error|gateway process exited"
-)
+_JVM_GONE = re.compile("Py4JNetworkError|Answer from Java side is empty|Connection(Refused|Reset)Error")
 _NO_MODULE = re.compile(r"No module named '?([A-Za-z0-9_.]+)")
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)", flags=re.DOTALL)
 
@@ -20,9 +18,6 @@ _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)",
 def job_failed(error: Exception, where: str) -> EngineError:
     """Say why a job failed at a master or server: with what executors lack first, which can be cured."""
     told = str(error)
-    if _JVM_GONE.search(f"{type(error).__name__}: {told}"):
-        what = f"{where}: the JVM of Spark's driver has ended: it was killed, or ran out of memory"
-        return EngineError(what, "--engine local needs none; -v shows Spark's log")
     missing = _NO_MODULE.search(told)
     if missing:
         name = missing[1]
@@ -45,7 +40,11 @@ def cause_of(error: Exception) -> str:
 
     >>> cause_of(ValueError("An error occurred while calling o1.x.\\n: a.SparkException: stop\\nCaused by: b.C: full"))
     'b.C: full'
+    >>> cause_of(ConnectionResetError(104, "Connection reset by peer"))
+    "the JVM of Spark's driver has ended: it was killed, or ran out of memory"
     """
+    if _JVM_GONE.search(f"{type(error).__name__}: {error}"):
+        return "the JVM of Spark's driver has ended: it was killed, or ran out of memory"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
