@@ -35,7 +35,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("sample", ASKED)
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", [pytest.param("table", marks=pytest.mark.slow), "json"])
 def test_an_answer_is_the_same_over_s3(store: ObjectStore, sample: str, form: str) -> None:
     folder = SAMPLES / sample
     uri = store.upload(folder, f"answers/{sample}")

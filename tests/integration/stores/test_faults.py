@@ -25,10 +25,16 @@ RUNS = [
     "cec-aggregate",
 ]
 DAMAGE = ("corrupt", "torn", "damaged", "bug")
+FAULTS = ["403", "404", "500", "cut", "drop"]
+PAIRS = [
+    pytest.param(run, fault, marks=() if (i + j) % 4 == 0 else pytest.mark.slow)
+    for i, run in enumerate(RUNS)
+    for j, fault in enumerate(FAULTS)
+]
+"""Each run, each fault: a quarter of them in every run of the tests, and all of them among the slow ones."""
 
 
-@pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("fault", ["403", "404", "500", "cut", "drop"])
+@pytest.mark.parametrize(("run", "fault"), PAIRS)
 def test_files_that_are_not_given_are_unread_and_not_damaged(store: ObjectStore, run: str, fault: str) -> None:
     uri = store.upload(SAMPLES / run, f"faults/{run}")
     store.fault = lambda what, key: fault if what == "GET" else None
