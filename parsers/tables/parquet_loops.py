@@ -75,8 +75,12 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
             if head >> 4 == 0:
                 return -1
             ids[depth] += head >> 4
-            if (depth == 0 and ids[0] <= 4) or (depth == 1 and (ids[0] == 5 or ids[0] == 7) and ids[1] <= 3):
+            inner = depth == 1 and ((ids[0] == 5 and ids[1] <= 3) or (ids[0] == 7 and ids[1] <= 2))
+            if (depth == 0 and ids[0] <= 4) or inner:
                 if kind != 5:
+                    return -1
+            elif depth == 1 and ids[0] == 7 and ids[1] == 3:  # whether the dictionary is sorted
+                if kind != 1 and kind != 2:
                     return -1
             elif depth == 0 and ids[0] <= 8 and ids[0] != 6 and kind != 12:
                 return -1
@@ -110,7 +114,7 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
                 to = -1
                 if depth == 0 and ids[0] <= 4:
                     to = ids[0] - 1
-                elif depth == 1 and (ids[0] == 5 or ids[0] == 7) and ids[1] <= 3:
+                elif inner:
                     to = ids[1] + 3
                 elif depth == 1 and ids[0] == 8:
                     return -1

@@ -79,6 +79,7 @@ def test_an_error_ends_with_its_code_and_its_id(name: str, tmp_path: Path, monke
         monkeypatch.setattr(Run, "recovery_line", lambda _run, *_: 1 // 0)
     if name == "engine-unavailable":
         monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+        monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # of other tests in this process
     if name == "not-finished":  # as if its time were up: it is an error of a row
         monkeypatch.setattr(SnapshotsKind, "recovery_line", lambda _kind, *_: signal.raise_signal(signal.SIGALRM))
     ended = cklog(*make(tmp_path), "--json")

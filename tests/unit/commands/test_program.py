@@ -145,6 +145,7 @@ def test_auto_goes_by_size_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_java_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # of other tests in this process
     ended = cklog("recovery-line", JOIN, "--engine", "spark")
     assert ended.code == 2
     assert ended.err.splitlines()[0] == "cklog: --engine spark needs Java 17 or newer, and none was found"
