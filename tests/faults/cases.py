@@ -33,8 +33,10 @@ class Asked:
         return [*words(self.tree, self.question), *(["--engine", self.engine] if self.engine != "local" else [])]
 
     def file(self) -> str:
-        """One of the files, by its relative path: any but very small ones."""
-        names = [name for name in self.tree.names if len(self.tree.files[name]) >= _LEAST_BYTES]
+        """One of the files that are asked about, by its relative path: any but very small ones."""
+        places = [word.removeprefix("PATH").lstrip("/") for word in self.question if word.startswith("PATH")]
+        large = [name for name in self.tree.names if len(self.tree.files[name]) >= _LEAST_BYTES]
+        names = [name for name in large if name.startswith(tuple(places))]
         return self.dice.choice(names)
 
     def path(self, name: str) -> str:
@@ -123,6 +125,8 @@ def _wrong(asked: Asked, came: Outcome) -> Iterator[str]:
         yield f"traceback: {ended.err.strip().splitlines()[-1][:200]}"
     if ended.code not in ANSWERED | REFUSED | came.may:
         yield f"exit-{ended.code}: {ended.err.strip()[:300]}"
+    if not came.left.came:
+        yield "never-came: the fault"
     if came.left.files:
         yield f"left-files: {', '.join(came.left.files[:5])}"
     if came.left.processes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.faults import meanwhile
 from tests.faults.cases import Asked, Outcome
 from tests.faults.process import run
@@ -33,25 +35,26 @@ def grown(asked: Asked) -> Outcome:
     return Outcome(f"{name}: {len(more)} bytes more", left, alike=True)
 
 
+def _gone(asked: Asked, what: str, change: Callable[[str], str]) -> Outcome:
+    name = asked.file()
+    return Outcome(f"{name}: {what}", run(asked.words(), change(asked.path(name))))
+
+
 def removed(asked: Asked) -> Outcome:
     """A file is deleted."""
-    name = asked.file()
-    return Outcome(f"{name}: removed", run(asked.words(), meanwhile.removed(asked.path(name))))
+    return _gone(asked, "removed", meanwhile.removed)
 
 
 def folder_removed(asked: Asked) -> Outcome:
     """A folder is deleted, as a job deletes checkpoints that it needs no more."""
-    name = asked.file()
-    return Outcome(f"{name}: its folder removed", run(asked.words(), meanwhile.folder_removed(asked.path(name))))
+    return _gone(asked, "its folder removed", meanwhile.folder_removed)
 
 
 def folded(asked: Asked) -> Outcome:
     """A folder lies where a file was."""
-    name = asked.file()
-    return Outcome(f"{name}: a folder", run(asked.words(), meanwhile.made_a_folder(asked.path(name))))
+    return _gone(asked, "a folder", meanwhile.made_a_folder)
 
 
 def shut(asked: Asked) -> Outcome:
     """A file may not be read any more."""
-    name = asked.file()
-    return Outcome(f"{name}: may not be read", run(asked.words(), meanwhile.unreadable(asked.path(name))))
+    return _gone(asked, "may not be read", meanwhile.unreadable)

@@ -20,6 +20,9 @@ from tests.program import Ended
 _MARK = "CKLOG_FAULT"
 """An environment variable that all processes of a command inherit: by it those that outlive it are found."""
 
+CAME = "CKLOG_FAULT_CAME"
+"""The environment variable that names a file which code for the command's process makes when the fault has come."""
+
 _GRACE = 20.0
 """Seconds that processes of a command that has ended may take to end, too: a JVM that was told to stop."""
 
@@ -29,12 +32,16 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Left:
-    """How a command ended, and what was there afterwards that was not before."""
+    """How a command ended, and what was there afterwards that was not before.
+
+    `came`: whether what was to happen meanwhile did.
+    """
 
     ended: Ended
     files: tuple[str, ...]
     processes: tuple[str, ...]
     seconds: float
+    came: bool = True
 
 
 Poke = Callable[[subprocess.Popen[bytes]], None]
@@ -56,7 +63,8 @@ def run(
     temporary = place / "tmp"
     temporary.mkdir()
     mark = f"{os.getpid()}-{place.name}"
-    known = {**os.environ, "TMPDIR": str(temporary), _MARK: mark, **(environment or {})}
+    came = place / "came"
+    known = {**os.environ, "TMPDIR": str(temporary), _MARK: mark, CAME: str(came), **(environment or {})}
     (place / "run.py").write_text(f"{first}\nfrom cklog.commands import main\nmain()\n")
     begun = time.monotonic()
     try:
@@ -84,7 +92,7 @@ def run(
             err.seek(0)
             ended = Ended(code_, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
         files = tuple(sorted(str(path.relative_to(temporary)) for path in temporary.rglob("*")))
-        return Left(ended, files, alive, seconds)
+        return Left(ended, files, alive, seconds, CAME not in first or came.exists())
     finally:
         for pid in _marked(mark):
             with contextlib.suppress(ProcessLookupError):
