@@ -73,8 +73,8 @@ class Requests:
         try:
             connection.request("GET", target, headers=headers)
             answer = connection.getresponse()
-            whole = answer.status in (200, 206)
-            data = b"".join(_parts(answer, seconds * TRIES)) if whole else answer.read(_REFUSAL_BYTES)
+            most = {200: size, 206: length}.get(answer.status)
+            data = answer.read(_REFUSAL_BYTES) if most is None else b"".join(_parts(answer, seconds * TRIES, most))
         except BaseException:
             connection.close()
             raise
@@ -129,12 +129,14 @@ class Requests:
         return NotServed(number, f"the store answers {told}")
 
 
-def _parts(answer: http.client.HTTPResponse, seconds: float) -> Iterator[bytes]:
-    """Yield the body of an answer, as long as it comes at some speed; all of it or an error."""
+def _parts(answer: http.client.HTTPResponse, seconds: float, most: int) -> Iterator[bytes]:
+    """Yield the body of an answer, as long as it comes at some speed; all of it, at most so many bytes, or an error."""
     began, got = time.monotonic(), 0
     while part := answer.read1(_PART_BYTES):
         yield part
         got += len(part)
+        if got > most:
+            raise NotServed(errno.EIO, "the store sends more than it was asked for")
         if time.monotonic() - began > seconds + got / _LEAST_SPEED:
             raise TimeoutError
     if answer.length:
