@@ -16,11 +16,6 @@ def tidy_at_end(tidy: Callable[[], None]) -> Callable[[], None]:
     """Have `tidy`, which must be short, called when a signal ends the process; return what takes that back.
 
     It is called from any thread, in the midst of anything, maybe twice, and maybe twice at a time.
-
-    >>> told = []
-    >>> take_back = tidy_at_end(lambda: told.append("tidy"))
-    >>> tidy_now(), take_back(), tidy_now(), told
-    (None, None, None, ['tidy'])
     """
     _tidying.append(tidy)
 

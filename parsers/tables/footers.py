@@ -25,6 +25,7 @@ class Chunk(NamedTuple):
     `path` : its name, and of a column inside others theirs before it
     `start`, `size` : the bytes of its pages; -1: not said
     `dictionary` : whether it has a dictionary, which lies before its other pages
+    `codec`, `values` : the number of what compresses its pages, and how many values they have; -1: not said
     `bounds` : (least, greatest), if it holds 64-bit integers and these are noted
     """
 
@@ -32,6 +33,8 @@ class Chunk(NamedTuple):
     start: int
     size: int
     dictionary: bool
+    codec: int
+    values: int
     bounds: tuple[int, int] | None
 
 
@@ -85,6 +88,8 @@ def _chunk(compact: Compact) -> Chunk:
         start=dictionary if first else data,
         size=about.get(7, -1),
         dictionary=11 in about,
+        codec=about.get(4, -1),
+        values=about.get(5, -1),
         bounds=(_INTEGER.unpack(least)[0], _INTEGER.unpack(greatest)[0]) if whole else None,
     )
 
@@ -95,12 +100,15 @@ _NOTED = {id: Field(BINARY, Compact.binary) for id in (1, 2, 5, 6)}
 _ABOUT = {
     1: Field(I32, Compact.integer),
     3: Field(LIST, lambda compact: compact.list_of(BINARY, Compact.binary)),
+    4: Field(I32, Compact.integer),
+    5: Field(I64, Compact.integer),
     7: Field(I64, Compact.integer),
     9: Field(I64, Compact.integer),
     11: Field(I64, Compact.integer),
     12: Field(STRUCT, lambda compact: compact.fields(_NOTED, 4)),
 }
-"""`ColumnMetaData`: type, path_in_schema, total_compressed_size, the offsets of data and dictionary, statistics."""
+"""`ColumnMetaData`: type, path_in_schema, codec, num_values, total_compressed_size, the offsets of data and dictionary,
+statistics."""
 
 _CHUNK = {3: Field(STRUCT, lambda compact: compact.fields(_ABOUT, 3))}
 _GROUP = {1: Field(LIST, lambda compact: compact.list_of(STRUCT, _chunk))}

@@ -133,18 +133,18 @@ class ParquetRows:
 
     def _stored_pages(self, group: int) -> dict[int, tuple[Bytes, list[StoredPage]]]:
         """Return the bytes and pages of the columns of a row group that loops may decode; none where few rows are."""
-        leaves = self._leaves()
-        if not UNPACK.is_worth(self._metadata.row_group(group).num_rows):
+        rows = self._metadata.row_group(group).num_rows
+        if rows <= 0 or not UNPACK.is_worth(rows):
             return {}
         found = {}
-        for k in leaves:
+        for k in self._leaves():
             chunk = self._chunks[group][k]
-            if chunk.size > _CHUNK_BYTES:
+            if chunk.size > _CHUNK_BYTES or chunk.values != rows:
                 return {}
             self._handle.seek(chunk.start)
             data = np.frombuffer(self._handle.read_buffer(chunk.size), np.uint8)
             pages_of = stored_pages(data, min(self._pages_left, _CHUNK_PAGES))
-            if pages_of is None:
+            if pages_of is None or sum(page.values for page in pages_of if page.type != DICTIONARY) != rows:
                 return {}
             found[k] = data, pages_of
         return found
@@ -153,13 +153,14 @@ class ParquetRows:
         """Return the columns of a row group as loops decode them; raise `NotHere` where one is none for them."""
         if not chunks:
             raise NotHere
-        kinds, about = self._metadata.schema.to_arrow_schema(), self._metadata.row_group(group)
+        next(self.file.iter_batches(1, [group], self._columns, use_threads=False))  # what Arrow has against the footer
+        kinds = self._metadata.schema.to_arrow_schema()
         columns = []
         for k, (data, stored) in chunks.items():
-            column = self._stored.column(k)
+            column, codec = self._stored.column(k), self._chunks[group][k].codec
             if kinds.get_field_index(column.path) < 0:
                 raise NotHere
-            columns.append(LoopColumn(data, stored, about.column(k), column, kinds.field(column.path).type))
+            columns.append(LoopColumn(data, stored, codec, column, kinds.field(column.path).type))
         return columns
 
     def _cost(self, group: int, number: int, known: tuple[Bytes, list[StoredPage]] | None) -> ColumnCost:

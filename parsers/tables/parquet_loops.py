@@ -60,6 +60,7 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
             found[row + k] = 0
         found[row + 2] = -1
         depth = 0
+        seen = 0
         ids[0] = 0
         while True:
             if at >= size:
@@ -75,10 +76,11 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
             if head >> 4 == 0:
                 return -1
             ids[depth] += head >> 4
-            inner = depth == 1 and ((ids[0] == 5 and ids[1] <= 3) or (ids[0] == 7 and ids[1] <= 2))
+            inner = depth == 1 and ((ids[0] == 5 and ids[1] <= 4) or (ids[0] == 7 and ids[1] <= 2))
             if (depth == 0 and ids[0] <= 4) or inner:
                 if kind != 5:
                     return -1
+                seen |= 1 << (ids[0] if depth == 0 else 8 * ids[0] + ids[1])
             elif depth == 1 and ids[0] == 7 and ids[1] == 3:  # whether the dictionary is sorted
                 if kind != 1 and kind != 2:
                     return -1
@@ -110,11 +112,13 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
                         return -1
                     at += number
                     continue
+                if number >> 32:
+                    return -1
                 number = (number >> 1) ^ -(number & 1)
                 to = -1
                 if depth == 0 and ids[0] <= 4:
                     to = ids[0] - 1
-                elif inner:
+                elif inner and ids[1] <= 3:
                     to = ids[1] + 3
                 elif depth == 1 and ids[0] == 8:
                     return -1
@@ -122,6 +126,11 @@ def _read_headers(data: Bytes, ids: Ints, found: Ints) -> int:
                     found[row + to] = 1 if to == 3 else number
             elif kind != 1 and kind != 2:
                 return -1
+        asked = (
+            0b11110 << 40 if found[row] == 0 else 0b110 << 56
+        )  # fields 1 to 4 of a data page, 1 and 2 of a dictionary
+        if seen & ~16 != asked | 14 or (found[row] != 0 and found[row] != 2):
+            return -1
         if found[row + 1] < 0 or found[row + 2] < 0 or found[row + 4] < 0 or found[row + 2] > size - at:
             return -1
         found[row + 7] = at
@@ -245,15 +254,15 @@ class LoopColumn:
     NotHere : only Arrow's reader can read it, or read on
     """
 
-    def __init__(self, chunk: Bytes, stored: Sequence[StoredPage], about: Any, column: Any, kind: pa.DataType) -> None:
+    def __init__(self, chunk: Bytes, stored: Sequence[StoredPage], codec: int, column: Any, kind: pa.DataType) -> None:
         self._chunk, self._texts = chunk, pa.types.is_string(kind)
-        fits = {"INT64": pa.types.is_int64(kind), "BYTE_ARRAY": self._texts}.get(about.physical_type, False)
+        fits = {"INT64": pa.types.is_int64(kind), "BYTE_ARRAY": self._texts}.get(column.physical_type, False)
         if not fits or column.max_repetition_level or column.max_definition_level > 1 or "." in column.path:
             raise NotHere
         self._nullable = column.max_definition_level == 1
-        if about.compression not in _CODECS:
+        if codec not in _CODECS:
             raise NotHere
-        self._codec = _CODECS[about.compression]
+        self._codec = _CODECS[codec]
         self._dictionary: Any = None
         if stored and stored[0].type == _DICTIONARY_PAGE:
             self._read_dictionary(stored[0])
@@ -374,7 +383,8 @@ def _behind_levels(data: Bytes, values: int) -> Bytes:
     raise NotHere
 
 
-_CODECS: dict[str, str | None] = {"UNCOMPRESSED": None, "SNAPPY": "snappy", "ZSTD": "zstd", "GZIP": "gzip"}
+_CODECS: dict[int, str | None] = {0: None, 1: "snappy", 2: "gzip", 6: "zstd"}
+"""By the number that a footer has for it."""
 
 
 def batches_of(columns: Sequence[LoopColumn], names: Sequence[str], rows: int, most: int) -> Iterator[pa.RecordBatch]:
