@@ -1,0 +1,1 @@
+"""Several jobs that feed each other through topics or tables: one line for all, and in which order they restart."""

@@ -1,0 +1,1 @@
+"""Kafka Connect: the offsets that its source connectors have stored, and Debezium's positions in them."""
