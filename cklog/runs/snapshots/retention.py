@@ -10,7 +10,7 @@ from cklog.engine.reading import Reading
 from cklog.errors import UsageError
 from cklog.inputs.offers import OffersSnapshots
 from cklog.inputs.snapshots import StateFile
-from cklog.model.verdict import UNREAD, Draft
+from cklog.model.verdict import Draft
 from cklog.retention.plan import RetentionFate, RetentionPlan, RetentionRow, rules_of, totals_of
 from cklog.retention.policy import RetentionPolicy
 from cklog.runs.snapshots.findings import (
@@ -64,13 +64,15 @@ class FileDoubt:
 
     def gives_up(self, j: JudgedSnapshot) -> bool:
         """Return whether a snapshot that cannot be restored need not be mended: that was asked, and others can be."""
-        unread = j.damage is not None and j.damage.id == UNREAD  # nothing is known of it
-        return self.drop_broken and j.verdict in _BROKEN and j.folder.job not in self.lost and not unread
+        return self.drop_broken and j.verdict in _BROKEN and j.folder.job not in self.lost
 
 
 _WHOLE = ("restorable", "unchecked")
 _BROKEN = ("missing-state-file", "size-mismatch", "corrupt-state-file", "no-metadata", "corrupt")
-"""Verdicts that `--drop-broken` gives up; what has a version that is not known is not broken."""
+"""Verdicts that `--drop-broken` gives up; what has a version that is not known, or was not read, is not broken."""
+
+_ILLEGIBLE = ("corrupt", "unread", "unknown-version")
+"""Verdicts of metadata that may name any file."""
 
 
 def plan_retention(
@@ -141,7 +143,7 @@ def _standing(j: JudgedSnapshot, doubt: FileDoubt, chosen: Mapping[str, str]) ->
         return j.verdict
     if j.repairable:
         return "repairable"
-    if j.verdict in ("corrupt", "unknown-version", "no-metadata"):
+    if j.verdict in (*_ILLEGIBLE, "no-metadata"):
         return None
     return "last" if j.folder.job in doubt.lost else "broken"
 
@@ -166,7 +168,7 @@ class _Holding:
         broken = [j for j in judged if j.verdict not in _WHOLE and not doubt.gives_up(j)]
         wanting = [j for j in broken if j.folder.path in doubt.mendable]
         jobs = {j.folder.job for j in wanting if not j.folder.savepoint}
-        self._illegible = any(j.verdict in ("corrupt", "unknown-version") for j in broken)
+        self._illegible = any(j.verdict in _ILLEGIBLE for j in broken)
         self._own = {j.folder.path for j in broken}
         self._jobs = {j.folder.job for j in wanting}
         self._others = set().union(*(named.get(job, set()) - {job} for job in jobs))

@@ -21,6 +21,7 @@ from cklog.arrays.types import Ints, Mask
 from cklog.engine.reading import Reading
 from cklog.engine.scan import Damage, Scan
 from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.partitions import UNREAD
 from cklog.inputs.snapshots import SNAPSHOTS, ContentCheck, FilePlace, SnapshotFolder
 from cklog.model.findings import InputUsed
 from cklog.progress import stage
@@ -34,6 +35,7 @@ SnapshotVerdict = Literal[
     "corrupt-state-file",
     "no-metadata",
     "corrupt",
+    "unread",
     "unknown-version",
 ]
 
@@ -45,6 +47,7 @@ VERDICTS: Mapping[str, str] = {
     "corrupt-state-file": "files that it names are damaged, at their right size: a restore, or the job after it, fails",
     "no-metadata": "no metadata: it was in progress, or torn, when the job stopped",
     "corrupt": "its metadata cannot be read to the end, or contradicts itself",
+    "unread": "its metadata may not be read, was refused, or is over a budget: nothing is known of it",
     "unknown-version": "its metadata has a version that cklog does not know",
 }
 
@@ -52,7 +55,8 @@ UNKNOWN_KIND = "Snapshot"
 """What is called neither checkpoint nor savepoint: metadata before version 4 does not say."""
 
 WITH_PATH = pa.schema([*SNAPSHOTS, pa.field("_path", pa.string())])
-_DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version"}
+_DAMAGED: Mapping[str, SnapshotVerdict] = {"unknown-version": "unknown-version", **dict.fromkeys(UNREAD, "unread")}
+"""What is no damage of the metadata; all else is."""
 
 
 @dataclass(frozen=True, slots=True)
