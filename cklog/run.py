@@ -285,7 +285,7 @@ class Run(AbstractContextManager["Run"]):
         o = self._options
         if o.run:
             raise UsageError("--run chooses one run, and scan tells of all", f"cklog recovery-line --run {o.run}")
-        how = HowToAsk(o.split_bytes, o.strict, o.max_memory, asked.seconds)
+        how = HowToAsk(o.split_bytes, o.strict, o.max_memory, asked.seconds, o.io_threads)
         roots = [run._asked for run in (self, *others)]
         return scan_answer(roots, asked, how, self._engine_for_runs, o.source)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from os import fspath
@@ -69,12 +69,17 @@ def scan(
     since: Moment = None,
     sort: Literal["path", "format", "action", "newest", "age", "size", "findings"] = "path",
     engine: Literal["auto", "local", "spark"] = "auto",
+    store: Mapping[str, str] | None = None,
     source: str = "",
     strict: bool = False,
     follow_links: bool = False,
     master: str = "",
     remote: str = "",
+    spark_conf: Mapping[str, str] | None = None,
     max_memory: int = Options().max_memory,
+    engine_timeout: float = Options().engine_timeout,
+    ship: bool = False,
+    io_threads: int = Options().io_threads,
 ) -> Result[ScanAnswer]:
     """Say of every run below some folders what to do: a row each, and none that fails costs another.
 
@@ -86,12 +91,17 @@ def scan(
         raise UsageError("scan: no folder is named", 'such as cklog.scan("/srv/jobs")')
     options = Options(
         engine="spark" if (master or remote) and engine == "auto" else engine,
+        store=tuple((store or {}).items()),
         source=source,
         strict=strict,
         follow_links=follow_links,
         master=master,
         remote=remote,
+        spark_conf=tuple((spark_conf or {}).items()),
         max_memory=max_memory,
+        engine_timeout=engine_timeout,
+        ship=ship,
+        io_threads=io_threads,
     )
     with ExitStack() as opened:
         first, *others = [opened.enter_context(open_run(fspath(root), options)) for root in roots]

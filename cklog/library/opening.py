@@ -27,6 +27,7 @@ def open(
     max_memory: int = Options().max_memory,
     engine_timeout: float = Options().engine_timeout,
     ship: bool = False,
+    io_threads: int = Options().io_threads,
 ) -> CrashedRun:
     """Open the run at `path`, a folder or URI; nothing is read before the first question.
 
@@ -42,6 +43,7 @@ def open(
     master, remote, spark_conf : the Spark session to use
     max_memory : bytes that reading may take
     engine_timeout, ship : seconds in which Spark may do nothing; its executors get the cklog that is running here
+    io_threads : requests to an object store at a time
 
     Examples
     --------
@@ -65,5 +67,6 @@ def open(
         max_memory=max_memory,
         engine_timeout=engine_timeout,
         ship=ship,
+        io_threads=io_threads,
     )
     return CrashedRun(open_run(place, options), place)

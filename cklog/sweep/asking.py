@@ -48,12 +48,17 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HowToAsk:
-    """How runs are read: what tasks and other processes are told. After `seconds` a run is given up; 0: never."""
+    """How runs are read: what tasks and other processes are told.
+
+    `seconds` : after which a run is given up; 0: never
+    `io_threads` : requests to an object store at a time, for one run
+    """
 
     split_bytes: int
     strict: bool
     memory: int
     seconds: float = 0.0
+    io_threads: int = 1
 
 
 def rows_of(root: Root, form: str, shown: str, how: HowToAsk) -> list[ScannedRun]:
@@ -111,19 +116,14 @@ def told_problem(error: BaseException, root: Root, shown: str = "") -> Problem:
 
 
 def _line(root: Root, form: str, how: HowToAsk) -> Answer[RecoveryLine]:
-    """The line of a run, as the façade finds and concludes it."""
+    """The line of a run, as the façade finds and concludes it; this process scans its logs, however large they are."""
     try:
-        reading = Reading(_local_engine, how.split_bytes, how.strict)
+        reading = Reading(lambda size: LocalEngine(how.io_threads), how.split_bytes, how.strict)
         kind = kind_of(parser_class(PARSERS[form])(root), Opened(root, reading, _logs_in(root, reading), _no_results))
         return conclude(with_trouble(kind.recovery_line(Question(), KafkaLogs()), root), how.strict)
     except (CorruptInput, NotFound, OSError):
         refuse_unread(root)
         raise
-
-
-def _local_engine(size: int) -> LocalEngine:
-    """What scans the logs of one run among many: this process, however large it is."""
-    return LocalEngine()
 
 
 def _logs_in(root: Root, reading: Reading) -> Any:

@@ -40,7 +40,7 @@ def _split(group: Sequence[Job], how: HowToAsk) -> Split:
     """A group of folders of one root as a split, whose `path` tells which they are."""
     root = group[0].root
     runs = [(job.folder, job.format, job.shown) for job in group]
-    told = json.dumps({"runs": runs, "how": (how.split_bytes, how.strict, how.seconds)})
+    told = json.dumps({"runs": runs, "how": (how.split_bytes, how.strict, how.seconds, how.io_threads)})
     maps = root.maps_anywhere()
     return Split(root.uri(""), told, _READER, 0, len(group), len(group), maps, root.follow_links, numbered=True)
 
@@ -48,8 +48,8 @@ def _split(group: Sequence[Job], how: HowToAsk) -> Split:
 def read_group(split: Split, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch | Damage]:
     """Ask every run of a group; each folder is listed here, by who reads it."""
     told = json.loads(split.path)
-    split_bytes, strict, seconds = told["how"]
-    how = HowToAsk(split_bytes, strict, budgets().memory, seconds)
+    split_bytes, strict, seconds, io_threads = told["how"]
+    how = HowToAsk(split_bytes, strict, budgets().memory, seconds, io_threads)
     whole = split.folder()
     rows = []
     for folder, form, shown in told["runs"]:

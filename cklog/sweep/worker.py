@@ -38,7 +38,7 @@ def job_line(root: Root, form: str, shown: str, how: HowToAsk) -> bytes:
         "folders": tree.folders,
         "format": form,
         "shown": shown,
-        "how": (how.split_bytes, how.strict, how.memory, how.seconds),
+        "how": (how.split_bytes, how.strict, how.memory, how.seconds, how.io_threads),
     }
     return json.dumps(told).encode() + b"\n"
 

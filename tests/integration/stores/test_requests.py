@@ -99,19 +99,20 @@ def test_of_parquet_only_the_columns_that_are_needed_are_read(store: ObjectStore
     assert 0 < store.bytes_of(".parquet") < size / 5
 
 
+@pytest.mark.parametrize("command", ["recovery-line", "scan"])
 @pytest.mark.parametrize(("given", "most"), [(["--io-threads", "2"], 2), ([], 16)])
 def test_requests_are_made_at_the_same_time_up_to_io_threads(
-    store: ObjectStore, tmp_path: Path, given: list[str], most: int
+    store: ObjectStore, tmp_path: Path, command: str, given: list[str], most: int
 ) -> None:
     (tmp_path / "run/checkpoints").mkdir(parents=True)
     for number in range(60):
         record = {"operator": "a", "subtask": number, "checkpoint": 1}
         (tmp_path / f"run/checkpoints/a-{number}.jsonl").write_text(json.dumps(record) + "\n")
-    uri = store.upload(tmp_path / "run", f"parallel-{most}")
+    uri = store.upload(tmp_path / "run", f"parallel-{command}-{most}")
     store.most_at_once = 0
     store.pause = 0.05
     try:
-        assert cklog("recovery-line", uri, *store.words, *given).code == 0
+        assert cklog(command, uri, *store.words, *given).code == 0
     finally:
         store.pause = 0.0
     assert max(2, most // 2) <= store.most_at_once <= max(most, 2)
