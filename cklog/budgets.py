@@ -109,6 +109,11 @@ class Budgets:
         return self.memory // 2048
 
     @property
+    def table_values(self) -> int:
+        """Values in the JSON metadata of a table (16 Mi): 100,000 snapshots of Iceberg have some three million."""
+        return self.memory // 256
+
+    @property
     def pages(self) -> int:
         """Bytes of inflated pages that a row group of Parquet needs at once (512 MiB); writers make pages of 1 MiB."""
         return self.memory // 8
@@ -241,9 +246,9 @@ def check_nesting(text: str) -> None:
             raise over("how deep the JSON nests", JSON_NESTED)
 
 
-def check_json(text: bytes | str) -> None:
+def check_json(text: bytes | str, most: int | None = None) -> None:
     """Raise `OverBudget` for a JSON text of more values than there may be; counted by what stands between them."""
-    most = _in_force.json_values
+    most = _in_force.json_values if most is None else most
     if len(text) < min(_SHORT_TEXT, most):
         return
     if isinstance(text, str):

@@ -85,6 +85,8 @@ class SinkTable:
         here is unknown to the table, which takes whatever it offers
     expired : whether older commits are gone, so that `commits` may not be all that the table has taken
     expired_before : the time (ms) of the oldest commit that is left, if older ones are gone; None: not known
+    indeterminate : whether the table may have taken more, or other things, than is said here: its newest metadata are
+        damaged, or nobody but a catalog knows which they are. What follows from it is a bound
     """
 
     uri: str
@@ -98,6 +100,7 @@ class SinkTable:
     expired_before: int | None = None
     findings: tuple[Finding, ...] = ()
     inputs: tuple[InputUsed, ...] = ()
+    indeterminate: bool = False
 
 
 class ReadsTables(Protocol):

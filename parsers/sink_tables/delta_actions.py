@@ -1,0 +1,166 @@
+"""The actions of one commit of Delta: who wrote it, what it did, the transactions in it, and how many rows it added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cklog.budgets import reading
+from cklog.inputs.sink_tables import Operation
+from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members, text, whole
+from cklog.storage import FileEntry
+
+_OPERATIONS: dict[str, Operation] = {
+    "WRITE": "append",
+    "STREAMING UPDATE": "append",
+    "CREATE TABLE AS SELECT": "append",
+    "COPY INTO": "append",
+    "REPLACE TABLE AS SELECT": "overwrite",
+    "CREATE OR REPLACE TABLE AS SELECT": "overwrite",
+    "MERGE": "overwrite",
+    "UPDATE": "overwrite",
+    "DELETE": "delete",
+    "TRUNCATE": "delete",
+    "OPTIMIZE": "rewrite",
+    "REORG": "rewrite",
+    "RESTORE": "restore",
+}
+_MODES = ("mode", "outputMode")
+_REPLACES = frozenset({"overwrite", "complete"})
+_ROWS = ("numOutputRows", "num_added_rows")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of the log; one that is damaged has nothing but its version.
+
+    `properties` of the table, if the commit sets them; `target` is what a RESTORE says it went back to: its parameters
+    """
+
+    time: int | None = None
+    operation: Operation = "other"
+    rows: int | None = None
+    engine: str = ""
+    transactions: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    properties: Mapping[str, str] | None = None
+    target: Mapping[str, Any] | None = None
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+
+def commit_of(files: Metadata, folder: str, entry: FileEntry) -> Commit:
+    """Read a commit; damage becomes a finding, and a commit of which nothing is known."""
+    data = files.read(folder, entry)
+    path = f"{folder}/{entry.path}"
+    try:
+        with reading(files.place(path)):
+            return of_actions(_actions(data))
+    except NoJson as error:
+        files.damaged(path, str(error))
+        return Commit()
+
+
+def _actions(data: bytes) -> list[dict[str, Any]]:
+    """Return the actions in a file; all of them, or `NoJson`."""
+    lines = data.split(b"\n")
+    found = [json_of(line) for line in lines if line.strip()]
+    if not found:
+        raise NoJson("it is empty")
+    if not all(isinstance(action, dict) for action in found):
+        raise NoJson("a line is no action")
+    return found
+
+
+def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
+    """Return the commit that actions make."""
+    info: dict[str, Any] = {}
+    adds: list[dict[str, Any]] = []
+    removes: list[dict[str, Any]] = []
+    transactions: dict[str, tuple[int, int | None]] = {}
+    properties: Mapping[str, str] | None = None
+    for action in actions:
+        if "commitInfo" in action:
+            info = members(action["commitInfo"])
+        elif "add" in action:
+            adds.append(members(action["add"]))
+        elif "remove" in action:
+            removes.append(members(action["remove"]))
+        elif "txn" in action:
+            transactions.update(transaction_of(action["txn"]))
+        elif "metaData" in action:
+            properties = properties_of(action["metaData"])
+    operation, parameters = _operation(info, adds)
+    return Commit(
+        time=whole(info.get("inCommitTimestamp")) or whole(info.get("timestamp")),
+        operation=operation,
+        rows=_rows(operation, members(info.get("operationMetrics")), adds),
+        engine=text(info.get("engineInfo")).lower(),
+        transactions=transactions,
+        properties=properties,
+        target=parameters if operation == "restore" else None,
+        added=_paths(adds) if operation == "restore" else frozenset(),
+        removed=_paths(removes) if operation == "restore" else frozenset(),
+    )
+
+
+def transaction_of(value: Any) -> dict[str, tuple[int, int | None]]:
+    """Return a transaction: its number and when it was made, by the application.
+
+    Raises
+    ------
+    NoJson : it has no application or no number
+    """
+    found = members(value)
+    app, number = text(found.get("appId")), whole(found.get("version"))
+    if not app or number is None:
+        raise NoJson("a txn action has no appId, or no version")
+    return {app: (number, whole(found.get("lastUpdated")))}
+
+
+def properties_of(value: Any) -> dict[str, str]:
+    """Return the properties of a table of its metadata, which are pairs in Parquet and an object in JSON."""
+    found = members(value).get("configuration")
+    pairs = found if isinstance(found, list) else list(members(found).items())
+    return {text(key): text(told) for key, told in pairs if isinstance(told, str)}
+
+
+def _operation(info: dict[str, Any], adds: list[dict[str, Any]]) -> tuple[Operation, dict[str, Any]]:
+    """Return what a commit did, and with which parameters."""
+    parameters = members(info.get("operationParameters"))
+    operation = _OPERATIONS.get(text(info.get("operation")).upper(), "other")
+    if operation == "append" and any(text(parameters.get(key)).strip('"').lower() in _REPLACES for key in _MODES):
+        operation = "overwrite"
+    if operation in ("other", "append") and adds and all(add.get("dataChange") is False for add in adds):
+        operation = "rewrite"
+    if operation == "other" and adds and not info:
+        operation = "append"
+    return operation, parameters
+
+
+def _rows(operation: Operation, metrics: dict[str, Any], adds: list[dict[str, Any]]) -> int | None:
+    """Return how many rows a commit added; None: it does not say."""
+    if operation in ("rewrite", "delete"):
+        return 0
+    if operation == "restore":
+        return None
+    for key in _ROWS:
+        if (told := whole(metrics.get(key))) is not None:
+            return told
+    counted = [_records(add) for add in adds if add.get("dataChange") is not False]
+    return None if any(rows is None for rows in counted) else sum(rows for rows in counted if rows is not None)
+
+
+def _records(add: dict[str, Any]) -> int | None:
+    """Return how many rows the statistics of a file tell; None: they do not."""
+    told = text(add.get("stats"))
+    if not told:
+        return None
+    try:
+        return whole(members(json_of(told.encode())).get("numRecords"))
+    except NoJson:
+        return None
+
+
+def _paths(actions: list[dict[str, Any]]) -> frozenset[str]:
+    return frozenset(text(action.get("path")) for action in actions)
