@@ -1,0 +1,129 @@
+"""The newest line that fits all tables, and where there is none, the commits to which tables go back for one.
+
+A line fits if a restart from it leaves every row once in every table. That does not rise or fall with the line: an older
+one may have less pending and offer more that is dropped. So lines are asked one by one, the newest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cklog.inputs.sink_tables import Pending, SinkTable
+from cklog.sink_tables.held import numbers_of
+from cklog.sink_tables.judge import judge
+from cklog.sink_tables.model import Restart, Rollback, SinkFit
+from cklog.sink_tables.numbers import spans_of
+from cklog.sink_tables.rollback import gone_back, statements
+
+MOST_LINES = 200
+"""Older lines that are asked for, at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table of a job, what `--sink` calls it, and the ids that it may call the job by."""
+
+    name: str
+    table: SinkTable
+    known: tuple[str, ...] = ()
+
+
+def fits(tables: Sequence[NamedTable], restart: Restart) -> list[SinkFit]:
+    """Hold a restart against all tables, each with what the state has pending for it."""
+    return [fit for one in tables for fit in judge(one.table, _for_one(tables, one, restart), one.name, one.known)]
+
+
+def _for_one(tables: Sequence[NamedTable], one: NamedTable, restart: Restart) -> Restart:
+    """The restart as one of several tables sees it; pending commits of which nothing tells the table are everybody's."""
+    if len(tables) == 1 or not restart.pending:
+        return restart
+    names = {other.name for other in tables}
+    mine = [
+        p for p in restart.pending if p.sink == one.name or (p.sink not in names and not _elsewhere(p, tables, one))
+    ]
+    return replace(restart, pending=tuple(mine))
+
+
+def _elsewhere(pending: Pending, tables: Sequence[NamedTable], one: NamedTable) -> bool:
+    """Whether the files of a pending commit lie in another table's folder."""
+    homes = {other.name for other in tables if any(f.startswith(f"{other.table.uri}/") for f in pending.files)}
+    return bool(homes) and one.name not in homes
+
+
+def all_agree(found: Iterable[SinkFit]) -> bool | None:
+    """Say whether all tables agree: one that does not outweighs one of which it cannot be told."""
+    told = {fit.agrees for fit in found}
+    return False if False in told else None if None in told else True
+
+
+def line_that_fits(
+    tables: Sequence[NamedTable], lines: Iterable[Restart], usable: Callable[[int], bool] = lambda line: True
+) -> Restart | None:
+    """Return the newest of some lines that all tables agree with; None: there is none among the first ones.
+
+    Parameters
+    ----------
+    lines : the newest first
+    usable : whether the state allows a restart from a line; asked only of those that the tables agree with
+    """
+    for restart, _ in zip(lines, range(MOST_LINES), strict=False):
+        if all_agree(fits(tables, restart)) and usable(restart.line):
+            return restart
+    return None
+
+
+def rollbacks_for(tables: Sequence[NamedTable], restart: Restart) -> list[tuple[NamedTable, Rollback]] | None:
+    """Return which tables go back to which commits so that all agree with a line; None: no going back helps.
+
+    Of each table the newest commit that makes it agree is taken; one that agrees as it is stays.
+    """
+    found = []
+    for one in tables:
+        mine = _for_one(tables, one, restart)
+        if all_agree(judge(one.table, mine, one.name, one.known)):
+            continue
+        back = _rollback(one, mine)
+        if back is None:
+            return None
+        found.append((one, back))
+    return found
+
+
+def _rollback(one: NamedTable, restart: Restart) -> Rollback | None:
+    """The newest commit of the head's own to go back to so that a table agrees with a line."""
+    table = one.table
+    places = [place for place, commit in enumerate(table.commits) if not commit.undone]
+    writers = {s.writer for c in table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
+    late = next((at for at in places if any(n > restart.line for n in numbers_of(table.commits[at], writers))), None)
+    older = [at for at in places if late is None or at < late]
+    for place in reversed(older[-_MOST_COMMITS:]):
+        back = gone_back(table, place)
+        if all_agree(judge(back, restart, one.name, one.known)):
+            return _told(one, restart, place)
+    return None
+
+
+_MOST_COMMITS = 20
+"""Commits that are tried: of those before the first one behind the line the newest nearly always is the one."""
+
+
+def _ids(one: NamedTable, restart: Restart) -> set[str]:
+    return {*restart.writers, restart.asks, *one.known, *(p.writer.id for p in restart.pending or () if p.writer)}
+
+
+def _told(one: NamedTable, restart: Restart, place: int) -> Rollback:
+    commit, taken_back = one.table.commits[place], [c for c in one.table.commits[place + 1 :] if not c.undone]
+    ours = {s.writer for c in one.table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
+    numbers = spans_of((n, n + 1) for c in taken_back for n in numbers_of(c, ours))
+    others = tuple(c.id for c in taken_back if not any(stamp.writer in ours for stamp in c.stamps))
+    later = tuple(c.id for c in reversed(taken_back))
+    name = one.table.uri.removeprefix("catalog:") if one.table.uri.startswith("catalog:") else one.name or "<db.table>"
+    return Rollback(
+        commit=commit.id,
+        time=commit.time,
+        line=restart.line,
+        undoes=numbers,
+        undoes_others=others,
+        statements=statements(one.table, name, commit.id, later),
+    )

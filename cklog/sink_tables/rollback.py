@@ -1,0 +1,78 @@
+"""A table as it is after it went back to a commit, and the statements that take it there.
+
+What a sink remembers goes back with the rows in Iceberg (it walks from the head along the parents), Paimon (later
+snapshots are deleted) and Hudi. In Delta it does not: RESTORE makes a new version, whose transactions are the newest
+ones all the same, so that what is to be written again is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cklog.inputs.sink_tables import SinkTable, Writer
+from cklog.sink_tables.rules import UNNUMBERED, rule_of
+
+
+def gone_back(table: SinkTable, place: int) -> SinkTable:
+    """Return a table as it is after it went back to the commit at a place in `commits`."""
+    commits = tuple(replace(commit, undone=True) if at > place else commit for at, commit in enumerate(table.commits))
+    found: dict[Writer, int] = {}
+    for commit in commits[: place + 1]:
+        for stamp in commit.stamps:
+            if not commit.undone and stamp.number is not None and stamp.number < UNNUMBERED:
+                found[stamp.writer] = stamp.number  # the newest commit says it, and not the greatest number
+    kept = {
+        writer: number
+        for writer, number in table.remembers.items()
+        if not rule_of("batch" if writer.counts == "batch" else "checkpoint", table.format).goes_back
+        or (table.expired and writer not in {s.writer for c in table.commits for s in c.stamps})
+    }
+    return replace(table, commits=commits, head=table.commits[place].id, remembers={**found, **kept})
+
+
+def statements(table: SinkTable, name: str, commit: str, later: tuple[str, ...] = ()) -> Mapping[str, str]:
+    """Return the statements that take a table back to a commit, by where they are run; none if they could be misread.
+
+    Parameters
+    ----------
+    name : the table's name in a catalog, or what stands for it
+    later : commits to be taken back, the newest first; for formats that take them back one by one
+
+    >>> from cklog.inputs.sink_tables import SinkTable
+    >>> statements(SinkTable("s3://b/t", "iceberg", "main", (), "9", {}, {}), "cat.db.t", "7")["spark-sql"]
+    "CALL cat.system.rollback_to_snapshot('db.t', 7)"
+    """
+    catalog, _, rest = name.rpartition(".")[0].partition(".") if name.count(".") > 1 else ("<catalog>", "", "")
+    short = f"{rest}.{name.rpartition('.')[2]}" if rest else name
+    words = {"iceberg": _iceberg, "delta": _delta, "paimon": _paimon, "hudi": _hudi}[table.format](
+        catalog, short, table.uri, commit, later
+    )
+    safe = commit.isascii() and commit.isalnum() and not any(c in "'\"`\\\n" for c in f"{name}{table.uri}")
+    return words if safe else {}
+
+
+def _iceberg(catalog: str, name: str, uri: str, commit: str, later: tuple[str, ...]) -> dict[str, str]:
+    return {
+        "spark-sql": f"CALL {catalog}.system.rollback_to_snapshot('{name}', {commit})",
+        "library": f"table.manageSnapshots().rollbackTo({commit}L).commit();",
+    }
+
+
+def _delta(catalog: str, name: str, uri: str, commit: str, later: tuple[str, ...]) -> dict[str, str]:
+    return {
+        "spark-sql": f"RESTORE TABLE delta.`{uri}` TO VERSION AS OF {commit}",
+        "library": f'DeltaTable("{uri}").restore({commit})',
+    }
+
+
+def _paimon(catalog: str, name: str, uri: str, commit: str, later: tuple[str, ...]) -> dict[str, str]:
+    return {
+        "flink-sql": f"CALL sys.rollback_to(`table` => '{name}', snapshot_id => {commit})",
+        "spark-sql": f"CALL sys.rollback(table => '{name}', version => '{commit}')",
+    }
+
+
+def _hudi(catalog: str, name: str, uri: str, commit: str, later: tuple[str, ...]) -> dict[str, str]:
+    calls = [f"CALL rollback_to_instant(table => '{name}', instant_time => '{one}')" for one in later]
+    return {"spark-sql": ";\n".join(calls)} if all(one.isalnum() for one in later) else {}
