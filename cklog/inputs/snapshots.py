@@ -65,6 +65,14 @@ enumerator   a partition that the coordinator knows: operator, name, kind (assig
              name, kind discovering: it had not yet looked for partitions
 transaction  operator, subtask, name (transactional id), kind (open: of a writer; pending / failed / committed: of a
              committer), checkpoint, detail ("producer 7 epoch 0"); or, kind prefix, what a writer's ids begin with
+pending      what a sink is to commit after a restore, a row for each file that it names: operator, subtask, kind
+             (pending / failed / committed, or in-progress: a file that its writer goes on with), checkpoint (the number
+             under which it is committed), form (iceberg / iceberg-dynamic / iceberg-files / paimon / file; null:
+             unknown), uid (who commits, as the table knows it; null: see the operator's committer), name (the table, or
+             the bucket, where it is named), file (null: it names none, or they are not understood), bytes (that it has
+             at least), detail (iceberg: the operator that commits; file: what the file becomes; paimon: how many
+             messages), version (of what is not understood any further; null: all of it is)
+committer    operator, subtask, uid (who a restore tells the table that it is: a job's id, a commit user), form
 unread       something that is there and was not decoded: operator, subtask, kind (a word), detail (a sentence)
 """
 

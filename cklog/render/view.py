@@ -135,6 +135,7 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "in_flight": "In flight, and restored with the checkpoint",
     "in_flight_channels": "In flight by channel",
     "transactions": "Open transactions of sinks",
+    "pending": "Pending for sinks",
     "against": "Against the other snapshot, in records",
     "groups": "Groups go on at",
     "committed_difference": "What groups have committed beside the checkpoint",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from cklog.engine.reading import Reading
 from cklog.impact.sinks.guarantees import guarantee_of
@@ -26,12 +26,15 @@ from cklog.impact.sinks.model import (
 )
 from cklog.impact.sinks.sources import BoundLogs, input_piece, offset_of, read_again
 from cklog.inputs.offers import OffersSnapshots
+from cklog.model.findings import Finding
 from cklog.model.lines import SourceOffset
 from cklog.model.question import Question
 from cklog.model.verdict import Draft
+from cklog.model.wording import many
 from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.pending import FILES, Waiting, pending_findings, sink_names, waiting_in, waiting_told
 from cklog.runs.snapshots.plan import SnapshotPlan, newer_than, plan_snapshots, snapshot_named
-from cklog.runs.snapshots.state import operator_labels, source_offsets
+from cklog.runs.snapshots.state import source_offsets
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, rows_of
 
 UNNAMED = "any sink"
@@ -42,11 +45,12 @@ _WRITER, _COMMITTER = ": Writer", ": Committer"
 
 @dataclass(frozen=True, slots=True)
 class _Restored:
-    """A job with what it restarts from, and the newer snapshots of it that can be read."""
+    """A job with what it restarts from, the newer snapshots of it that can be read, and what waits for the restore."""
 
     group: Candidates
     judged: JudgedSnapshot
     newer: tuple[JudgedSnapshot, ...]
+    waiting: tuple[Waiting, ...]
 
 
 def snapshot_impact(
@@ -59,7 +63,7 @@ def snapshot_impact(
     question : `at` chooses another snapshot, `against` names one up to which the job had come at least
     """
     plan = plan_snapshots(parser, reading, question)
-    jobs = [_restored(plan, group) for group in plan.groups]
+    jobs = [_restored(parser, plan, group, question.check_files) for group in plan.groups]
     restored = [job for job in jobs if job is not None]
     against = [snapshot_named(plan.survey, question.against)] if question.against else []
     found = [_impact(plan, job, against, logs, len(plan.groups) > 1) for job in restored]
@@ -78,14 +82,14 @@ def snapshot_impact(
     return Draft(
         "impact-sinks",
         result,
-        plan.findings,
+        [*plan.findings, *(f for job in restored for f in _pending_findings(job, question.check_files))],
         plan.survey.inputs,
         unrecoverable=not restored and not unsure,
         indeterminate=unsure,
     )
 
 
-def _restored(plan: SnapshotPlan, group: Candidates) -> _Restored | None:
+def _restored(parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, check: bool) -> _Restored | None:
     judged = plan.chosen[group.job]
     if judged is None:
         return None
@@ -93,7 +97,12 @@ def _restored(plan: SnapshotPlan, group: Candidates) -> _Restored | None:
         group,
         judged,
         tuple(j for j in newer_than(group, plan.chosen[group.job]) if j.folder.path in plan.survey.tables),
+        tuple(waiting_in(parser, judged, plan.survey.tables[judged.folder.path], check)),
     )
+
+
+def _pending_findings(job: _Restored, check: bool) -> list[Finding]:
+    return pending_findings(job.judged, job.waiting) if check else []
 
 
 def _entry(job: _Restored) -> dict[str, Any]:
@@ -109,16 +118,32 @@ def _impact(
     again = [_read_again(plan, job, source, against, logs) for source in source_offsets(table)]
     lead = f"{job.group.job[:8]}:" if several else ""
     sinks = _sinks(table)
-    told = _transactions(table, [tables[j.folder.path] for j in job.newer])
+    newer = [tables[j.folder.path] for j in job.newer]
+    told = _transactions(table, newer)
     told = {sink: list(_located(rows, logs)) for sink, rows in told.items()}
+    pending: list[tuple[Fate, Waiting]] = [("committed", one) for one in job.waiting]
+    pending += [("visible", one) for newer_table in newer for one in waiting_told(newer_table)]
+    forms = {one.pending.sink: one.form for _, one in pending if one.form and one.pending.sink not in told}
+    for sink, made in _pending(pending).items():
+        told.setdefault(sink, []).extend(made)
     names = sorted({*sinks, *told}) or [UNNAMED]
-    intervals = [row for name in names for row in _intervals(lead + name, told.get(name, []), again)]
+    intervals = [
+        row for name in names for row in _intervals(lead + name, told.get(name, []), again, forms.get(name, ""))
+    ]
     pieces = [
         input_piece(again),
         GuaranteeEvidence("state", job.judged.verdict == "restorable" or None, "snapshot-whole"),
     ]
     guarantees = [
-        found for name in names for found in _guarantees(lead + name, told.get(name, []), sinks.get(name), pieces)
+        found
+        for name in names
+        for found in _guarantees(
+            lead + name,
+            told.get(name, []),
+            sinks.get(name),
+            [*pieces, *_not_there(name, job.waiting)],
+            forms.get(name, ""),
+        )
     ]
     rows = tuple(replace(row, sink=lead + row.sink) for name in names for row in told.get(name, []))
     note = "sinks-not-named" if names == [UNNAMED] else "sinks-by-name"
@@ -144,14 +169,9 @@ def _sinks(table: Any) -> dict[str, bool]:
     return found
 
 
-def _sink_of(table: Any) -> dict[str, str]:
-    """The name of the sink that an operator's transactions belong to, by the operator's id."""
-    labels = operator_labels(table)
-    names = {row["operator"]: row["name"] or "" for row in rows_of(table, "operator")}
-    return {
-        id: names.get(id, "").removesuffix(_WRITER).removesuffix(_COMMITTER) or label for id, label in labels.items()
-    }
-
+Fate = Literal["committed", "visible"]
+_TABLES = ("iceberg", "iceberg-dynamic", "iceberg-files", "paimon")
+"""Forms of what is pending for tables: what they have taken is theirs to tell."""
 
 _FATES: Mapping[str, Any] = {"pending": "committed", "open": "aborted", "failed": "aborted"}
 _OF_NEWER: Mapping[str, Any] = {"pending": "visible", "committed": "visible"}
@@ -162,7 +182,7 @@ def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[SinkTransa
     found: dict[str, list[SinkTransaction]] = {}
     known: set[tuple[str, str, str | None]] = set()
     for one, fates in [(table, _FATES), *((t, _OF_NEWER) for t in newer)]:
-        sink_of = _sink_of(one)
+        sink_of = sink_names(one)
         for row in rows_of(one, "transaction"):
             sink, fate = sink_of.get(row["operator"], row["operator"]), fates.get(row["kind"])
             key = (sink, row["name"], row["detail"])  # a pool of ids is used again, with another epoch
@@ -177,6 +197,31 @@ def _transactions(table: Any, newer: Sequence[Any]) -> dict[str, list[SinkTransa
                 )
                 found.setdefault(sink, []).append(transaction)
     return {sink: sorted(rows, key=lambda t: (t.fate, t.transaction)) for sink, rows in found.items()}
+
+
+def _pending(those: Iterable[tuple[Fate, Waiting]]) -> dict[str, list[SinkTransaction]]:
+    """What is no transaction, and waits for a restore or was to be committed by a newer snapshot; by sink."""
+    found: dict[tuple[str, str], SinkTransaction] = {}
+    for fate, one in those:
+        if one.commits and one.form:
+            sink, number = one.pending.sink, one.pending.number
+            called = many(len(one.pending.files), "file") if number is None else f"checkpoint {number}"
+            made = SinkTransaction(sink=sink, transaction=called, producer=None, checkpoint=number, fate=fate)
+            found.setdefault((sink, called), made)
+    by_sink: dict[str, list[SinkTransaction]] = {}
+    for row in sorted(found.values(), key=lambda t: (t.fate, t.checkpoint or 0)):
+        by_sink.setdefault(row.sink, []).append(row)
+    return by_sink
+
+
+def _not_there(sink: str, waiting: Iterable[Waiting]) -> list[GuaranteeEvidence]:
+    """What of a sink's pending commits is gone, or was not looked for: a restore cannot keep what it lacks."""
+    its = [one for one in waiting if one.pending.sink == sink]
+    gone = tuple(file for one in its for file in one.pending.missing or ())
+    if gone:
+        certain = any(one.pending.missing and one.form not in _TABLES for one in its)
+        return [GuaranteeEvidence("state", False if certain else None, "pending-gone", gone)]
+    return [] if all(one.looked_at for one in its) else [GuaranteeEvidence("state", None, "pending-unseen")]
 
 
 def _located(rows: Iterable[SinkTransaction], logs: BoundLogs | None) -> Iterable[SinkTransaction]:
@@ -215,13 +260,18 @@ def _offset_in(plan: SnapshotPlan, judged: JudgedSnapshot, source: SourceOffset)
     return max((offset for offset in map(offset_of, same) if offset is not None), default=None)
 
 
-def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again]) -> Iterable[OutputInterval]:
-    """What comes again to a sink, source by source; for a sink with transactions, what its readers see of it."""
-    every = EVERYTHING if told else ""
-    for row in again:
-        known = isinstance(row.to, int) and isinstance(row.from_, int)
+def _intervals(
+    sink: str, told: Sequence[SinkTransaction], again: Sequence[Again], form: str
+) -> Iterable[OutputInterval]:
+    """What comes again to a sink, source by source; for one that commits, what its readers see of it.
+
+    `form` : of what is pending for it; "" for transactions, whose records can be read before they are committed
+    """
+    every = EVERYTHING if told and not form else ""
+    for row in again if form != FILES else ():
+        known = isinstance(row.to, int) and isinstance(row.from_, int) and form not in _TABLES
         fate: ResultFate = "doubled" if known else "may-be-doubled"
-        count = row.to - row.from_ if known else None
+        count = row.to - row.from_ if isinstance(row.to, int) and isinstance(row.from_, int) else None
         yield OutputInterval(
             sink=sink,
             readers=every,
@@ -237,19 +287,24 @@ def _intervals(sink: str, told: Sequence[SinkTransaction], again: Sequence[Again
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
     pending = tuple(sorted({t.transaction for t in told if t.fate == "committed"}))
-    interval = partial(OutputInterval, sink=sink, readers=COMMITTED, of="transaction", to=None, most=None)
+    readers = "" if form else COMMITTED
+    interval = partial(OutputInterval, sink=sink, readers=readers, of="transaction", to=None, most=None)
     if visible:
-        many = len(visible)
-        yield interval(fate="may-be-doubled", from_=visible[0], count=many, why="committed-later", names=visible)
+        count = len(visible)
+        yield interval(fate="may-be-doubled", from_=visible[0], count=count, why="committed-later", names=visible)
     if pending:
-        many = len(pending)
-        yield interval(fate="once", from_=pending[0], count=many, why="committed-by-restore", names=pending)
+        count = len(pending)
+        yield interval(fate="once", from_=pending[0], count=count, why="committed-by-restore", names=pending)
 
 
 def _guarantees(
-    sink: str, told: Sequence[SinkTransaction], committer: bool | None, pieces: Sequence[GuaranteeEvidence]
+    sink: str,
+    told: Sequence[SinkTransaction],
+    committer: bool | None,
+    pieces: Sequence[GuaranteeEvidence],
+    form: str,
 ) -> Iterable[SinkGuarantee]:
-    """By what is known of the sink: transactions, a committer of another kind, or neither."""
+    """By what is known of the sink: transactions, other pending commits, a committer that is not read, or neither."""
     if not told:
         why = {None: "unknown-sink", True: "unread-committer", False: "no-committer"}[committer]
         yield guarantee_of(
@@ -257,6 +312,10 @@ def _guarantees(
         )
         return
     visible = tuple(sorted({t.transaction for t in told if t.fate == "visible"}))
-    held = GuaranteeEvidence("output", not visible, "committed-since" if visible else "transactions", visible)
-    yield guarantee_of(sink, COMMITTED, [*pieces, held])
-    yield guarantee_of(sink, EVERYTHING, [*pieces, GuaranteeEvidence("output", False, "uncommitted-seen")])
+    because = "committed-since" if visible else "pending-files" if form else "transactions"
+    held = GuaranteeEvidence("output", not visible, because, visible)
+    if form in _TABLES:
+        held = GuaranteeEvidence("output", None, "table-not-asked")
+    yield guarantee_of(sink, "" if form else COMMITTED, [*pieces, held])
+    if not form:
+        yield guarantee_of(sink, EVERYTHING, [*pieces, GuaranteeEvidence("output", False, "uncommitted-seen")])

@@ -19,6 +19,7 @@ from cklog.model.question import InspectQuestion, Question
 from cklog.model.verdict import Draft
 from cklog.model.wording import many
 from cklog.runs.snapshots.findings import NeededFolder, name_of
+from cklog.runs.snapshots.pending import PendingRow, pending_in
 from cklog.runs.snapshots.plan import plan_snapshots
 from cklog.runs.snapshots.verdicts import JudgedSnapshot, Survey, rows_of
 
@@ -75,12 +76,16 @@ class HistoryRow(LoggedCheckpoint):
 
 
 class SnapshotsInspection(Inspection):
-    """What is here of snapshots of jobs; `uid` and `history` if `--uid` and `--job-log` asked for them."""
+    """What is here of snapshots of jobs; `pending` if sinks have anything to commit after a restore.
+
+    `uid` and `history` are there if `--uid` and `--job-log` asked for them.
+    """
 
     protocol: str
     snapshots: list[SnapshotRow]
     needs: list[NeededFolder]
     operators: list[OperatorRow]
+    pending: NotRequired[list[PendingRow]]
     uid: NotRequired[list[UidRow]]
     history: NotRequired[list[HistoryRow]]
 
@@ -121,11 +126,14 @@ def inspection(
         "needs": list(needs),
         "operators": [row for j in picked for row in operators(j, survey.tables[j.folder.path])],
     }
-    findings: list[Finding] = []
+    pending, _, findings = pending_in(parser, picked, survey.tables, check_files=True)
+    if pending:
+        result["pending"] = pending
     if asked.uid:
         result["uid"] = _uid(parser, asked.uid, result["operators"])
     if asked.job_log:
-        result["history"], findings = _history(parser, survey, asked.job_log)
+        result["history"], told = _history(parser, survey, asked.job_log)
+        findings += told
     return result, findings
 
 

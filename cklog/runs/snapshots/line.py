@@ -27,6 +27,7 @@ from cklog.model.verdict import Draft
 from cklog.model.wording import none_of
 from cklog.runs.snapshots.findings import claim_findings, must_be_claimed, name_of
 from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.pending import with_pending
 from cklog.runs.snapshots.plan import (
     SnapshotPlan,
     is_hidden,
@@ -60,7 +61,8 @@ class SnapshotLine:
         """Make the whole answer of `recovery-line` or `replay`, before its verdict; and what a recovery reads."""
         plan = plan_snapshots(self._parser, self._reading, question)
         sizes = {self._parser.job_id(g.job): _bytes_to_read(g, plan.chosen[g.job]) for g in plan.groups}
-        return self._draft(command, plan, question), snapshot_works(sizes)
+        draft = with_pending(self._draft(command, plan, question), self._parser, plan, question.check_files)
+        return draft, snapshot_works(sizes)
 
     def _draft(self, command: str, plan: SnapshotPlan, question: Question) -> Draft[RecoveryLine]:
         picks = [(g, plan.chosen[g.job]) for g in plan.groups]

@@ -14,8 +14,8 @@ from cklog.budgets import Budgets
 from cklog.engine.scan import Split
 from cklog.parsers.flink import elements as flink_elements
 from cklog.parsers.flink.contents import candidates
-from cklog.parsers.flink.elements import fitting
 from cklog.parsers.flink.java import Cursor
+from cklog.parsers.flink.layouts import fitting
 from cklog.parsers.flink.metadata import READER
 from tests.builders import flink as fb
 from tests.builders.flink import Built
