@@ -84,6 +84,18 @@ ChannelOption = Annotated[
 GroupOption = Annotated[
     str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")
 ]
+SourceFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source-from", metavar="NAME=POSITION", help="Of a connector: where the log of its source begins; repeatable."
+    ),
+]
+TakenOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--taken", metavar="NAME=TOPIC|FILE", help="Of a connector: a topic or JSON lines that it has written."
+    ),
+]
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]
@@ -167,6 +179,8 @@ def question(
     check_files: bool = True,
     check_contents: bool = False,
     rates: RecoveryRates | None = None,
+    source_from: list[str] | None = None,
+    taken: list[str] | None = None,
 ) -> Question:
     """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
@@ -186,6 +200,8 @@ def question(
         check_files=check_files,
         check_contents=check_contents,
         rates=rates or RecoveryRates(),
+        source_from=tuple(source_from or ()),
+        taken=tuple(taken or ()),
     )
 
 
@@ -218,6 +234,8 @@ class LineOptions:
     kafka: KafkaOption = ""
     channel: ChannelOption = None
     group: GroupOption = ""
+    source_from: SourceFromOption = None
+    taken: TakenOption = None
 
     @property
     def logs(self) -> KafkaLogs:
@@ -244,6 +262,8 @@ class LineOptions:
             not self.no_check_files,
             self.check_contents,
             rates,
+            self.source_from,
+            self.taken,
         )
 
     def words(self) -> tuple[str, ...]:
@@ -257,6 +277,8 @@ class LineOptions:
             *(("--kafka", self.kafka) if self.kafka else ()),
             *(word for one in self.channel or () for word in ("--channel", one)),
             *(("--group", self.group) if self.group else ()),
+            *(word for one in self.source_from or () for word in ("--source-from", one)),
+            *(word for one in self.taken or () for word in ("--taken", one)),
         )
 
 

@@ -36,7 +36,7 @@ def replay(
     """Offsets and ranges to replay from the line.
 
     --format also takes what tools accept: kafka-csv, kafka-to-offset, kafka-get-offsets, kafka-delete-records,
-    streams-csv, kcat, spark-offsets, spark-ending-offsets, flink-offsets, flink-sql.
+    streams-csv, kcat, spark-offsets, spark-ending-offsets, flink-offsets, flink-sql, connect-json.
     """
     asked = line.question(earliest=earliest, against=against, rates=rate.rates)
     common.answer(lambda run: run.replay(asked, line.logs), replay_formats(operator, topic, rollback), export_steps)

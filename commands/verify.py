@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, CheckContents, Failed, question
+from cklog.commands.options import AsOf, CheckContents, Failed, SourceFromOption, question
 from cklog.errors import UsageError
 from cklog.lines.verify import read_line
 from cklog.model.audits import Restored
@@ -29,6 +29,7 @@ def verify(
     failed: Failed = None,
     as_of: AsOf = "",
     check_contents: CheckContents = False,
+    source_from: SourceFromOption = None,
 ) -> None:
     """Prove or refute from the input that a line is consistent and can be restored.
 
@@ -36,7 +37,7 @@ def verify(
     """
     if sum(map(bool, (line, restored, from_log))) != 1:
         raise UsageError("which line? Give one of --line, --restored and --from-log", f"FILE: {_LINES}")
-    asked = question(failed, as_of, check_contents=check_contents)
+    asked = question(failed, as_of, check_contents=check_contents, source_from=source_from)
     if line:
         given = read_line(line)
         common.answer(lambda run: run.verify(given, maximal, asked))

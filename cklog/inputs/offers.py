@@ -11,11 +11,12 @@ Its `kind` says which of the protocols below it keeps, and with that which quest
     partitions  partitions of a broker: Kafka
     stores      state stores that are rebuilt from changelogs: Kafka Streams
     pieces      chains of base and delta checkpoints, and nothing else: stores by key
+    connectors  where source connectors resume: Kafka Connect
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from cklog.storage import Root
 
 if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of another need not load
     from cklog.inputs.batches import FileLog, FileRead, FoundSize, LogListing, MetadataLogs, StoredState
+    from cklog.inputs.connectors import RecordFates, StoredOffsets, TakenRecord
     from cklog.inputs.partitions import BrokerLayout, SegmentFile
     from cklog.inputs.pieces import PiecesRead, Together
     from cklog.inputs.queues import Queue
@@ -41,7 +43,7 @@ if TYPE_CHECKING:  # types of values that only one kind hands over, and a run of
     from cklog.inputs.stores import StoreLayout
     from cklog.model.names import Subtask
 
-KindName = Literal["records", "queues", "batches", "snapshots", "partitions", "stores", "pieces"]
+KindName = Literal["records", "queues", "batches", "snapshots", "partitions", "stores", "pieces", "connectors"]
 
 RowFilter = Callable[[dict[str, tuple[Any, Any]]], bool]
 """Whether rows with such a (min, max) per column can matter: what it refuses need not be read."""
@@ -277,3 +279,24 @@ class OffersStores(Parser, Protocol):
 
     def stores(self) -> StoreLayout:
         """Return every task with its stores and entries."""
+
+
+class OffersConnectors(Parser, Protocol):
+    """Kind `connectors`: what source connectors have stored of where they are, and records that they have written."""
+
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics below PATH that hold connectors' offsets, sorted."""
+
+    def offsets(self, fates: RecordFates) -> StoredOffsets:
+        """Return the newest entry of each key in every store below PATH; `fates` says which records of a log count."""
+
+    def taken(self, topic: str, fates: RecordFates) -> Iterator[Iterator[TakenRecord]]:
+        """Yield for each partition of a data topic below PATH its records, from the end backwards, as far as wanted."""
+
+    def taken_in(self, path: str) -> Iterator[TakenRecord]:
+        """Yield the records in a file of JSON lines, wherever it is; the last one comes first.
+
+        Raises
+        ------
+        OSError : there is no such file
+        """

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cklog.engine.scan import Kernel
+from cklog.inputs.connectors import RecordFate, RecordFates
 from cklog.inputs.partitions import COMMITS, GroupCommit, Partition
 
 COLUMNS = (*COMMITS.names, "_path")
@@ -38,6 +39,31 @@ class OffsetSpan(NamedTuple):
 
 def last_commit_kernel(logs: Iterable[Partition]) -> Kernel:
     """Return a kernel for `COMMITS` that keeps the last commit of each key; aborted ones are dropped."""
+    cuts, spans = _cuts_and_spans(logs)
+    return functools.partial(_last_commits, cuts, spans)
+
+
+def record_fates(logs: Iterable[Partition]) -> RecordFates:
+    """Return what says of a record of these logs whether it counts, as it does for a commit; of other logs all do."""
+    return functools.partial(_record_fate, *_cuts_and_spans(logs))
+
+
+def _record_fate(
+    cuts: Mapping[str, int],
+    spans: Mapping[tuple[str, int], list[OffsetSpan]],
+    folder: str,
+    producer: int,
+    at: int,
+) -> RecordFate:
+    if folder in cuts and at >= cuts[folder]:
+        return "cut"
+    return "counts" if producer < 0 else _commit_fate(spans.get((folder, producer), ()), at)
+
+
+def _cuts_and_spans(
+    logs: Iterable[Partition],
+) -> tuple[dict[str, int], dict[tuple[str, int], list[OffsetSpan]]]:
+    """Where each log will end, by folder; transactions that are not committed, by folder and producer."""
     spans: dict[tuple[str, int], list[OffsetSpan]] = {}
     cuts: dict[str, int] = {}
     for log in logs:
@@ -46,7 +72,7 @@ def last_commit_kernel(logs: Iterable[Partition]) -> Kernel:
             end = log.restart_end if found.end is None else found.end
             span = OffsetSpan(found.first, end, found.fate == "open")
             spans.setdefault((log.folder.path, found.producer), []).append(span)
-    return functools.partial(_last_commits, cuts, spans)
+    return cuts, spans
 
 
 def _last_commits(
@@ -61,7 +87,7 @@ def _last_commits(
         return pa.RecordBatch.from_pylist([], schema=LAST)
     folder = posixpath.dirname(batch["_path"][0].as_py())
     table = pa.Table.from_batches([batch.select(list(COLUMNS))])
-    fates = ["counts"] * table.num_rows
+    fates: list[RecordFate] = ["counts"] * table.num_rows
     if pc.any(table["transactional"]).as_py():
         fates = _commit_fates(table, spans, folder)
     columns = [pa.array([fate == "pending" for fate in fates], pa.bool_()), *table.columns]
@@ -70,7 +96,7 @@ def _last_commits(
     return _newest_by_key(pa.table(columns, schema=LAST).filter(kept))
 
 
-def _commit_fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSpan]], folder: str) -> list[str]:
+def _commit_fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSpan]], folder: str) -> list[RecordFate]:
     """The fate of each commit: counts, pending or aborted; n of them."""
     columns = (table[name].to_pylist() for name in ("at", "producer", "transactional"))
     return [
@@ -79,7 +105,7 @@ def _commit_fates(table: pa.Table, spans: Mapping[tuple[str, int], list[OffsetSp
     ]
 
 
-def _commit_fate(spans: Sequence[OffsetSpan], at: int) -> str:
+def _commit_fate(spans: Sequence[OffsetSpan], at: int) -> RecordFate:
     """The fate of a commit at offset `at` that was made in a transaction; the `spans` of its producer ascend.
 
     >>> spans = [OffsetSpan(0, 5, False), OffsetSpan(7, 9, True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from cklog.engine.reading import Reading
 from cklog.errors import NotFound, UsageError
@@ -70,9 +70,19 @@ class Kind:
     Every question raises `NotFound` where this kind of run has no answer to it.
     """
 
+    takes_positions: ClassVar[bool] = False
+    """Whether it can be told where sources begin, and what connectors have written."""
+
     def __init__(self, parser: Parser, opened: Opened) -> None:
         self._name = parser.name
         self._opened = opened
+
+    def asked(self, question: Question) -> Self:
+        """Return this kind; refuse options that are about connectors where there are none."""
+        if (question.source_from or question.taken) and not self.takes_positions:
+            path = self._opened.root.path
+            raise UsageError("--source-from and --taken are about connectors' offsets", f"{path} holds none")
+        return self
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
         """Refuse a question in one sentence: "PATH: a FORMAT folder …"."""

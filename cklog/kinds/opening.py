@@ -31,6 +31,7 @@ PARSERS: Mapping[str, str] = {
     "checkmate": "cklog.parsers.checkmate.parser:CheckMate",
     "kafka": "cklog.parsers.kafka.parser:Kafka",
     "patent-store": "cklog.parsers.patent.parser:PatentStore",
+    "connect": "cklog.parsers.connect.parser:Connect",
 }
 """The parsers of this distribution, known without looking at installed packages; others register theirs in the
 entry-point group `cklog.parsers`."""
@@ -45,6 +46,7 @@ MARKS: Mapping[str, str] = {
     "checkmate": r"(^|/)(snapshot_[0-9]+_|worker-[0-9]+-logs/)",
     "kafka": r"(^|/)[0-9]{20}\.log$",
     "patent-store": r"(^|/)CURRENT$|\.jsonl(\.[a-z0-9]+)?$",
+    "connect": r"(^|/)[^/]*offset[^/]*(/[0-9]{20}\.log|\.(jsonl?|txt|dat))$|\.offsets$",
 }
 """What some file is called wherever a run of a format lies, or a folder, with a slash behind it: only then is the
 format's parser loaded, and asked."""
@@ -201,6 +203,7 @@ KINDS: Mapping[KindName, str] = {
     "partitions": "cklog.kinds.partitions:PartitionsKind",
     "stores": "cklog.kinds.stores:StoresKind",
     "pieces": "cklog.kinds.pieces:PiecesKind",
+    "connectors": "cklog.kinds.connectors:ConnectorsKind",
 }
 """The class of each kind, as module:class; loaded when a run of its kind is opened."""
 

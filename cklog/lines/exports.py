@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cklog.errors import NothingToWrite, UsageError
+from cklog.lines.connect_offsets import connect_body
 from cklog.lines.resume_offsets import ResumeOffset, all_bounded, committed_offsets, planned_offsets
 from cklog.model.lines import RecoveryLine
 from cklog.model.verdict import Answer, Verdict
@@ -44,6 +45,7 @@ def replay_formats(
         return lambda answer: form(_require_word(name, answer.verdict, rows(answer.result, operator, topic)))
 
     formats = {name: from_answer(name, form) for name, form in _FORMATS.items()}
+    formats["connect-json"] = lambda answer: connect_body(answer.result, operator, rollback)
     if rollback:
         formats["kafka-delete-records"] = _refuse_undoing_deletion
         formats["csv"] = from_answer("csv", _committed_csv)
@@ -297,4 +299,9 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "spark-ending-offsets": ("of batch queries only, beside startingOffsets of spark-offsets",),
     "flink-offsets": _FLINK_IGNORES,
     "flink-sql": _FLINK_IGNORES,
+    "connect-json": (
+        "PUT /connectors/NAME/stop first: offsets are changed only while it is STOPPED (Kafka 3.6 and later)",
+        "then PATCH /connectors/NAME/offsets with it, GET the same to check, and PUT /connectors/NAME/resume",
+        "GET /connectors/NAME/offsets before, and keep what it says: with it the change is undone",
+    ),
 }

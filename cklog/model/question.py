@@ -25,7 +25,8 @@ class Question:
     `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
     Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
     `check_contents` checks every block of state files, where as a rule what costs little is looked at. `rates` tell how
-    long a recovery takes.
+    long a recovery takes. Of connectors: `source_from` NAME=POSITION, where the log of a source begins; `taken`
+    NAME=TOPIC or FILE, what one has written.
     """
 
     failed: tuple[str, ...] = ()
@@ -39,6 +40,8 @@ class Question:
     check_files: bool = True
     check_contents: bool = False
     rates: RecoveryRates = field(default_factory=RecoveryRates)
+    source_from: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ DAMAGE = frozenset(
         "missing-part",
         "bad-index-entry",
         "over-budget",
+        "cut-offsets-file",
+        "corrupt-offsets-file",
     }
 )
 """Findings that speak of damaged bytes: what `--strict` refuses, and what may hide records."""

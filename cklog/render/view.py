@@ -143,6 +143,7 @@ _DETAIL_TITLES: Mapping[str, str] = {
     "partitions": "Partitions",
     "cuts": "What a restarting broker cuts",
     "stores": "Stores",
+    "connectors": "Connectors resume at",
 }
 _LEFT_TO_THE_OTHER = {
     "recovery-line": ("in_flight_channels", "ranges"),

@@ -83,6 +83,7 @@ MEANINGS: Mapping[str, str] = {
     ARGUMENTS: "the job's own options, program and arguments: after the script's name, or by set -- in a shell",
     "BOOTSTRAP_SERVERS": "the brokers, as host:port",
     "CHECKPOINT": "the checkpoint's folder as the cluster sees it",
+    "CONNECT": "the REST interface of Kafka Connect, as http://host:8083",
     "CONFIRM": "yes, for the steps that start, change or delete something",
     "COPIED": "yes, as soon as the copy was made by hand",
     "LOST": "yes, as soon as somebody has decided that no other copy is to be had, and all state is given up",

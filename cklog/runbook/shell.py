@@ -69,6 +69,8 @@ def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[st
         *([("--kafka", kafka.folder)] if kafka.folder else []),
         *(("--channel", channel) for channel in kafka.channels),
         *([("--group", kafka.group)] if kafka.group else []),
+        *(("--source-from", told) for told in question.source_from),
+        *(("--taken", told) for told in question.taken),
     ]
     failed = [
         *(("--failed", name) for name in question.failed),

@@ -1,0 +1,179 @@
+"""Each stored offset, judged: where its connector resumes, whether the source still has that, and what comes again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cklog.inputs.connectors import StoredOffset
+from cklog.model.findings import Finding
+from cklog.model.wording import many
+from cklog.runs.connectors.positions import system_of, unfinished_snapshot, words
+from cklog.runs.connectors.retained import Retained
+from cklog.runs.connectors.taken import Taken, position_of
+
+BEGINS = "its beginning"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A partition of a connector's source.
+
+    `run` : the connector, with its store before it where several have one of that name
+    `number` : of its partitions this one, from 0
+    `retained` : None: nobody told where the source's log begins
+    `taken` : what of it lies behind the position, by log
+    """
+
+    run: str
+    number: int
+    entry: StoredOffset
+    retained: Retained | None = None
+    taken: tuple[Taken, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The partition as a subtask of the line."""
+        return f"{self.run}/{self.number}"
+
+    @property
+    def label(self) -> str:
+        """The partition of the source, as people read it."""
+        return label_of(self.entry.partition)
+
+    @property
+    def snapshot(self) -> str:
+        """The kind of the snapshot that was not finished; "": none is open."""
+        return "" if self.entry.offset is None else unfinished_snapshot(self.entry.offset)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on from an offset, as far as the stored one says."""
+        return self.entry.offset is not None and not self.snapshot
+
+    @property
+    def gone(self) -> bool:
+        """Whether the source no longer has what follows the position."""
+        return self.resumes and self.retained is not None and self.retained.held is False
+
+    @property
+    def deleted(self) -> bool:
+        """Whether somebody has deleted the offset, as when a connector is reset, or taken away for good."""
+        return self.entry.offset is None and not self.entry.ambiguous
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it cannot be said where it resumes, or whether it can."""
+        return self.entry.ambiguous or (self.resumes and self.retained is not None and self.retained.held is None)
+
+    @property
+    def again(self) -> int | None:
+        """How many records come once more, at the most; None: nothing tells."""
+        counts = [one.again for one in self.taken]
+        return None if not counts or None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def position(self) -> str:
+        """Where it resumes, in words."""
+        if self.entry.ambiguous:
+            return "unknown"
+        if self.entry.offset is None:
+            return BEGINS
+        return f"a new snapshot ({words(self.entry.offset)})" if self.snapshot else words(self.entry.offset)
+
+    def planned(self) -> Mapping[str, Any] | None:
+        """Return the offset that a plan stores: none where the source no longer has what follows the stored one."""
+        return None if self.gone else self.entry.offset
+
+
+def label_of(partition: Mapping[str, Any]) -> str:
+    """Return a partition on one line.
+
+    >>> label_of({"server": "shop", "database": "eu"}), label_of({})
+    ('database=eu,server=shop', '-')
+    """
+    pairs = (f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in sorted(partition.items()))
+    return ",".join(pairs) or "-"
+
+
+def row_of(one: Judged) -> dict[str, Any]:
+    """Return a partition as a row of an answer; both maps as they were stored, for programs."""
+    entry = one.entry
+    newest = [taken.newest for taken in one.taken if taken.newest is not None]
+    return {
+        "connector": one.run,
+        "number": one.number,
+        "of": one.label,
+        "system": None if entry.offset is None else system_of(entry.offset),
+        "resumes": one.position,
+        "snapshot": one.snapshot or None,
+        "held": None if one.retained is None else one.retained.held,
+        "again": one.again,
+        "newest_taken": words(position_of(newest[0])) if newest else None,
+        "older": entry.older,
+        "stored_time": entry.time,
+        "store": entry.store,
+        "stored": {
+            "connector": entry.connector,
+            "partition": dict(entry.partition),
+            "offset": None if entry.offset is None else dict(entry.offset),
+        },
+        "planned": {"offset": None if (plan := one.planned()) is None else dict(plan)},
+        "taken": [{"log": t.log, "again": t.again, "exact": t.exact} for t in one.taken],
+    }
+
+
+def findings_of(judged: Iterable[Judged]) -> Iterator[Finding]:
+    """Find what speaks of where partitions resume."""
+    for one in judged:
+        where, name = (one.entry.where,), one.entry.connector
+        if one.deleted:
+            message = (
+                f"{one.name} ({one.label}): its offset was deleted; if the connector is still there, it begins anew"
+            )
+            yield Finding("deleted-offset", "info", name, message, where)
+        if one.snapshot:
+            message = (
+                f"{one.name} ({one.label}) was taking a snapshot ({one.snapshot}) when its offset was stored: a "
+                "restart takes it again from the beginning, and every row that was written comes once more"
+            )
+            yield Finding("unfinished-snapshot", "warning", name, message, where)
+        if one.gone and one.retained is not None:
+            message = (
+                f"{one.name} ({one.label}) resumes at {one.position}, which its source no longer has: "
+                f"{one.retained.because}. A restart fails, or goes on behind a gap, by its snapshot.mode; only a new "
+                "snapshot makes up for what is gone, without its deletions. Delete the offset (connect-json does) and "
+                "let it take one, or restore the source's log"
+            )
+            yield Finding("position-gone", "error", name, message, where)
+        elif one.resumes and one.retained is not None and one.retained.held is None:
+            message = f"{one.name} ({one.label}): whether its source has {one.position} is not known: "
+            yield Finding("position-unknown", "error", name, message + one.retained.because, where)
+        if one.entry.pending is not None:
+            message = (
+                f"{one.name} ({one.label}): a transaction that would store a newer offset is open; its records do not "
+                "count either, unless the worker that began it commits it"
+            )
+            yield Finding("pending-offset", "warning", name, message, where)
+        yield from _taken_findings(one)
+
+
+def _taken_findings(one: Judged) -> Iterator[Finding]:
+    for taken in one.taken:
+        subject = taken.log
+        if taken.again is None:
+            message = (
+                f"{subject}: how many of its records come once more is not known: they say nothing of where they come "
+                f"from, or nothing that can be compared with {one.position}"
+            )
+            yield Finding("taken-unknown", "warning", subject, message)
+        elif taken.again and one.resumes:
+            most = "" if taken.exact else "at the most "
+            message = (
+                f"{subject} ends {most}{many(taken.again, 'record')} behind where {one.name} resumes "
+                f"({one.position}): they come once more, with the same source block. A sink that does not go by their "
+                "keys has them twice"
+            )
+            yield Finding("taken-again", "warning", subject, message)
