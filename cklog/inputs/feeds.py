@@ -1,0 +1,126 @@
+"""What a job reads of other jobs and writes for them, as values: how far, as of each point from which it can restart.
+
+Whatever passes from job to job is numbered: records of a partition by their offsets, files of a sink by the batch that
+wrote them, rows of a table by the checkpoint or batch stamped on their commit. Every number here is exclusive: the next
+one that is not read, not written, not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cklog.inputs.sink_tables import SinkTable, Writer
+
+
+Rule = Literal["appends", "skips", "overwrites"]
+"""appends: it goes to the end, under the next numbers, as in a topic; skips: it keeps its number, and is dropped if that
+is below what the output remembers; overwrites: it takes the place of what had its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How far one output is written as of a point of its job.
+
+    Attributes
+    ----------
+    until : what is numbered below was written before, and is not written again; None: not known
+    kept : what is numbered below is written with the same contents if it is written again, as the plans of those
+        batches are kept; None: `until`, and whatever comes after may be other records under the same number
+    brings : from this number on the point's own state brings what is committed on its restart, such as the open
+        transactions of a snapshot; None: `until`, the output has it all already
+    can_cut : whether the output can lose what is numbered `kept` and above, and its memory of that
+    """
+
+    until: int | None
+    kept: int | None = None
+    brings: int | None = None
+    can_cut: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A topic's partition, a folder of files or a table that a job writes, as it is now, and what it does on a restart.
+
+    Attributes
+    ----------
+    name : by which jobs that read it know it
+    end : what is numbered below is in it; None: not known
+    rule : what it does with what it is offered again
+    remembered : of one that skips, what it is offered under a number below is dropped
+    first : the first number that can still be read
+    files : the stored path of each file, with its number, where it is a folder of files
+    cut : how to make it lose what is numbered from a certain number on, in words that take it as `{0}`
+    """
+
+    name: str
+    end: int | None
+    rule: Rule = "appends"
+    remembered: int = 0
+    first: int = 0
+    files: Mapping[str, int] | None = None
+    cut: str = "take {name} back to before {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a job reads.
+
+    `files` : of a folder of files the stored path of each, with the number that the job's own log gives it; the numbers
+        of `Point.read` are of that log then
+    `broken` : why that log does not tell all that was read, "" if it does
+    """
+
+    name: str
+    files: Mapping[str, int] | None = None
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point from which a job can restart, by what its logs say; `at` asks its kind for it, () for the newest.
+
+    `read` : the next number of each input that it has not read, plans that it keeps included; None: not known
+    `written` : how far each output is written
+    `label` : what it is called; `initial`: the job begins anew
+    """
+
+    label: str
+    at: tuple[tuple[str, int], ...]
+    read: Mapping[str, int | None]
+    written: Mapping[str, Written]
+    initial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """What one job reads and writes; its `points` are the newest first. `more`: there are older ones, left out."""
+
+    job: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    points: tuple[Point, ...]
+    more: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+
+def table_output(table: SinkTable, writer: Writer) -> Output:
+    """Return a table as the output of one of its writers, numbered by what that stamps on commits.
+
+    A table whose older commits are gone may have forgotten what it took: it holds it, and remembers nothing.
+
+    >>> stamped = Writer("q", "batch")
+    >>> table_output(SinkTable("t", "delta", "main", (), None, {}, {stamped: 4}), stamped).remembered
+    5
+    """
+    numbers = [
+        stamp.number
+        for commit in table.commits
+        if not commit.undone
+        for stamp in commit.stamps
+        if stamp.writer == writer and stamp.number is not None
+    ]
+    remembered = table.remembers.get(writer)
+    end = max(numbers) + 1 if numbers else None if table.expired else 0
+    return Output(table.uri, end, "skips", 0 if remembered is None else remembered + 1)

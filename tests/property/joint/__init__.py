@@ -1,0 +1,1 @@
+"""Several jobs in one line, against every vector simulated."""

@@ -1,0 +1,1 @@
+"""Several jobs in one line: its rules, its evidence, its answer."""
