@@ -1,0 +1,1 @@
+"""Tables as sinks: real queries killed and run again, and what users of tables have told."""
