@@ -56,6 +56,8 @@ def read(uri: str, branch: str = "") -> SinkTable:
     listed = files.listed(LOG, deep=True)
     versions = dict(sorted((int(m[1]), entry) for path, entry in listed.items() if (m := _VERSION.fullmatch(path))))
     checkpoint = newest_checkpoint(files, LOG, listed)
+    if not versions and checkpoint is None:
+        files.refuse_damaged()
     require_found(bool(versions) or checkpoint is not None, uri, f"{LOG}/*.json")
     commits = {version: commit_of(files, LOG, entry) for version, entry in versions.items()}
     base = checkpoint.version if checkpoint else -1

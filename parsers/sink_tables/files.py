@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from cklog.budgets import budgets, check_json, over, reading
-from cklog.errors import NotFound, Unreadable, first_line
+from cklog.errors import CorruptInput, NotFound, Unreadable, first_line
 from cklog.inputs.sink_tables import SinkTable
 from cklog.local_files import joined, reason, without_query
 from cklog.model.findings import Finding, InputUsed, Severity, Where
@@ -142,6 +142,12 @@ class Metadata:
         place = self.place(path)
         finding = Finding(id, severity, without_query(self.uri), message, (Where(place, offset),))
         self._findings.setdefault((id, severity), []).append((place, finding))
+
+    def refuse_damaged(self) -> None:
+        """Raise `CorruptInput` if anything was damaged: for where nothing else is left of the table."""
+        for finding in self.findings():
+            if finding.id == "corrupt-file":
+                raise CorruptInput(finding.message, "look for another copy of the table")
 
     def finish(self, table: SinkTable, records: int) -> SinkTable:
         """Return a table with what was found out about its files."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cklog.budgets import inflating, reading
-from cklog.errors import CklogError, CorruptInput, NotFound, Unreadable, UsageError, first_line
+from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
 from cklog.inputs.sink_tables import Operation, SinkTable, TableCommit
 from cklog.local_files import without_query
 from cklog.parsers.sink_tables.ancestry import reached, way_back
@@ -63,7 +63,7 @@ def read(uri: str, branch: str = "") -> SinkTable:
         assert entry is not None
         found = _parsed(files, "", entry)
         if found is None:
-            raise CorruptInput(_why(files), "name another metadata file")
+            files.refuse_damaged()
         newer = [e.path for e in files.listed("").values() if (_number(e) or 0) > (_number(entry) or 0)]
         if newer:
             files.say("older-metadata", "warning", name, f"{max(newer)} beside it is newer, and was not read")
@@ -126,7 +126,7 @@ def _newest(files: Metadata) -> Any:
         if (found := _parsed(files, "metadata", entry)) is not None:
             break
     else:
-        raise CorruptInput(_why(files), "look for another copy of the table")
+        files.refuse_damaged()
     if len(same) > 1:
         names = " and ".join(e.path for e in same[:3])
         files.unsure(
@@ -188,7 +188,7 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
     except CklogError:
         raise
     except Exception as error:  # the library raises its own, pydantic's and plain ones
-        files.damaged(path, f"pyiceberg does not understand it: {first_line(error)[:200]}")
+        files.damaged(path, f"pyiceberg does not understand it: {' '.join(str(error).split())[:200]}")
     return None
 
 
@@ -209,11 +209,6 @@ def _inflated(data: bytes) -> bytes:
     if not stream.eof:
         raise NoJson("its compressed stream is cut short")
     return inflated
-
-
-def _why(files: Metadata) -> str:
-    """Return what the first finding says of a file that is damaged."""
-    return next((f.message for f in files.findings()), "no metadata that can be read")
 
 
 def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
@@ -241,7 +236,7 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         remembered.take(stamps_of(snapshot.summary))
         for fault in faults_of(snapshot.summary):
             files.unsure("damaged-value", "", f"snapshot {snapshot.id}: {fault}")
-    expired = gone is not None and bool(way)
+    expired = bool(way) and (gone is not None or _had_older(here[0], snapshots.values()))
     table = SinkTable(
         uri=uri,
         format="iceberg",
@@ -269,6 +264,18 @@ def _snapshot(found: Any) -> _Snapshot:
         time=time,
         summary=summary,
     )
+
+
+def _had_older(oldest: _Snapshot, snapshots: Iterable[_Snapshot]) -> bool:
+    """Return whether a snapshot without a parent had one: some libraries cut the link when they expire the parent.
+
+    Snapshots are numbered without gaps in version 2, and say what the table held with them.
+    """
+    number = oldest.order[0]
+    if number > 1 and len({s.order[0] for s in snapshots if 0 < s.order[0] < number}) < number - 1:
+        return True
+    totals = ((f"total-{what}", f"added-{what}") for what in ("data-files", "records"))
+    return any((whole(oldest.summary.get(all)) or 0) > (whole(oldest.summary.get(own)) or 0) for all, own in totals)
 
 
 def _rolled_back(found: Any, branch: str, parents: Mapping[int, int | None]) -> set[int]:
