@@ -129,6 +129,10 @@ class Metadata:
         message = f"{self.place(path)}: part of the file cannot be read{at}: {why}"
         self._add("corrupt-file", "error", path, message, offset)
 
+    def is_damaged(self, path: str) -> bool:
+        """Return whether a file is known to be damaged."""
+        return any(place == self.place(path) for place, _ in self._findings.get(("corrupt-file", "error"), ()))
+
     def say(self, id: str, severity: Severity, path: str, message: str) -> None:
         """Remember a finding about a file or folder of the table."""
         self._add(id, severity, path, f"{self.place(path)}: {message}", None)

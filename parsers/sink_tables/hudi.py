@@ -27,7 +27,7 @@ from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members, 
 from cklog.parsers.sink_tables.hudi_stamps import faults_of, stamps_of
 from cklog.storage import FileEntry
 
-_DONE = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:_([0-9]{14}(?:[0-9]{3})?))?\.([a-z]+)")
+_DONE = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:_([0-9]{14}(?:[0-9]{3})?))?\.(?!inflight|requested)([a-z]+)")
 _BEGUN = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:\.([a-z]+))?\.(?:requested|inflight)")
 _COMMITS = frozenset({"commit", "deltacommit", "replacecommit"})
 _BACK = {"rollback": "commitsRollback", "restore": "instantsToRollback"}

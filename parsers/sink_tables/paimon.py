@@ -108,14 +108,15 @@ def _check_whole(files: Metadata, folder: str, snapshots: Mapping[int, dict[str,
     if holes:
         files.unsure("missing-table-version", folder, f"{holes} snapshots between others are not here")
     for number, snapshot in snapshots.items():
-        if snapshot and whole(snapshot.get("id")) != number:
+        if whole(snapshot.get("id")) != number and not files.is_damaged(f"{folder}/snapshot-{number}"):
             files.damaged(f"{folder}/snapshot-{number}", f"its id is {str(snapshot.get('id'))[:40]}")
 
 
 def _commit(number: int, snapshot: Mapping[str, Any]) -> TableCommit:
     """Return a snapshot as a commit of its table."""
     operation = _OPERATIONS.get(text(snapshot.get("commitKind")), "other")
-    rows = 0 if operation == "rewrite" else whole(snapshot.get("deltaRecordCount"))
+    added = whole(snapshot.get("deltaRecordCount")) if operation == "append" else None  # else less what it took away
+    rows = 0 if operation == "rewrite" else added
     stamp = _stamp(snapshot)
     stamps = () if stamp is None else (Stamp(stamp[0], None if stamp[1] == BATCH else stamp[1]),)
     return TableCommit(str(number), whole(snapshot.get("timeMillis")), operation, rows, stamps)
