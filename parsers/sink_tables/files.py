@@ -38,6 +38,7 @@ class Metadata:
         self.uri = uri
         self.indeterminate = False
         self._root = Root(uri)
+        self._folders: dict[str, Root] = {}
         self._findings: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
         self._bytes = self._files = 0
 
@@ -52,13 +53,14 @@ class Metadata:
         ------
         Unreadable : it is such a link
         """
-        found = self._root.below(name)
+        if name in self._folders:
+            return self._folders[name]
         if name and self._root.leads_out(self._root.uri(name)):
             raise Unreadable(
                 f"{self.place(name)}: a link that leads out of the table, which is not followed",
                 "name the table where it lies",
             )
-        return found
+        return self._folders.setdefault(name, self._root.below(name))
 
     def place(self, path: str) -> str:
         """Return a path of the table as findings tell it."""

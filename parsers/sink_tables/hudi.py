@@ -24,7 +24,7 @@ from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit, W
 from cklog.local_files import without_query
 from cklog.parsers.codecs.avro import NotAvro, records_of
 from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, members, require_found, text, whole
-from cklog.parsers.sink_tables.hudi_stamps import faults_of, stamps_of
+from cklog.parsers.sink_tables.hudi_stamps import stamps_of
 from cklog.storage import FileEntry
 
 _DONE = re.compile(r"([0-9]{14}(?:[0-9]{3})?)(?:_([0-9]{14}(?:[0-9]{3})?))?\.(?!inflight|requested)([a-z]+)")
@@ -87,8 +87,8 @@ def read(uri: str, branch: str = "") -> SinkTable:
     for instant in instants:
         if instant.action in _COMMITS:
             told = _told(files, instant)
-            found[instant.begun] = stamps_of(_extra(told))
-            for fault in faults_of(_extra(told)):
+            found[instant.begun], faults = stamps_of(members(members(told).get("extraMetadata")))
+            for fault in faults:
                 files.unsure("damaged-value", f".hoodie/{instant.entry.path}", fault)
             commits[instant.begun] = _commit(instant, told, found[instant.begun], utc)
         elif instant.action in _BACK:
@@ -150,10 +150,6 @@ def _told(files: Metadata, instant: _Instant) -> Any:
     except (NoJson, NotAvro) as error:
         files.damaged(path, str(error))
         return {}
-
-
-def _extra(told: Any) -> Mapping[str, Any]:
-    return members(members(told).get("extraMetadata"))
 
 
 def _commit(instant: _Instant, told: Mapping[str, Any], stamps: tuple[Stamp, ...], utc: bool) -> TableCommit:

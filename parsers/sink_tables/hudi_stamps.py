@@ -19,14 +19,10 @@ _STREAMER = ("deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2")
 _OFFSETS = re.compile(r"([A-Za-z0-9._-]{1,249})((?:,[0-9]{1,9}:[0-9]{1,19})+)")
 
 
-def stamps_of(extra: Mapping[str, Any]) -> tuple[Stamp, ...]:
-    """Return what streams stamped on a commit; stamps that cannot be understood are left out."""
-    return tuple(stamp for stamp, _ in _stamps(extra) if stamp is not None)
-
-
-def faults_of(extra: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the stamps of a commit."""
-    return [fault for _, fault in _stamps(extra) if fault]
+def stamps_of(extra: Mapping[str, Any]) -> tuple[tuple[Stamp, ...], tuple[str, ...]]:
+    """Return what streams stamped on a commit, and what is wrong with stamps that cannot be understood."""
+    found = [*_stamps(extra)]
+    return tuple(stamp for stamp, _ in found if stamp is not None), tuple(fault for _, fault in found if fault)
 
 
 def _stamps(extra: Mapping[str, Any]) -> Iterator[tuple[Stamp | None, str]]:

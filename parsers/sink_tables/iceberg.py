@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cklog.budgets import inflating, reading
+from cklog.budgets import budgets, check_json, inflating, reading
 from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
-from cklog.inputs.sink_tables import Operation, SinkTable, TableCommit
+from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
 from cklog.local_files import without_query
 from cklog.parsers.sink_tables.ancestry import reached, way_back
-from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, require_found, text, whole
-from cklog.parsers.sink_tables.iceberg_stamps import Remembered, faults_of, stamps_of
+from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
+from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
 from cklog.storage import FileEntry, Root
 
 MAIN = "main"
@@ -47,7 +47,9 @@ class _Snapshot(NamedTuple):
     parent: int | None
     order: tuple[int, int]
     time: int | None
-    summary: dict[str, str]
+    summary: Mapping[str, str]
+    stamps: tuple[Stamp, ...]
+    faults: tuple[str, ...]
 
 
 def read(uri: str, branch: str = "") -> SinkTable:
@@ -181,7 +183,7 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
         with reading(files.place(path)):
             if data[:2] == b"\x1f\x8b":
                 data = _inflated(data)
-            json_of(data)  # within the budgets, and whole: the library's own message is a page long
+            check_json(data, budgets().table_values)
         return _imported().parse_raw(data.decode("utf-8"))
     except NoJson as error:
         files.damaged(path, str(error))
@@ -233,8 +235,8 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
     undone = [snapshots[id] for id in _rolled_back(found, name, parents) - {*way}]
     remembered = Remembered()
     for snapshot in reversed(here):
-        remembered.take(stamps_of(snapshot.summary))
-        for fault in faults_of(snapshot.summary):
+        remembered.take(snapshot.stamps)
+        for fault in snapshot.faults:
             files.unsure("damaged-value", "", f"snapshot {snapshot.id}: {fault}")
     expired = bool(way) and (gone is not None or _had_older(here[0], snapshots.values()))
     table = SinkTable(
@@ -257,12 +259,15 @@ def _snapshot(found: Any) -> _Snapshot:
     if found.summary is not None:
         summary = {"operation": found.summary.operation.value, **found.summary.additional_properties}
     time = whole(found.timestamp_ms)
+    stamps, faults = stamps_of(summary)
     return _Snapshot(
         id=found.snapshot_id,
         parent=found.parent_snapshot_id,
         order=(found.sequence_number or 0, time or 0),
         time=time,
         summary=summary,
+        stamps=stamps,
+        faults=faults,
     )
 
 
@@ -298,5 +303,4 @@ def _commit(snapshot: _Snapshot, undone: bool) -> TableCommit:
     """Return a snapshot as a commit of its table."""
     operation = _OPERATIONS.get(snapshot.summary.get("operation", ""), "other")
     rows = 0 if operation == "rewrite" else whole(snapshot.summary.get("added-records"))
-    stamps = stamps_of(snapshot.summary)
-    return TableCommit(str(snapshot.id), snapshot.time, operation, rows, stamps, undone=undone)
+    return TableCommit(str(snapshot.id), snapshot.time, operation, rows, snapshot.stamps, undone=undone)

@@ -20,14 +20,10 @@ _OFFSETS = "kafka.connect.offsets."
 _GROUP = ".cg-control-"  # begins the group that Connect makes for a connector
 
 
-def stamps_of(summary: Mapping[str, str]) -> tuple[Stamp, ...]:
-    """Return what streams stamped on a snapshot; stamps that cannot be understood are left out."""
-    return tuple(stamp for stamp, _ in _stamps(summary) if stamp is not None)
-
-
-def faults_of(summary: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the stamps of a snapshot."""
-    return [fault for _, fault in _stamps(summary) if fault]
+def stamps_of(summary: Mapping[str, str]) -> tuple[tuple[Stamp, ...], tuple[str, ...]]:
+    """Return what streams stamped on a snapshot, and what is wrong with stamps that cannot be understood."""
+    found = [*_stamps(summary)]
+    return tuple(stamp for stamp, _ in found if stamp is not None), tuple(fault for _, fault in found if fault)
 
 
 def _stamps(summary: Mapping[str, str]) -> Iterator[tuple[Stamp | None, str]]:
