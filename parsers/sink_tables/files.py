@@ -14,10 +14,11 @@ from typing import Any
 from cklog.budgets import budgets, check_json, over, reading
 from cklog.errors import CorruptInput, NotFound, Unreadable, first_line
 from cklog.inputs.sink_tables import SinkTable
-from cklog.local_files import joined, reason, without_query
+from cklog.local_files import joined, reason, without_file_scheme, without_query
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.wording import first_few
 from cklog.storage import FileEntry, Root
+from cklog.stores.places import located
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _EXAMPLES, _PLACES = 3, 8
@@ -34,10 +35,10 @@ class Metadata:
     `indeterminate` once something is missing that might change what is said of the table.
     """
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, uri: str, root: Root | None = None) -> None:
+        self._root = Root(without_file_scheme(uri)) if root is None else root
+        self.uri = self._root.path
         self.indeterminate = False
-        self._root = Root(uri)
         self._folders: dict[str, Root] = {}
         self._findings: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
         self._bytes = self._files = 0
@@ -160,7 +161,13 @@ class Metadata:
         findings = (*table.findings, *self.findings())
         unsure = self.indeterminate or bool(self._root.trouble.unread or self._root.trouble.links)
         used = InputUsed(without_query(self.uri), table.format, self._bytes, records)
-        return replace(table, findings=findings, inputs=(used,), indeterminate=table.indeterminate or unsure)
+        return replace(
+            table,
+            uri=located(table.uri).uri,
+            findings=findings,
+            inputs=(used,),
+            indeterminate=table.indeterminate or unsure,
+        )
 
     def findings(self) -> list[Finding]:
         """Return what was found out about the files so far."""

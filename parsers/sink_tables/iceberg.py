@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from cklog.budgets import budgets, check_json, inflating, reading
 from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
 from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
-from cklog.local_files import without_query
+from cklog.local_files import without_file_scheme, without_query
 from cklog.parsers.sink_tables.ancestry import reached, way_back
 from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
 from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
@@ -58,8 +58,8 @@ def read(uri: str, branch: str = "") -> SinkTable:
     if uri.startswith(CATALOG):
         return _read_catalog(uri, branch)
     if is_metadata_file(uri):
-        folder, name = Root(uri).parent()
-        files = Metadata(folder.path)
+        folder, name = Root(without_file_scheme(uri)).parent()
+        files = Metadata(folder.path, folder)
         entry = next((e for e in files.listed("").values() if e.path == name), None)
         require_found(entry is not None, uri, "such file")
         assert entry is not None
