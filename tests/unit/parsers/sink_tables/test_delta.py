@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,18 +111,36 @@ def test_undone_is_what_is_not_there(tmp_path: Path, seed: int) -> None:
     assert {int(commit.id) for commit in found.commits if not commit.undone and int(commit.id) in wrote} == there
 
 
-def test_restore_to_a_time(table: Path) -> None:
-    """A time with a zone names the newest commit that is not later; one without leaves open what was undone."""
-    when = read_table(str(table)).commits[2].time
-    assert when is not None
-    info = {"operation": "RESTORE", "timestamp": when + 9, "operationParameters": {"version": None}}
-    moment = datetime.fromtimestamp(when / 1000, UTC).isoformat()
-    info["operationParameters"] = {"version": None, "timestamp": moment}
-    add_actions(table, {"commitInfo": info})
-    assert undone(read_table(str(table))) <= {"3"}
-    assert not read_table(str(table)).indeterminate
+def by_time(folder: Path, version: int) -> None:
+    """Make a RESTORE one that was asked for by a time without a zone, as Spark writes it down."""
+    lines = [json.loads(line) for line in log(folder, version).read_text().splitlines()]
+    (info,) = [line["commitInfo"] for line in lines if "commitInfo" in line]
     info["operationParameters"] = {"version": None, "timestamp": "2026-01-01 00:00:00.0"}
-    add_actions(table, {"commitInfo": info})
+    log(folder, version).write_text("\n".join(map(json.dumps, lines)))
+
+
+@pytest.mark.parametrize("to", [0, 1, 2, 4])
+def test_restore_to_a_time(table: Path, to: int) -> None:
+    """Nobody knows the zone of the time; the files that the commit removes and adds tell the version."""
+    deltalake.DeltaTable(str(table)).optimize.compact()
+    delta_commit(table, "query", 4)
+    deltalake.DeltaTable(str(table)).restore(to)
+    told = read_table(str(table))
+    by_time(table, 6)
+    found = read_table(str(table))
+    assert [(c.id, c.undone, c.restores) for c in found.commits] == [(c.id, c.undone, c.restores) for c in told.commits]
+    assert found.commits[-1].restores == str(to)
+    assert not found.indeterminate
+
+
+def test_a_restore_that_nobody_can_tell(table: Path) -> None:
+    """With the commits gone on which it rests, what a RESTORE undid is not known."""
+    deltalake.DeltaTable(str(table)).restore(1)
+    by_time(table, 4)
+    lines = log(table, 4).read_text().splitlines()
+    log(table, 4).write_text("\n".join(line for line in lines if "remove" not in line))
+    assert not read_table(str(table)).indeterminate  # it removed nothing: so it restored what was there
+    log(table, 4).write_text("\n".join(line.replace("part-", "lost-") for line in lines))
     found = read_table(str(table))
     assert found.indeterminate
     assert "unknown-restore" in ids(found)
@@ -143,6 +160,14 @@ def test_a_checkpoint_remembers_for_the_log(table: Path) -> None:
     log(table, 4).unlink()
     alone = read_table(str(table))
     assert (alone.head, alone.commits, alone.remembers) == ("3", (), {QUERY: 3})
+
+
+def test_a_checkpoint_ahead_of_the_log(table: Path) -> None:
+    """The checkpoint is the head where its commit is gone, and older commits are in it all the same."""
+    deltalake.DeltaTable(str(table)).create_checkpoint()
+    log(table, 3).unlink()
+    found = read_table(str(table))
+    assert (found.head, undone(found), found.remembers) == ("3", set(), {QUERY: 3})
 
 
 def checkpoint_of(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from cklog import storage
-from cklog.errors import NotFound, Unreadable, UsageError
+from cklog.errors import CklogError, NotFound, Unreadable, UsageError
 from cklog.parsers.sink_tables.opening import read_table
 from tests.builders.hudi_tables import HudiTable, sink
 from tests.builders.sink_tables import append, delta_commit, flink, iceberg_table, place
@@ -90,3 +91,32 @@ def test_what_is_no_table(tmp_path: Path) -> None:
     for name in FORMATS:
         with pytest.raises((NotFound, UsageError)):
             read_table(str(tmp_path / "file"), format=name)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", FORMATS)
+def test_damage_anywhere(tmp_path: Path, name: str, seed: int) -> None:
+    """Bytes that are cut off, changed or doubled end in a table, or in an error that says so in a line."""
+    chance = random.Random(seed)
+    folder = FORMATS[name](tmp_path)
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".parquet", ".avro"))
+    for path in chance.sample(paths, min(2, len(paths))):
+        data = bytearray(path.read_bytes())
+        for _ in range(chance.choice([1, 1, 8])):
+            at = chance.randrange(len(data) + 1)
+            kind = chance.randrange(4)
+            if kind == 0:
+                del data[at:]
+            elif kind == 1 and at < len(data):
+                data[at] = chance.randrange(256)
+            elif kind == 2:
+                data[at:at] = chance.choice([b"[" * 9000, b"9" * 9000, b"\0", b"null", b'"', b"{}"])
+            else:
+                del data[at : at + chance.randrange(9)]
+        path.write_bytes(data)
+    refused: CklogError | None = None
+    try:
+        assert read_table(str(folder), format=name).format == name
+    except CklogError as error:
+        refused = error
+    assert refused is None or refused.exit_code in (2, 5, 65, 66)
