@@ -233,11 +233,11 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         files.damaged("", "its snapshots are each other's parents" if circle else f"its head, {head}, is not there")
     here = [snapshots[id] for id in reversed(way)]
     undone = [snapshots[id] for id in _rolled_back(found, name, parents) - {*way}]
-    remembered = Remembered()
-    for snapshot in reversed(here):
-        remembered.take(snapshot.stamps)
+    for snapshot in here:
         for fault in snapshot.faults:
             files.unsure("damaged-value", "", f"snapshot {snapshot.id}: {fault}")
+    current = way if name == MAIN else way_back(heads[MAIN], parents)[0] if MAIN in heads else []
+    asked_here, asked_of_main = (_remembered(snapshots[id] for id in ids) for ids in (way, current))
     expired = bool(way) and (gone is not None or _had_older(here[0], snapshots.values()))
     table = SinkTable(
         uri=uri,
@@ -246,11 +246,19 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         commits=_commits(here, undone),
         head=None if head is None else str(head),
         branches={ref: str(id) for ref, id in sorted(heads.items())},
-        remembers=remembered.numbers(),
+        remembers=asked_here.numbers("checkpoint") | asked_of_main.numbers("batch"),
         expired=expired,
         expired_before=here[0].time if expired else None,
     )
     return files.finish(table, len(snapshots))
+
+
+def _remembered(back: Iterable[_Snapshot]) -> Remembered:
+    """Return what writers find on a way back from a head."""
+    found = Remembered()
+    for snapshot in back:
+        found.take(snapshot.stamps)
+    return found
 
 
 def _snapshot(found: Any) -> _Snapshot:

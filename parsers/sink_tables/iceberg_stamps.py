@@ -4,14 +4,16 @@
     spark.sql.streaming.queryId, spark.sql.streaming.epochId                    Spark
     kafka.connect.offsets.CONTROL_TOPIC.GROUP = {"PARTITION": offset}           Kafka Connect: of its control topic
 
-Each sink walks from the branch's head through the parents to the first snapshot that is its own, and reads no further.
+Each sink walks from a head through the parents to the first snapshot that is its own, and reads no further. Flink's and
+Connect's begin at the head of the branch that they write to; Spark's begins at the current snapshot, which is the main
+branch's head, even if it writes to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cklog.inputs.sink_tables import Stamp, Writer
+from cklog.inputs.sink_tables import Numbered, Stamp, Writer
 from cklog.parsers.sink_tables.files import NoJson, json_of, members, text, whole
 
 _JOB, _OPERATOR, _CHECKPOINT = "flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id"
@@ -87,6 +89,6 @@ class Remembered:
                     self._of_any[writer.id] = number
             self._numbers[writer] = number
 
-    def numbers(self) -> dict[Writer, int]:
-        """Return the number that each writer finds."""
-        return dict(self._numbers)
+    def numbers(self, counts: Numbered) -> dict[Writer, int]:
+        """Return the number that each writer finds who counts such."""
+        return {writer: number for writer, number in self._numbers.items() if writer.counts == counts}
