@@ -62,7 +62,7 @@ class Table(Generic[S]):
 
 MODULES = (
     *("cold", "progress", "folders", "queues", "large", "scan", "graph", "events", "kafka_segments", "flink_root"),
-    *("rocksdb_tables", "chains", "annotate", "scaling"),
+    *("rocksdb_tables", "sink_tables", "chains", "annotate", "scaling"),
 )
 """In the order of the page."""
 

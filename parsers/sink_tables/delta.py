@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from cklog.errors import UsageError
@@ -24,9 +25,9 @@ from cklog.inputs.sink_tables import SinkTable, Stamp, TableCommit, Writer
 from cklog.local_files import without_query
 from cklog.model.wording import utc
 from cklog.parsers.sink_tables.ancestry import reached
-from cklog.parsers.sink_tables.delta_actions import Commit, commit_of
+from cklog.parsers.sink_tables.delta_actions import Changes, Commit, changes_of, commit_of
 from cklog.parsers.sink_tables.delta_checkpoints import Checkpoint, newest_checkpoint
-from cklog.parsers.sink_tables.delta_restores import restored
+from cklog.parsers.sink_tables.delta_restores import Restores
 from cklog.parsers.sink_tables.files import Metadata, require_found
 from cklog.storage import FileEntry
 
@@ -56,14 +57,17 @@ def read(uri: str, branch: str = "") -> SinkTable:
     listed = files.listed(LOG, deep=True)
     versions = dict(sorted((int(m[1]), entry) for path, entry in listed.items() if (m := _VERSION.fullmatch(path))))
     checkpoint = newest_checkpoint(files, LOG, listed)
+    if not versions and checkpoint is None:
+        files.refuse_damaged()
     require_found(bool(versions) or checkpoint is not None, uri, f"{LOG}/*.json")
     commits = {version: commit_of(files, LOG, entry) for version, entry in versions.items()}
     base = checkpoint.version if checkpoint else -1
     head = max([*versions, base])
     _check_whole(files, [*versions], base, listed)
     state = _state_of(checkpoint, commits)
-    parents = _parents(files, commits)
-    kept = reached([head], parents)
+    restores = Restores(partial(_changes, files, versions), len(versions))
+    parents = _parents(files, commits, restores)
+    kept = reached([*versions][-1:], parents)
     writers = _writers(commits, state)
     first = min(versions, default=None)
     expired = first is None or first > 0
@@ -118,14 +122,19 @@ def _state_of(checkpoint: Checkpoint | None, commits: Mapping[int, Commit]) -> _
     return state
 
 
-def _parents(files: Metadata, commits: Mapping[int, Commit]) -> dict[int, int | None]:
+def _changes(files: Metadata, versions: Mapping[int, FileEntry], version: int) -> Changes | None:
+    """Return the files that a version added and removed; None: nobody can tell."""
+    return changes_of(files, LOG, versions[version]) if version in versions else None
+
+
+def _parents(files: Metadata, commits: Mapping[int, Commit], restores: Restores) -> dict[int, int | None]:
     """Return for each version the one whose rows it goes on from: the one before, or the one that it restored."""
     parents: dict[int, int | None] = {}
     before: int | None = None
     for version, commit in commits.items():
         parents[version] = before
         if commit.operation == "restore":
-            target = restored(version, commit, commits)
+            target = restores.target(version, commit.target or {})
             parents[version] = target
             if target is None:
                 files.unsure(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from cklog.budgets import reading
 from cklog.inputs.sink_tables import Operation
@@ -45,8 +46,6 @@ class Commit:
     transactions: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     properties: Mapping[str, str] | None = None
     target: Mapping[str, Any] | None = None
-    added: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
 
 
 def commit_of(files: Metadata, folder: str, entry: FileEntry) -> Commit:
@@ -76,7 +75,6 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
     """Return the commit that actions make."""
     info: dict[str, Any] = {}
     adds: list[dict[str, Any]] = []
-    removes: list[dict[str, Any]] = []
     transactions: dict[str, tuple[int, int | None]] = {}
     properties: Mapping[str, str] | None = None
     for action in actions:
@@ -84,8 +82,6 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
             info = members(action["commitInfo"])
         elif "add" in action:
             adds.append(members(action["add"]))
-        elif "remove" in action:
-            removes.append(members(action["remove"]))
         elif "txn" in action:
             transactions.update(transaction_of(action["txn"]))
         elif "metaData" in action:
@@ -99,8 +95,6 @@ def of_actions(actions: Iterable[dict[str, Any]]) -> Commit:
         transactions=transactions,
         properties=properties,
         target=parameters if operation == "restore" else None,
-        added=_paths(adds) if operation == "restore" else frozenset(),
-        removed=_paths(removes) if operation == "restore" else frozenset(),
     )
 
 
@@ -162,5 +156,22 @@ def _records(add: dict[str, Any]) -> int | None:
         return None
 
 
-def _paths(actions: list[dict[str, Any]]) -> frozenset[str]:
-    return frozenset(text(action.get("path")) for action in actions)
+class Changes(NamedTuple):
+    """The files that a commit added and removed, each by its path and the vector of rows that are deleted in it."""
+
+    added: set[str]
+    removed: set[str]
+
+
+def changes_of(files: Metadata, folder: str, entry: FileEntry) -> Changes | None:
+    """Read which files a commit added and removed; None if it is damaged, which was said when it was read first."""
+    try:
+        actions = _actions(files.read(folder, entry))
+    except NoJson:
+        return None
+    return Changes(*({_file(action[kind]) for action in actions if kind in action} for kind in ("add", "remove")))
+
+
+def _file(action: Any) -> str:
+    found = members(action)
+    return f"{text(found.get('path'))} {json.dumps(found.get('deletionVector'), sort_keys=True)}"

@@ -1,39 +1,53 @@
-"""To which version a RESTORE of Delta went back, by what its commit says."""
+"""To which version a RESTORE of Delta went back, by what its commit says and does.
+
+One that was asked for by a version names it. One that was asked for by a time names that as somebody typed it, in the
+zone of a session; but its commit removes and adds files, and these tell the version: on the way back there is one
+that has all the files which it left and added, and no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from cklog.parsers.sink_tables.delta_actions import Commit
+from cklog.parsers.sink_tables.delta_actions import Changes
 from cklog.parsers.sink_tables.files import text, whole
 
-_TIMES = ("timestamp", "datetime")
 
+class Restores:
+    """Finds what each RESTORE went back to; commits are read again for it, each a few times at the most."""
 
-def restored(version: int, commit: Commit, commits: Mapping[int, Commit]) -> int | None:
-    """Return the version that a RESTORE went back to; None: nobody can tell.
+    def __init__(self, changes: Callable[[int], Changes | None], versions: int) -> None:
+        self._changes = changes
+        self._left = 4 * versions + 100
 
-    It was asked for by its number, or by a time: then it is the newest commit that is not later. A time without a zone
-    was in that of a session, which nobody knows.
-    """
-    target = commit.target or {}
-    number = whole(text(target.get("version")).strip('"') or target.get("version"))
-    if number is not None:
-        return number if number < version else None
-    moment = next((when for key in _TIMES if (when := _time(target.get(key))) is not None), None)
-    if moment is None or any(v < version and one.time is None for v, one in commits.items()):
-        return None
-    earlier = [v for v, one in commits.items() if v < version and one.time is not None and one.time <= moment]
-    return max(earlier, default=None)
+    def target(self, version: int, parameters: Mapping[str, Any]) -> int | None:
+        """Return the version that a RESTORE went back to; None: nobody can tell."""
+        told = parameters.get("version")
+        number = whole(text(told).strip('"') or told)
+        if number is not None:
+            return number if 0 <= number < version else None
+        return self._by_files(version)
 
+    def _by_files(self, version: int) -> int | None:
+        """Go back from a RESTORE until the files are those that it left behind.
 
-def _time(value: object) -> int | None:
-    """Return the milliseconds of a time that names its zone."""
-    if (number := whole(value)) is not None:
-        return number
-    try:
-        found = datetime.fromisoformat(text(value).strip('"'))
-        return int(found.timestamp() * 1000) if found.tzinfo is not None else None
-    except (ValueError, OverflowError):
+        `added` are files of the version that is looked at and not of the one before the RESTORE; `removed` the others.
+        """
+        wanted = self._changes(version)
+        added: set[str] = set()
+        removed: set[str] = set()
+        at = version - 1
+        while wanted is not None and self._left > 0:
+            if (added, removed) == (wanted.added, wanted.removed):
+                return at
+            undone = self._changes(at)
+            self._left -= 1
+            if undone is None:
+                return None
+            for file in undone.added:
+                (added.remove if file in added else removed.add)(file)
+            for file in undone.removed:
+                (removed.remove if file in removed else added.add)(file)
+            at -= 1
         return None

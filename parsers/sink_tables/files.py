@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from cklog.budgets import budgets, check_json, over, reading
-from cklog.errors import NotFound, Unreadable, first_line
+from cklog.errors import CorruptInput, NotFound, Unreadable, first_line
 from cklog.inputs.sink_tables import SinkTable
-from cklog.local_files import joined, reason, without_query
+from cklog.local_files import joined, reason, without_file_scheme, without_query
 from cklog.model.findings import Finding, InputUsed, Severity, Where
 from cklog.model.wording import first_few
 from cklog.storage import FileEntry, Root
+from cklog.stores.places import located
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _EXAMPLES, _PLACES = 3, 8
@@ -34,10 +35,11 @@ class Metadata:
     `indeterminate` once something is missing that might change what is said of the table.
     """
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, uri: str, root: Root | None = None) -> None:
+        self._root = Root(without_file_scheme(uri)) if root is None else root
+        self.uri = self._root.path
         self.indeterminate = False
-        self._root = Root(uri)
+        self._folders: dict[str, Root] = {}
         self._findings: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
         self._bytes = self._files = 0
 
@@ -52,13 +54,14 @@ class Metadata:
         ------
         Unreadable : it is such a link
         """
-        found = self._root.below(name)
+        if name in self._folders:
+            return self._folders[name]
         if name and self._root.leads_out(self._root.uri(name)):
             raise Unreadable(
                 f"{self.place(name)}: a link that leads out of the table, which is not followed",
                 "name the table where it lies",
             )
-        return found
+        return self._folders.setdefault(name, self._root.below(name))
 
     def place(self, path: str) -> str:
         """Return a path of the table as findings tell it."""
@@ -129,6 +132,10 @@ class Metadata:
         message = f"{self.place(path)}: part of the file cannot be read{at}: {why}"
         self._add("corrupt-file", "error", path, message, offset)
 
+    def is_damaged(self, path: str) -> bool:
+        """Return whether a file is known to be damaged."""
+        return any(place == self.place(path) for place, _ in self._findings.get(("corrupt-file", "error"), ()))
+
     def say(self, id: str, severity: Severity, path: str, message: str) -> None:
         """Remember a finding about a file or folder of the table."""
         self._add(id, severity, path, f"{self.place(path)}: {message}", None)
@@ -143,12 +150,24 @@ class Metadata:
         finding = Finding(id, severity, without_query(self.uri), message, (Where(place, offset),))
         self._findings.setdefault((id, severity), []).append((place, finding))
 
+    def refuse_damaged(self) -> None:
+        """Raise `CorruptInput` if anything was damaged: for where nothing else is left of the table."""
+        for finding in self.findings():
+            if finding.id == "corrupt-file":
+                raise CorruptInput(finding.message, "look for another copy of the table")
+
     def finish(self, table: SinkTable, records: int) -> SinkTable:
         """Return a table with what was found out about its files."""
         findings = (*table.findings, *self.findings())
         unsure = self.indeterminate or bool(self._root.trouble.unread or self._root.trouble.links)
         used = InputUsed(without_query(self.uri), table.format, self._bytes, records)
-        return replace(table, findings=findings, inputs=(used,), indeterminate=table.indeterminate or unsure)
+        return replace(
+            table,
+            uri=located(table.uri).uri,
+            findings=findings,
+            inputs=(used,),
+            indeterminate=table.indeterminate or unsure,
+        )
 
     def findings(self) -> list[Finding]:
         """Return what was found out about the files so far."""

@@ -13,16 +13,16 @@ from __future__ import annotations
 import re
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cklog.budgets import inflating, reading
-from cklog.errors import CklogError, CorruptInput, NotFound, Unreadable, UsageError, first_line
-from cklog.inputs.sink_tables import Operation, SinkTable, TableCommit
-from cklog.local_files import without_query
+from cklog.budgets import budgets, check_json, inflating, reading
+from cklog.errors import CklogError, NotFound, Unreadable, UsageError, first_line
+from cklog.inputs.sink_tables import Operation, SinkTable, Stamp, TableCommit
+from cklog.local_files import without_file_scheme, without_query
 from cklog.parsers.sink_tables.ancestry import reached, way_back
-from cklog.parsers.sink_tables.files import Metadata, NoJson, json_of, require_found, text, whole
-from cklog.parsers.sink_tables.iceberg_stamps import Remembered, faults_of, stamps_of
+from cklog.parsers.sink_tables.files import Metadata, NoJson, require_found, text, whole
+from cklog.parsers.sink_tables.iceberg_stamps import Remembered, stamps_of
 from cklog.storage import FileEntry, Root
 
 MAIN = "main"
@@ -47,7 +47,9 @@ class _Snapshot(NamedTuple):
     parent: int | None
     order: tuple[int, int]
     time: int | None
-    summary: dict[str, str]
+    summary: Mapping[str, str]
+    stamps: tuple[Stamp, ...]
+    faults: tuple[str, ...]
 
 
 def read(uri: str, branch: str = "") -> SinkTable:
@@ -56,14 +58,14 @@ def read(uri: str, branch: str = "") -> SinkTable:
     if uri.startswith(CATALOG):
         return _read_catalog(uri, branch)
     if is_metadata_file(uri):
-        folder, name = Root(uri).parent()
-        files = Metadata(folder.path)
+        folder, name = Root(without_file_scheme(uri)).parent()
+        files = Metadata(folder.path, folder)
         entry = next((e for e in files.listed("").values() if e.path == name), None)
         require_found(entry is not None, uri, "such file")
         assert entry is not None
         found = _parsed(files, "", entry)
         if found is None:
-            raise CorruptInput(_why(files), "name another metadata file")
+            files.refuse_damaged()
         newer = [e.path for e in files.listed("").values() if (_number(e) or 0) > (_number(entry) or 0)]
         if newer:
             files.say("older-metadata", "warning", name, f"{max(newer)} beside it is newer, and was not read")
@@ -126,7 +128,7 @@ def _newest(files: Metadata) -> Any:
         if (found := _parsed(files, "metadata", entry)) is not None:
             break
     else:
-        raise CorruptInput(_why(files), "look for another copy of the table")
+        files.refuse_damaged()
     if len(same) > 1:
         names = " and ".join(e.path for e in same[:3])
         files.unsure(
@@ -181,14 +183,14 @@ def _parsed(files: Metadata, folder: str, entry: FileEntry) -> Any:
         with reading(files.place(path)):
             if data[:2] == b"\x1f\x8b":
                 data = _inflated(data)
-            json_of(data)  # within the budgets, and whole: the library's own message is a page long
+            check_json(data, budgets().table_values)
         return _imported().parse_raw(data.decode("utf-8"))
     except NoJson as error:
         files.damaged(path, str(error))
     except CklogError:
         raise
     except Exception as error:  # the library raises its own, pydantic's and plain ones
-        files.damaged(path, f"pyiceberg does not understand it: {first_line(error)[:200]}")
+        files.damaged(path, f"pyiceberg does not understand it: {' '.join(str(error).split())[:200]}")
     return None
 
 
@@ -211,11 +213,6 @@ def _inflated(data: bytes) -> bytes:
     return inflated
 
 
-def _why(files: Metadata) -> str:
-    """Return what the first finding says of a file that is damaged."""
-    return next((f.message for f in files.findings()), "no metadata that can be read")
-
-
 def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
     """Make the table of its metadata."""
     name = branch or MAIN
@@ -236,12 +233,12 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         files.damaged("", "its snapshots are each other's parents" if circle else f"its head, {head}, is not there")
     here = [snapshots[id] for id in reversed(way)]
     undone = [snapshots[id] for id in _rolled_back(found, name, parents) - {*way}]
-    remembered = Remembered()
-    for snapshot in reversed(here):
-        remembered.take(stamps_of(snapshot.summary))
-        for fault in faults_of(snapshot.summary):
+    for snapshot in here:
+        for fault in snapshot.faults:
             files.unsure("damaged-value", "", f"snapshot {snapshot.id}: {fault}")
-    expired = gone is not None and bool(way)
+    current = way if name == MAIN else way_back(heads[MAIN], parents)[0] if MAIN in heads else []
+    asked_here, asked_of_main = (_remembered(snapshots[id] for id in ids) for ids in (way, current))
+    expired = bool(way) and (gone is not None or _had_older(here[0], snapshots.values()))
     table = SinkTable(
         uri=uri,
         format="iceberg",
@@ -249,11 +246,19 @@ def _table(files: Metadata, uri: str, branch: str, found: Any) -> SinkTable:
         commits=_commits(here, undone),
         head=None if head is None else str(head),
         branches={ref: str(id) for ref, id in sorted(heads.items())},
-        remembers=remembered.numbers(),
+        remembers=asked_here.numbers("checkpoint") | asked_of_main.numbers("batch"),
         expired=expired,
         expired_before=here[0].time if expired else None,
     )
     return files.finish(table, len(snapshots))
+
+
+def _remembered(back: Iterable[_Snapshot]) -> Remembered:
+    """Return what writers find on a way back from a head."""
+    found = Remembered()
+    for snapshot in back:
+        found.take(snapshot.stamps)
+    return found
 
 
 def _snapshot(found: Any) -> _Snapshot:
@@ -262,13 +267,28 @@ def _snapshot(found: Any) -> _Snapshot:
     if found.summary is not None:
         summary = {"operation": found.summary.operation.value, **found.summary.additional_properties}
     time = whole(found.timestamp_ms)
+    stamps, faults = stamps_of(summary)
     return _Snapshot(
         id=found.snapshot_id,
         parent=found.parent_snapshot_id,
         order=(found.sequence_number or 0, time or 0),
         time=time,
         summary=summary,
+        stamps=stamps,
+        faults=faults,
     )
+
+
+def _had_older(oldest: _Snapshot, snapshots: Iterable[_Snapshot]) -> bool:
+    """Return whether a snapshot without a parent had one: some libraries cut the link when they expire the parent.
+
+    Snapshots are numbered without gaps in version 2, and say what the table held with them.
+    """
+    number = oldest.order[0]
+    if number > 1 and len({s.order[0] for s in snapshots if 0 < s.order[0] < number}) < number - 1:
+        return True
+    totals = ((f"total-{what}", f"added-{what}") for what in ("data-files", "records"))
+    return any((whole(oldest.summary.get(all)) or 0) > (whole(oldest.summary.get(own)) or 0) for all, own in totals)
 
 
 def _rolled_back(found: Any, branch: str, parents: Mapping[int, int | None]) -> set[int]:
@@ -291,5 +311,4 @@ def _commit(snapshot: _Snapshot, undone: bool) -> TableCommit:
     """Return a snapshot as a commit of its table."""
     operation = _OPERATIONS.get(snapshot.summary.get("operation", ""), "other")
     rows = 0 if operation == "rewrite" else whole(snapshot.summary.get("added-records"))
-    stamps = stamps_of(snapshot.summary)
-    return TableCommit(str(snapshot.id), snapshot.time, operation, rows, stamps, undone=undone)
+    return TableCommit(str(snapshot.id), snapshot.time, operation, rows, snapshot.stamps, undone=undone)

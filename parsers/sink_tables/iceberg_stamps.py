@@ -4,14 +4,16 @@
     spark.sql.streaming.queryId, spark.sql.streaming.epochId                    Spark
     kafka.connect.offsets.CONTROL_TOPIC.GROUP = {"PARTITION": offset}           Kafka Connect: of its control topic
 
-Each sink walks from the branch's head through the parents to the first snapshot that is its own, and reads no further.
+Each sink walks from a head through the parents to the first snapshot that is its own, and reads no further. Flink's and
+Connect's begin at the head of the branch that they write to; Spark's begins at the current snapshot, which is the main
+branch's head, even if it writes to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cklog.inputs.sink_tables import Stamp, Writer
+from cklog.inputs.sink_tables import Numbered, Stamp, Writer
 from cklog.parsers.sink_tables.files import NoJson, json_of, members, text, whole
 
 _JOB, _OPERATOR, _CHECKPOINT = "flink.job-id", "flink.operator-id", "flink.max-committed-checkpoint-id"
@@ -20,14 +22,10 @@ _OFFSETS = "kafka.connect.offsets."
 _GROUP = ".cg-control-"  # begins the group that Connect makes for a connector
 
 
-def stamps_of(summary: Mapping[str, str]) -> tuple[Stamp, ...]:
-    """Return what streams stamped on a snapshot; stamps that cannot be understood are left out."""
-    return tuple(stamp for stamp, _ in _stamps(summary) if stamp is not None)
-
-
-def faults_of(summary: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with the stamps of a snapshot."""
-    return [fault for _, fault in _stamps(summary) if fault]
+def stamps_of(summary: Mapping[str, str]) -> tuple[tuple[Stamp, ...], tuple[str, ...]]:
+    """Return what streams stamped on a snapshot, and what is wrong with stamps that cannot be understood."""
+    found = [*_stamps(summary)]
+    return tuple(stamp for stamp, _ in found if stamp is not None), tuple(fault for _, fault in found if fault)
 
 
 def _stamps(summary: Mapping[str, str]) -> Iterator[tuple[Stamp | None, str]]:
@@ -91,6 +89,6 @@ class Remembered:
                     self._of_any[writer.id] = number
             self._numbers[writer] = number
 
-    def numbers(self) -> dict[Writer, int]:
-        """Return the number that each writer finds."""
-        return dict(self._numbers)
+    def numbers(self, counts: Numbered) -> dict[Writer, int]:
+        """Return the number that each writer finds who counts such."""
+        return {writer: number for writer, number in self._numbers.items() if writer.counts == counts}

@@ -36,9 +36,23 @@ def _delta(uri: str, branch: str) -> SinkTable:
     return delta.read(uri, branch)
 
 
+def _paimon(uri: str, branch: str) -> SinkTable:
+    from cklog.parsers.sink_tables import paimon
+
+    return paimon.read(uri, branch)
+
+
+def _hudi(uri: str, branch: str) -> SinkTable:
+    from cklog.parsers.sink_tables import hudi
+
+    return hudi.read(uri, branch)
+
+
 _FORMATS: dict[TableFormat, _Format] = {
     "delta": _Format("_delta_log", "", _delta),
     "iceberg": _Format("metadata", "", _iceberg),
+    "paimon": _Format("schema", "snapshot", _paimon),
+    "hudi": _Format(".hoodie", "", _hudi),
 }
 
 

@@ -218,11 +218,19 @@ def _chunks_of(handle: Any, metadata: Any) -> list[list[Chunk]]:
 def _require_sound(batch: pa.RecordBatch) -> None:
     """Raise `ArrowInvalid` where numbers in a page lead nowhere: the library follows them without a look.
 
-    Those are indices into a dictionary, and where the cells of maps begin.
+    Those are indices into a dictionary, and where the cells of maps begin. Members of a struct that is null are no
+    values, though where they may not be null themselves they have an index, into a dictionary that may be empty.
     """
     for column in batch.columns:
-        if pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
-            column.validate(full=True)
+        _require_sound_column(column)
+
+
+def _require_sound_column(column: pa.Array) -> None:
+    if pa.types.is_struct(column.type):
+        for member in column.flatten():
+            _require_sound_column(member)
+    elif pa.types.is_dictionary(column.type) or pa.types.is_nested(column.type):
+        column.validate(full=True)
 
 
 def _written_out(column: pa.Array, room: int) -> int:

@@ -1,0 +1,73 @@
+"""Avro's files: what another decoder reads, what is damaged, and what asks for more than there may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cklog.budgets import Budgets, budgets, use
+from cklog.errors import OverBudget
+from cklog.parsers.codecs.avro import NotAvro, records_of
+from tests.builders.avro import SYNC, container, long
+from tests.builders.sink_tables import append, iceberg_table, place
+
+TREE: Any = {"type": "record", "name": "Tree", "fields": [{"name": "under", "type": ["null", "Tree"]}]}
+
+
+def test_what_pyiceberg_wrote(tmp_path: Path) -> None:
+    """Lists of manifests as another library writes them, and as it reads them itself."""
+    pytest.importorskip("pyiceberg")
+    table = iceberg_table(tmp_path)
+    append(table, {})
+    append(table, {})
+    (path,) = [p for p in place(table).rglob("snap-*.avro") if str(table.current_snapshot().snapshot_id) in p.name]
+    told = list(records_of(path.read_bytes()))
+    known = table.current_snapshot().manifests(table.io)
+    assert [(m["manifest_path"], m["manifest_length"], m["added_rows_count"]) for m in told] == [
+        (m.manifest_path, m.manifest_length, m.added_rows_count) for m in known
+    ]
+    for one in known:
+        entries = list(records_of(Path(one.manifest_path.removeprefix("file://")).read_bytes()))
+        assert [e["data_file"]["record_count"] for e in entries] == [
+            e.data_file.record_count for e in one.fetch_manifest_entry(table.io)
+        ]
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_every_cut_is_noticed(codec: str) -> None:
+    """A file that ends anywhere before its end, but right before a block, is damaged."""
+    schema = {"type": "array", "items": ["null", "string", "long"]}
+    data = container(schema, [["a", None, "b"], []], codec)
+    assert list(records_of(data)) == [["a", None, "b"], []]
+    ends = data.index(SYNC) + len(SYNC)
+    for cut in range(len(data)):
+        if cut != ends:
+            with pytest.raises(NotAvro):
+                list(records_of(data[:cut]))
+
+
+def test_other_codecs_and_schemas() -> None:
+    """What cannot be followed is said, by its name."""
+    with pytest.raises(NotAvro, match="snappy"):
+        list(records_of(container("long", [1], "snappy")))
+    with pytest.raises(NotAvro, match="not in it"):
+        list(records_of(container("long", [1]).replace(b'"long"', b'"Lost"')))
+
+
+def test_what_asks_for_too_much() -> None:
+    """Values without bytes, and trees without end."""
+    nothing = long(1) + long(9) + b"\x80\x80\x80\x80\x80\x80\x80\x80\x01"
+    empty = container({"type": "array", "items": "null"}, []).removesuffix(long(0) * 2 + SYNC)
+    before = budgets()
+    use(Budgets(64 << 20))
+    try:
+        with pytest.raises(OverBudget, match="number of values"):
+            list(records_of(empty + nothing + SYNC))
+    finally:
+        use(before)
+    data = long(1) * 10_000
+    tree = container(TREE, []).removesuffix(long(0) * 2 + SYNC)
+    with pytest.raises(NotAvro, match="too deep"):
+        list(records_of(tree + long(1) + long(len(data)) + data + SYNC))
