@@ -116,11 +116,11 @@ class Run(AbstractContextManager["Run"]):
 
     def recovery_line(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find the latest consistent line; with `kafka`, what the logs hold of its ranges."""
-        return self._concluded(self.kind.recovery_line(question, kafka))
+        return self._concluded(self._kind_for(question).recovery_line(question, kafka))
 
     def replay(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[RecoveryLine]:
         """Find offsets and ranges to replay from the latest consistent line."""
-        return self._concluded(self.kind.replay(question, kafka))
+        return self._concluded(self._kind_for(question).replay(question, kafka))
 
     def runbook(self, question: Question, kafka: KafkaLogs = KafkaLogs()) -> Answer[Runbook]:
         """List what to do, step by step: stop, copy, check, restore, verify, and how each is undone."""
@@ -148,7 +148,7 @@ class Run(AbstractContextManager["Run"]):
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Answer[Verification]:
         """Prove or refute `line` from the input."""
-        return self._concluded(self.kind.verify(line, maximal, question))
+        return self._concluded(self._kind_for(question).verify(line, maximal, question))
 
     def inspect(self, asked: InspectQuestion = InspectQuestion()) -> Answer[Inspection]:
         """Say what is here, what is damaged, what is missing; of several runs below PATH, which they are."""
@@ -238,7 +238,7 @@ class Run(AbstractContextManager["Run"]):
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
     ) -> Answer[Impact | SinkImpact | None]:
         """Say what a crash and its recovery do to results: by a system log, or sink by sink of a distributed run."""
-        return self._concluded(self.kind.impact(asked, question, kafka))
+        return self._concluded(self._kind_for(question).impact(asked, question, kafka))
 
     def guarantees(
         self, asked: ImpactQuestion, question: Question = Question(), kafka: KafkaLogs = KafkaLogs()
@@ -246,7 +246,7 @@ class Run(AbstractContextManager["Run"]):
         """Say the same of guarantees alone: what can be kept, and what the next one would need."""
         from cklog.impact.sinks.guarantees import guarantees_only
 
-        return self._concluded(guarantees_only(self.kind.impact(asked, question, kafka)))
+        return self._concluded(guarantees_only(self._kind_for(question).impact(asked, question, kafka)))
 
     def annotate(self, asked: ImpactQuestion, to_write: AnnotateQuestion) -> Answer[Impact | None]:
         """Find the impact by a system log, and write the results with their trust to a new folder."""
@@ -315,6 +315,11 @@ class Run(AbstractContextManager["Run"]):
         root = replace(self._root, path=path, maps=())
         found: TimedResults = import_module("cklog.parsers.results.files").ResultFiles(root)
         return found
+
+    def _kind_for(self, question: Question) -> Kind:
+        """The kind of run, if it can answer the question with the tables that this names."""
+        self.kind.require_tables(question)
+        return self.kind
 
     def _concluded(self, draft: Draft[R]) -> Answer[R]:
         """Conclude from what a kind found, once, and keep what there is to say on stderr."""

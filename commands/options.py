@@ -84,6 +84,12 @@ ChannelOption = Annotated[
 GroupOption = Annotated[
     str, typer.Option("--group", metavar="G", help="With --kafka: only this group's committed offsets.")
 ]
+SinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink", metavar="[NAME=]URI", help="A table that it writes to: what the line means for it; repeatable."
+    ),
+]
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]
@@ -167,6 +173,7 @@ def question(
     check_files: bool = True,
     check_contents: bool = False,
     rates: RecoveryRates | None = None,
+    sinks: list[str] | None = None,
 ) -> Question:
     """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
@@ -186,6 +193,7 @@ def question(
         check_files=check_files,
         check_contents=check_contents,
         rates=rates or RecoveryRates(),
+        sinks=tuple(sinks or ()),
     )
 
 
@@ -218,6 +226,7 @@ class LineOptions:
     kafka: KafkaOption = ""
     channel: ChannelOption = None
     group: GroupOption = ""
+    sink: SinkOption = None
 
     @property
     def logs(self) -> KafkaLogs:
@@ -244,6 +253,7 @@ class LineOptions:
             not self.no_check_files,
             self.check_contents,
             rates,
+            self.sink,
         )
 
     def words(self) -> tuple[str, ...]:
@@ -257,6 +267,7 @@ class LineOptions:
             *(("--kafka", self.kafka) if self.kafka else ()),
             *(word for one in self.channel or () for word in ("--channel", one)),
             *(("--group", self.group) if self.group else ()),
+            *(word for one in self.sink or () for word in ("--sink", one)),
         )
 
 

@@ -257,6 +257,15 @@ class Kind:
 
         return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
 
+    holds_tables = False
+    """Whether a line of this kind can be held against the tables that the job writes to."""
+
+    def require_tables(self, question: Question) -> None:
+        """Refuse tables where nothing that this kind knows has the numbers that their commits are stamped with."""
+        if question.sinks and not self.holds_tables:
+            path = self._opened.root.path
+            raise UsageError("--sink is about lines of Flink and Spark", f"{path} is a {self._name} folder")
+
     def _timed(self, line: Draft[RecoveryLine], works: Works, question: Question) -> Draft[RecoveryLine]:
         """The line with how long a recovery from it takes."""
         from cklog.lines.recovery.time import with_recovery_time

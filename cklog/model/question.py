@@ -25,7 +25,7 @@ class Question:
     `earliest`: the earliest line through `at` instead of the latest; `everything` failed, whatever the manifest says.
     Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
     `check_contents` checks every block of state files, where as a rule what costs little is looked at. `rates` tell how
-    long a recovery takes.
+    long a recovery takes. `sinks` are the tables that the job writes to, each as [NAME=]URI.
     """
 
     failed: tuple[str, ...] = ()
@@ -39,6 +39,7 @@ class Question:
     check_files: bool = True
     check_contents: bool = False
     rates: RecoveryRates = field(default_factory=RecoveryRates)
+    sinks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

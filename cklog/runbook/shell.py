@@ -69,6 +69,7 @@ def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[st
         *([("--kafka", kafka.folder)] if kafka.folder else []),
         *(("--channel", channel) for channel in kafka.channels),
         *([("--group", kafka.group)] if kafka.group else []),
+        *(("--sink", sink) for sink in question.sinks),
     ]
     failed = [
         *(("--failed", name) for name in question.failed),

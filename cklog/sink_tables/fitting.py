@@ -1,7 +1,7 @@
 """The newest line that fits all tables, and where there is none, the commits to which tables go back for one.
 
-A line fits if a restart from it leaves every row once in every table. That does not rise or fall with the line: an older
-one may have less pending and offer more that is dropped. So lines are asked one by one, the newest first.
+A line fits if a restart from it leaves every row once in every table. That does not rise or fall with the line: an
+older one may have less pending and offer more that is dropped. So lines are asked one by one, the newest first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fits(tables: Sequence[NamedTable], restart: Restart) -> list[SinkFit]:
 
 
 def _for_one(tables: Sequence[NamedTable], one: NamedTable, restart: Restart) -> Restart:
-    """The restart as one of several tables sees it; pending commits of which nothing tells the table are everybody's."""
+    """The restart as one of several tables sees it; what is pending for nobody knows which is pending for all."""
     if len(tables) == 1 or not restart.pending:
         return restart
     names = {other.name for other in tables}
@@ -58,7 +58,7 @@ def all_agree(found: Iterable[SinkFit]) -> bool | None:
 
 
 def line_that_fits(
-    tables: Sequence[NamedTable], lines: Iterable[Restart], usable: Callable[[int], bool] = lambda line: True
+    tables: Sequence[NamedTable], lines: Iterable[Restart], usable: Callable[[Restart], bool] = lambda restart: True
 ) -> Restart | None:
     """Return the newest of some lines that all tables agree with; None: there is none among the first ones.
 
@@ -68,7 +68,7 @@ def line_that_fits(
     usable : whether the state allows a restart from a line; asked only of those that the tables agree with
     """
     for restart, _ in zip(lines, range(MOST_LINES), strict=False):
-        if all_agree(fits(tables, restart)) and usable(restart.line):
+        if all_agree(fits(tables, restart)) and usable(restart):
             return restart
     return None
 

@@ -36,7 +36,7 @@ def judge(table: SinkTable, restart: Restart, name: str = "", known: Sequence[st
 
 
 def _writers(table: SinkTable, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
-    """What the table calls the job: the ids that are known, else its only writer, where the sink asks by one of its own."""
+    """What the table calls the job: the ids that are known, or its only writer, where those are the sink's own."""
     there = {stamp.writer for commit in table.commits for stamp in commit.stamps} | set(table.remembers)
     fitting = {writer for writer in there if same_numbers(restart.counts, writer.counts)}
     ids = restart.writers | {restart.asks} | set(known) | {p.writer.id for p in restart.pending or () if p.writer}
@@ -148,9 +148,7 @@ def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:
     yield from _each("twice", common(within(again, dropped, END), held))
     yield from _new(case, ((same + 1, END),), dropped)
     if "other-writer" in case.why and line < 0:
-        yield Outcome(
-            "twice", 0, None, "unknown"
-        )  # it may be the same job under another id: all is read from the start
+        yield Outcome("twice", 0, None, "unknown")  # the same job under another id, perhaps
     fresh = without(within(((line + 1, END),), dropped, END), held)
     yield from _each("written", fresh, "unknown" if case.forgot else "sure")
 
