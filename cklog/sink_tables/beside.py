@@ -138,7 +138,7 @@ def _acted(run: RunAction, told: SinkLine) -> RunAction:
     if told.fits is not None and run.action in _ASKS_MORE:
         note = f"the tables contradict {told.by_state}; ask again with --at {told.at}: with {told.fits} they agree"
         return replace(run, action="restart-older", chosen=told.fits, chosen_time=None, command=None, note=note)
-    first = "; ".join(f"take {one.sink} back to {one.to.commit}" for one in told.rollbacks)
+    first = "; ".join(f"take {one.sink} to {one.to.commit}" for one in told.rollbacks)
     note = f"before the restart {first}" if first else f"the tables contradict {told.by_state}; {told.instead}"
     return replace(run, action=_ASKS_MORE.get(run.action, run.action), command=None, note=note)
 

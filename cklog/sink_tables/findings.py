@@ -51,7 +51,7 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
             "silent-loss",
             "error",
             f"the table remembers {unit} {fit.remembers}, so what a restart writes as {_named(unit, lost)} "
-            f"{'is' if sure else 'may be'} dropped without a word, and rows with it",
+            f"{_be(lost) if sure else 'may be'} dropped without a word, and rows with it",
         )
     twice = _harm(fit, "twice")
     if twice:
@@ -60,7 +60,7 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
         yield _finding(
             fit,
             "taken-twice",
-            "error",
+            "error" if fit.agrees is False else "warning",
             f"rows of {_named(unit, twice)} are there{by}, and {'come' if sure else 'may come'} again",
         )
     gone = fit.of("missing")
@@ -72,7 +72,7 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
             "sink-behind",
             "error" if known else "warning",
             f"the line is at {unit} {fit.line}, and the table has {reached}: {_named(unit, gone)} "
-            f"{'is' if known else 'may be'} missing, and nobody writes it again",
+            f"{_be(gone) if known else 'may be'} missing, and written by nobody again",
         )
     fails = [one for one in fit.pending if one.fate == "fails"]
     if fails:
@@ -103,8 +103,15 @@ def _harm(fit: SinkFit, fate: Fate) -> list[Outcome]:
 
 
 def _named(unit: str, outcomes: Sequence[Outcome]) -> str:
-    one = len(outcomes) == 1 and outcomes[0].to == outcomes[0].from_ + 1
-    return f"{_UNITS[unit][0 if one else 1]} {spans_words(outcomes)}"
+    return f"{_UNITS[unit][0 if _single(outcomes) else 1]} {spans_words(outcomes)}"
+
+
+def _be(outcomes: Sequence[Outcome]) -> str:
+    return "is" if _single(outcomes) else "are"
+
+
+def _single(outcomes: Sequence[Outcome]) -> bool:
+    return len(outcomes) == 1 and outcomes[0].to == outcomes[0].from_ + 1
 
 
 def _finding(fit: SinkFit, id: str, severity: Severity, what: str, files: Sequence[str] = ()) -> Finding:

@@ -14,7 +14,7 @@ from cklog.sink_tables.held import numbers_of
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import Restart, Rollback, SinkFit
 from cklog.sink_tables.numbers import spans_of
-from cklog.sink_tables.rollback import gone_back, statements
+from cklog.sink_tables.rollback import gone_to, places_of, statements
 
 MOST_LINES = 200
 """Older lines that are asked for, at the most."""
@@ -91,29 +91,31 @@ def rollbacks_for(tables: Sequence[NamedTable], restart: Restart) -> list[tuple[
 
 
 def _rollback(one: NamedTable, restart: Restart) -> Rollback | None:
-    """The newest commit of the head's own to go back to so that a table agrees with a line."""
+    """The newest commit to go to so that a table agrees with a line."""
     table = one.table
-    places = [place for place, commit in enumerate(table.commits) if not commit.undone]
+    places = places_of(table)
     writers = {s.writer for c in table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
-    late = next((at for at in places if any(n > restart.line for n in numbers_of(table.commits[at], writers))), None)
-    older = [at for at in places if late is None or at < late]
-    for place in reversed(older[-_MOST_COMMITS:]):
-        back = gone_back(table, place)
+    top = max(restart.line, restart.same_to)
+    late = next((at for at in places if any(n > top for n in numbers_of(table.commits[at], writers))), None)
+    before = [at for at in places if late is None or at < late]
+    for place in dict.fromkeys([*reversed(places[-_MOST_COMMITS:]), *reversed(before[-_MOST_COMMITS:])]):
+        back = gone_to(table, place)
         if all_agree(judge(back, restart, one.name, one.known)):
-            return _told(one, restart, place)
+            return _told(one, restart, place, back)
     return None
 
 
 _MOST_COMMITS = 20
-"""Commits that are tried: of those before the first one behind the line the newest nearly always is the one."""
+"""Commits that are tried: the newest, and those before the first one behind the line, which nearly always do."""
 
 
 def _ids(one: NamedTable, restart: Restart) -> set[str]:
     return {*restart.writers, restart.asks, *one.known, *(p.writer.id for p in restart.pending or () if p.writer)}
 
 
-def _told(one: NamedTable, restart: Restart, place: int) -> Rollback:
-    commit, taken_back = one.table.commits[place], [c for c in one.table.commits[place + 1 :] if not c.undone]
+def _told(one: NamedTable, restart: Restart, place: int, back: SinkTable) -> Rollback:
+    commit, pairs = one.table.commits[place], zip(one.table.commits, back.commits, strict=True)
+    taken_back = [now for now, then in pairs if then.undone and not now.undone and now.operation != "restore"]
     ours = {s.writer for c in one.table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
     numbers = spans_of((n, n + 1) for c in taken_back for n in numbers_of(c, ours))
     others = tuple(c.id for c in taken_back if not any(stamp.writer in ours for stamp in c.stamps))

@@ -237,7 +237,7 @@ _MOST_OTHERS = 100
 
 def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:
     harm = [one for one in outcomes if one.fate in HARMS]
-    if any(one.strength != "unknown" for one in harm):
+    if any(one.strength != "unknown" for one in harm) and not set(why) & set(_UNNUMBERED):
         return False
     return None if harm or any(word in _HIDING for word in why) else True
 

@@ -79,8 +79,6 @@ def _line_notes(told: SinkLine) -> Iterable[str]:
         return
     if told.fits is not None:
         yield f"By state {told.by_state} is the newest line; the newest that the tables agree with is {told.fits}."
-    elif told.at is None and not told.rollbacks:
-        yield f"By state {told.by_state} is the line, and the tables contradict it: {told.instead}."
     for one in told.rollbacks:
         others = one.to.undoes_others
         also = f" It undoes {many(len(others), 'commit')} of other writers: {first_few(others, 3)}." if others else ""
