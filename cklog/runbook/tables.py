@@ -40,7 +40,7 @@ def _asking_for(at: str, name: str, again: Again) -> Step:
         check='test -s "$SAVE/steps.md"',
         undo="remove them",
         undo_command='rm -- "$SAVE/steps.md"',
-        stop_if="the action of these steps is neither restart nor restart-older",
+        stop_if="there are none: the line cannot be restored by now",
     )
 
 
@@ -49,8 +49,8 @@ def _taking_back(one: TableRollback, again: Again) -> Step:
     said = "; ".join(f"in {where}: {text}" for where, text in one.to.statements.items())
     others = f"; it undoes commits of others: {', '.join(one.to.undoes_others[:5])}" if one.to.undoes_others else ""
     return Step(
-        title=f"Take {one.sink} back to {one.to.commit}: {said or 'by the tool of its format'}",
-        why=f"the table has rows that the restart writes again, or drops what it does not have{others}",
+        title=f"Take {one.sink} to {one.to.commit}, then ask once more",
+        why=f"{said or 'by the tool of its format'}. As it is, the table and the line do not agree{others}",
         worked="the tables agree with the line: asked again, the action is restart",
         command=commands(ask),
         check=check,

@@ -83,6 +83,9 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
     told = _sink_line(mine, asked, opened, agrees)
     runs = tuple(_acted(run, told) if run is mine else run for run in line.runs)
     details = {**line.details, "sinks": held, "sink_line": told}
+    if agrees is False:
+        by_state = f" By state alone: {details['headline']}" if "headline" in details else ""
+        details |= {"headline": f"{_headline(told)}{by_state}", "restore": []}
     return replace(
         found,
         result=replace(line, runs=runs, details=details),
@@ -90,6 +93,14 @@ def beside_tables(found: Draft[RecoveryLine], asked: AskedLine, opened: OpenedTa
         inputs=[*found.inputs, *opened.inputs],
         indeterminate=found.indeterminate or agrees is None,
     )
+
+
+def _headline(told: SinkLine) -> str:
+    if told.fits is not None:
+        return f"The tables contradict {told.by_state}; the newest line that they agree with is {told.fits}."
+    first = ", ".join(f"{one.sink} to {one.to.commit}" for one in told.rollbacks)
+    how = f"they agree with it once they are taken back ({first})" if first else "no line that is here fits them"
+    return f"The tables contradict {told.by_state}; {how}."
 
 
 def _sink_line(mine: RunAction, asked: AskedLine, opened: OpenedTables, agrees: bool | None) -> SinkLine:

@@ -12,6 +12,7 @@ WHY: Mapping[str, str] = {
     "not-numbered": "Spark's commits to Paimon have no batch number: a batch that runs again is taken again",
     "not-stamped": "no commit says which batch or checkpoint it is of (foreachBatch without txnAppId and txnVersion)",
     "other-writer": "this job is none of those that wrote there by its id",
+    "other-attempt": "a job that is not here has written newer numbers by the same operator: a later attempt, perhaps",
     "forgotten": "the snapshots that said what this job has written are expired",
     "pending-not-read": "what the state has pending for it was not read",
     "pending-not-numbered": "the state does not say under which number it commits what is pending",
@@ -88,7 +89,7 @@ def fit_findings(fit: SinkFit, unit: str) -> Iterable[Finding]:
     if "forgotten" in fit.why:
         severity: Severity = "error" if fit.pending else "warning"
         yield _finding(fit, "sink-expired", severity, f"{WHY['forgotten']}; what is pending is committed again")
-    others = [word for word in fit.why if word in ("not-numbered", "not-stamped", "other-writer")]
+    others = [word for word in fit.why if word in ("not-numbered", "not-stamped", "other-writer", "other-attempt")]
     if others:
         yield _finding(fit, "unknown-writer", "warning", f"{WHY[others[0]]}{_candidates(fit)}")
 

@@ -68,7 +68,7 @@ def _judged(table: SinkTable, restart: Restart, name: str, operator: str, found:
     pending = tuple(p for p in restart.pending or () if _is_for(p, operator))
     held = held_by(table, writers)
     forgot = table.expired and not asked & set(table.remembers)
-    why = tuple(_why(table, restart, writers, pending, forgot))
+    why = tuple(_why(table, restart, writers, pending, forgot, operator))
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
@@ -204,14 +204,28 @@ def _each(fate: Fate, spans: Spans, strength: Strength = "sure") -> Iterable[Out
 
 
 def _why(
-    table: SinkTable, restart: Restart, writers: frozenset[Writer], pending: Sequence[Pending], forgot: bool
+    table: SinkTable,
+    restart: Restart,
+    writers: frozenset[Writer],
+    pending: Sequence[Pending],
+    forgot: bool,
+    operator: str,
 ) -> Iterable[str]:
     """Why it cannot be told whether table and line agree."""
-    stamped = any(same_numbers(restart.counts, s.writer.counts) for commit in table.commits for s in commit.stamps)
+    stamps = [
+        s for c in table.commits if not c.undone for s in c.stamps if same_numbers(restart.counts, s.writer.counts)
+    ]
+    always = restart.counts == "checkpoint" and table.format in ("iceberg", "paimon")  # its sinks stamp every commit
     if restart.counts == "batch" and table.format == "paimon":
         yield "not-numbered"
-    elif not writers and table.commits:
-        yield "other-writer" if stamped else "not-stamped"
+    elif not writers and stamps:
+        yield "other-writer"
+    elif not writers and table.commits and not always and not table.expired:
+        yield "not-stamped"
+    elif operator and any(
+        s.writer not in writers and s.writer.operator == operator and (s.number or 0) > restart.line for s in stamps
+    ):
+        yield "other-attempt"
     if forgot:
         yield "forgotten"
     if restart.pending is None and restart.counts != "batch":
@@ -243,7 +257,7 @@ def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:
 
 
 _UNNUMBERED = ("not-numbered", "not-stamped")
-_HIDING = ("not-numbered", "not-stamped", "other-writer", "forgotten", "pending-not-numbered")
+_HIDING = ("not-numbered", "not-stamped", "other-writer", "other-attempt", "forgotten", "pending-not-numbered")
 """Reasons for which nothing is known of what the table has; pending commits that nobody read say so in the outcomes."""
 
 

@@ -180,6 +180,8 @@ def _span_words(row: OutputInterval) -> str:
     'batch 6 of out (of all files)'
     """
     whose = _of_whom(row)
+    if row.of == "batch" and row.to is None:
+        return f"batches from {row.from_} on of {whose}"
     if row.of == "batch":
         batches = f"batch {row.from_}" if row.to == row.from_ + 1 else f"batches {row.from_} to {row.to - 1}"
         return f"{batches} of {whose}"
