@@ -96,6 +96,12 @@ TakenOption = Annotated[
         "--taken", metavar="NAME=TOPIC|FILE", help="Of a connector: a topic or JSON lines that it has written."
     ),
 ]
+SinkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink", metavar="[NAME=]URI", help="A table that it writes to: what the line means for it; repeatable."
+    ),
+]
 NoCheckFiles = Annotated[
     bool, typer.Option("--no-check-files", help="Of Flink: take the metadata's word, look at no state file.")
 ]
@@ -181,6 +187,7 @@ def question(
     rates: RecoveryRates | None = None,
     source_from: list[str] | None = None,
     taken: list[str] | None = None,
+    sinks: list[str] | None = None,
 ) -> Question:
     """Make the question about the line of the options."""
     chosen = tuple(checkpoint_named("--at", part) for given in at or [] for part in given.split(","))
@@ -202,6 +209,7 @@ def question(
         rates=rates or RecoveryRates(),
         source_from=tuple(source_from or ()),
         taken=tuple(taken or ()),
+        sinks=tuple(sinks or ()),
     )
 
 
@@ -236,6 +244,7 @@ class LineOptions:
     group: GroupOption = ""
     source_from: SourceFromOption = None
     taken: TakenOption = None
+    sink: SinkOption = None
 
     @property
     def logs(self) -> KafkaLogs:
@@ -264,6 +273,7 @@ class LineOptions:
             rates,
             self.source_from,
             self.taken,
+            self.sink,
         )
 
     def words(self) -> tuple[str, ...]:
@@ -279,6 +289,7 @@ class LineOptions:
             *(("--group", self.group) if self.group else ()),
             *(word for one in self.source_from or () for word in ("--source-from", one)),
             *(word for one in self.taken or () for word in ("--taken", one)),
+            *(word for one in self.sink or () for word in ("--sink", one)),
         )
 
 

@@ -31,7 +31,7 @@ def recovery_line(
     if not failed_at:
         asked = line.question(explain, earliest, algorithm, rates=rate.rates)
         common.answer(lambda run: run.recovery_line(asked, line.logs))
-    if line.failed or line.at or earliest or explain:
+    if line.failed or line.at or line.sink or earliest or explain:
         raise UsageError("--failed-at is about a failure of everything: without --failed, --at, --earliest, --explain")
     if rate != RateOptions():
         raise UsageError("--failed-at tells no times: without rates and --max-recovery-time")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cklog.commands.common import Common, command
-from cklog.commands.options import AsOf, CheckContents, Failed, SourceFromOption, question
+from cklog.commands.options import AsOf, CheckContents, Failed, SinkOption, SourceFromOption, question
 from cklog.errors import UsageError
 from cklog.lines.verify import read_line
 from cklog.model.audits import Restored
@@ -30,6 +30,7 @@ def verify(
     as_of: AsOf = "",
     check_contents: CheckContents = False,
     source_from: SourceFromOption = None,
+    sink: SinkOption = None,
 ) -> None:
     """Prove or refute from the input that a line is consistent and can be restored.
 
@@ -37,11 +38,13 @@ def verify(
     """
     if sum(map(bool, (line, restored, from_log))) != 1:
         raise UsageError("which line? Give one of --line, --restored and --from-log", f"FILE: {_LINES}")
-    asked = question(failed, as_of, check_contents=check_contents, source_from=source_from)
+    asked = question(failed, as_of, check_contents=check_contents, source_from=source_from, sinks=sink)
     if line:
         given = read_line(line)
         common.answer(lambda run: run.verify(given, maximal, asked))
         return
+    if sink:
+        raise UsageError("--sink is about --line", "cklog verify --line FILE --sink NAME=URI")
     if maximal:
         raise UsageError("--maximal is about --line", "what was restored is held against the right line anyway")
     told = Restored(read_line(restored, "--restored")) if restored else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cklog.inputs.offers import OffersBatches
@@ -10,7 +11,7 @@ from cklog.kinds.kind import Kind, Opened
 from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
-from cklog.runs.batches.line import BatchLog
+from cklog.runs.batches.line import QUERY, BatchLog
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from cklog.runbook.model import Step
     from cklog.runbook.shell import Again
     from cklog.runs.batches.line import BatchesInspection
+    from cklog.runs.batches.plan import BatchPlan
     from cklog.runs.records.reading import RecordReader
 
 
 class BatchesKind(Kind):
     """A query that restarts as a whole after its last committed batch."""
+
+    holds_tables = True
 
     def __init__(self, parser: OffersBatches, opened: Opened) -> None:
         super().__init__(parser, opened)
@@ -53,15 +57,37 @@ class BatchesKind(Kind):
     def _whole_line(self, command: str, question: Question, kafka: KafkaLogs) -> Draft[RecoveryLine]:
         draft, works = self._log.line(command, question)
         beside = self._beside_logs(draft, kafka)
-        return self._timed(beside, with_counts(works, beside.result.runs), question)
+        timed = self._timed(beside, with_counts(works, beside.result.runs), question)
+        if not question.sinks:
+            return timed
+        from cklog.runs.batches.sinks import batch_line
+        from cklog.sink_tables.beside import beside_tables
+        from cklog.sink_tables.naming import open_tables
+
+        asked = batch_line(self._log.plan(question), lambda batch: self._plan_at(batch, question), bool(question.at))
+        return beside_tables(timed, asked, open_tables(question.sinks))
+
+    def _plan_at(self, batch: int, question: Question) -> BatchPlan:
+        """Say what going back to a batch does; -1: nothing is gone back from."""
+        return self._log.plan(replace(question, at=((f"{QUERY}/0", batch),)) if batch >= 0 else question)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runbook.tables import steps_with_tables
         from cklog.runs.batches.runbook import batch_steps
 
-        return batch_steps(line, run, again)
+        return steps_with_tables(line, run, again, batch_steps)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        return self._log.verify(line, maximal, question)
+        found = self._log.verify(line, maximal, question)
+        if not question.sinks:
+            return found
+        from cklog.runs.batches.sinks import batch_restart
+        from cklog.sink_tables.beside import with_tables_checked
+        from cklog.sink_tables.naming import open_tables
+
+        at = next(iter(line.values()), None)
+        restart = batch_restart(self._plan_at(-1 if at is None else at, question))
+        return with_tables_checked(found, restart, open_tables(question.sinks), "batch")
 
     def retention(self, policy: RetentionPolicy) -> Draft[RetentionPlan]:
         from cklog.runs.batches.retention import batch_retention
@@ -81,4 +107,12 @@ class BatchesKind(Kind):
 
         self._refuse_times(asked)
         logs = self._bound_logs(kafka)
-        return batch_impact(self._parser, self._log.plan(question), question, logs)
+        plan = self._log.plan(question)
+        found = batch_impact(self._parser, plan, question, logs)
+        if not question.sinks:
+            return found
+        from cklog.impact.sinks.tables import with_tables
+        from cklog.runs.batches.sinks import batch_restart
+        from cklog.sink_tables.naming import open_tables
+
+        return with_tables(found, batch_restart(plan), "batch", open_tables(question.sinks))

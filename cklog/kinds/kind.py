@@ -78,10 +78,12 @@ class Kind:
         self._opened = opened
 
     def asked(self, question: Question) -> Self:
-        """Return this kind; refuse options that are about connectors where there are none."""
+        """Return this kind; refuse options that are about something that runs of this kind do not have."""
+        path = self._opened.root.path
         if (question.source_from or question.taken) and not self.takes_positions:
-            path = self._opened.root.path
             raise UsageError("--source-from and --taken are about connectors' offsets", f"{path} holds none")
+        if question.sinks and not self.holds_tables:
+            raise UsageError("--sink is about lines of Flink and Spark", f"{path} is a {self._name} folder")
         return self
 
     def refuse(self, why: str, hint: str = "cklog inspect says what it holds") -> NoReturn:
@@ -266,6 +268,9 @@ class Kind:
         from cklog.lines.kafka_logs import beside_logs, bindings_of
 
         return beside_logs(line, logs, bindings_of(kafka, manifest or {}))
+
+    holds_tables = False
+    """Whether a line of this kind can be held against the tables that the job writes to."""
 
     def _timed(self, line: Draft[RecoveryLine], works: Works, question: Question) -> Draft[RecoveryLine]:
         """The line with how long a recovery from it takes."""

@@ -11,6 +11,7 @@ from cklog.lines.recovery.work import with_counts
 from cklog.model.question import InspectQuestion, KafkaLogs, Question
 from cklog.model.verdict import Draft
 from cklog.runs.snapshots.line import SnapshotLine, audit_snapshots, restored_in, verify_snapshots
+from cklog.runs.snapshots.plan import SnapshotPlan, plan_snapshots
 
 if TYPE_CHECKING:
     from cklog.chains.source import ChainSource
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 class SnapshotsKind(Kind):
     """Jobs of which every complete snapshot is a consistent line by itself."""
+
+    holds_tables = True
 
     def __init__(self, parser: OffersSnapshots, opened: Opened) -> None:
         super().__init__(parser, opened)
@@ -51,15 +54,37 @@ class SnapshotsKind(Kind):
         beside = self._beside_logs(draft, kafka)
         known = {source.job for source in beside.result.sources}  # of a job without any nothing tells what it reads
         counted = [run for run in beside.result.runs if run.run in known]
-        return self._timed(beside, with_counts(works, counted), question)
+        timed = self._timed(beside, with_counts(works, counted), question)
+        if not question.sinks:
+            return timed
+        from cklog.runs.snapshots.sinks import snapshot_line
+        from cklog.sink_tables.beside import beside_tables
+        from cklog.sink_tables.naming import open_tables
+
+        asked = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
+        return beside_tables(timed, asked, open_tables(question.sinks))
+
+    def _plan(self, question: Question) -> SnapshotPlan:
+        """Say what each job restarts from."""
+        return plan_snapshots(self._parser, self._opened.reading, question)
 
     def runbook_steps(self, line: RecoveryLine, run: RunAction, again: Again) -> Sequence[Step]:
+        from cklog.runbook.tables import steps_with_tables
         from cklog.runs.snapshots.runbook import snapshot_steps
 
-        return snapshot_steps(line, run, again)
+        return steps_with_tables(line, run, again, snapshot_steps)
 
     def verify(self, line: Mapping[str, int | None], maximal: bool, question: Question) -> Draft[Verification]:
-        return verify_snapshots(self._parser, self._opened.reading, line, maximal, question)
+        found = verify_snapshots(self._parser, self._opened.reading, line, maximal, question)
+        if not question.sinks:
+            return found
+        from cklog.runs.snapshots.sinks import snapshot_restart
+        from cklog.sink_tables.beside import with_tables_checked
+        from cklog.sink_tables.naming import open_tables
+
+        name, number = next(iter(line.items()))
+        restart = snapshot_restart(self._parser, self._plan(question), name, number, question.check_files)
+        return with_tables_checked(found, restart, open_tables(question.sinks), "checkpoint")
 
     def audit(self, restored: Restored, question: Question) -> Draft[RestoredAudit]:
         return audit_snapshots(self._parser, self._opened.reading, restored, question)
@@ -81,4 +106,12 @@ class SnapshotsKind(Kind):
         from cklog.runs.snapshots.impact import snapshot_impact
 
         self._refuse_times(asked)
-        return snapshot_impact(self._parser, self._opened.reading, question, self._bound_logs(kafka))
+        found = snapshot_impact(self._parser, self._opened.reading, question, self._bound_logs(kafka))
+        if not question.sinks:
+            return found
+        from cklog.impact.sinks.tables import with_tables
+        from cklog.runs.snapshots.sinks import snapshot_line
+        from cklog.sink_tables.naming import open_tables
+
+        asked = snapshot_line(self._parser, self._plan(question), bool(question.at), question.check_files)
+        return with_tables(found, asked.restart, "checkpoint", open_tables(question.sinks))

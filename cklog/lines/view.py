@@ -18,6 +18,7 @@ from cklog.model.wording import first_few, utc
 from cklog.render.formats import plain
 from cklog.render.text import visible
 from cklog.render.view import Section, View, detail_sections, rows_section, section
+from cklog.sink_tables.view import sink_notes, sink_sections
 
 if TYPE_CHECKING:
     from cklog.model.checks import Verification
@@ -41,9 +42,11 @@ def recovery_line_view(answer: Answer[RecoveryLine]) -> View:
         sections.append(_sources_section(line))
     if any(d.depth is not None and d.checkpoints for d in line.rollback):
         sections.append(_distance_section(line))
+    sections += sink_sections(line.details)
     sections += detail_sections(line.details, answer.command)
     sections += recovery_sections(line.recovery_time)
     notes = [rollback_sentence(step) for step in line.steps] + list(line.notes)
+    notes += sink_notes(line.details)
     notes += recovery_notes(line.recovery_time)
     commands = [run.command for run in line.runs if run.command]
     lead = tuple(_action_sentences(line))

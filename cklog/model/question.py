@@ -26,7 +26,7 @@ class Question:
     Of snapshots: `against` is another one to compare source offsets with; `check_files` False takes metadata's word.
     `check_contents` checks every block of state files, where as a rule what costs little is looked at. `rates` tell how
     long a recovery takes. Of connectors: `source_from` NAME=POSITION, where the log of a source begins; `taken`
-    NAME=TOPIC or FILE, what one has written.
+    NAME=TOPIC or FILE, what one has written. `sinks` are the tables that the job writes to, each as [NAME=]URI.
     """
 
     failed: tuple[str, ...] = ()
@@ -42,6 +42,7 @@ class Question:
     rates: RecoveryRates = field(default_factory=RecoveryRates)
     source_from: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

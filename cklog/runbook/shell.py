@@ -71,6 +71,7 @@ def asked_again(question: Question, kafka: KafkaLogs, reading: Iterable[tuple[st
         *([("--group", kafka.group)] if kafka.group else []),
         *(("--source-from", told) for told in question.source_from),
         *(("--taken", told) for told in question.taken),
+        *(("--sink", sink) for sink in question.sinks),
     ]
     failed = [
         *(("--failed", name) for name in question.failed),

@@ -1,7 +1,7 @@
 """The newest line that fits all tables, and where there is none, the commits to which tables go back for one.
 
-A line fits if a restart from it leaves every row once in every table. That does not rise or fall with the line: an older
-one may have less pending and offer more that is dropped. So lines are asked one by one, the newest first.
+A line fits if a restart from it leaves every row once in every table. That does not rise or fall with the line: an
+older one may have less pending and offer more that is dropped. So lines are asked one by one, the newest first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cklog.sink_tables.held import numbers_of
 from cklog.sink_tables.judge import judge
 from cklog.sink_tables.model import Restart, Rollback, SinkFit
 from cklog.sink_tables.numbers import spans_of
-from cklog.sink_tables.rollback import gone_back, statements
+from cklog.sink_tables.rollback import gone_to, places_of, statements
 
 MOST_LINES = 200
 """Older lines that are asked for, at the most."""
@@ -35,7 +35,7 @@ def fits(tables: Sequence[NamedTable], restart: Restart) -> list[SinkFit]:
 
 
 def _for_one(tables: Sequence[NamedTable], one: NamedTable, restart: Restart) -> Restart:
-    """The restart as one of several tables sees it; pending commits of which nothing tells the table are everybody's."""
+    """The restart as one of several tables sees it; what is pending for nobody knows which is pending for all."""
     if len(tables) == 1 or not restart.pending:
         return restart
     names = {other.name for other in tables}
@@ -58,7 +58,7 @@ def all_agree(found: Iterable[SinkFit]) -> bool | None:
 
 
 def line_that_fits(
-    tables: Sequence[NamedTable], lines: Iterable[Restart], usable: Callable[[int], bool] = lambda line: True
+    tables: Sequence[NamedTable], lines: Iterable[Restart], usable: Callable[[Restart], bool] = lambda restart: True
 ) -> Restart | None:
     """Return the newest of some lines that all tables agree with; None: there is none among the first ones.
 
@@ -68,7 +68,7 @@ def line_that_fits(
     usable : whether the state allows a restart from a line; asked only of those that the tables agree with
     """
     for restart, _ in zip(lines, range(MOST_LINES), strict=False):
-        if all_agree(fits(tables, restart)) and usable(restart.line):
+        if all_agree(fits(tables, restart)) and usable(restart):
             return restart
     return None
 
@@ -91,29 +91,31 @@ def rollbacks_for(tables: Sequence[NamedTable], restart: Restart) -> list[tuple[
 
 
 def _rollback(one: NamedTable, restart: Restart) -> Rollback | None:
-    """The newest commit of the head's own to go back to so that a table agrees with a line."""
+    """The newest commit to go to so that a table agrees with a line."""
     table = one.table
-    places = [place for place, commit in enumerate(table.commits) if not commit.undone]
+    places = places_of(table)
     writers = {s.writer for c in table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
-    late = next((at for at in places if any(n > restart.line for n in numbers_of(table.commits[at], writers))), None)
-    older = [at for at in places if late is None or at < late]
-    for place in reversed(older[-_MOST_COMMITS:]):
-        back = gone_back(table, place)
+    top = max(restart.line, restart.same_to)
+    late = next((at for at in places if any(n > top for n in numbers_of(table.commits[at], writers))), None)
+    before = [at for at in places if late is None or at < late]
+    for place in dict.fromkeys([*reversed(places[-_MOST_COMMITS:]), *reversed(before[-_MOST_COMMITS:])]):
+        back = gone_to(table, place)
         if all_agree(judge(back, restart, one.name, one.known)):
-            return _told(one, restart, place)
+            return _told(one, restart, place, back)
     return None
 
 
 _MOST_COMMITS = 20
-"""Commits that are tried: of those before the first one behind the line the newest nearly always is the one."""
+"""Commits that are tried: the newest, and those before the first one behind the line, which nearly always do."""
 
 
 def _ids(one: NamedTable, restart: Restart) -> set[str]:
     return {*restart.writers, restart.asks, *one.known, *(p.writer.id for p in restart.pending or () if p.writer)}
 
 
-def _told(one: NamedTable, restart: Restart, place: int) -> Rollback:
-    commit, taken_back = one.table.commits[place], [c for c in one.table.commits[place + 1 :] if not c.undone]
+def _told(one: NamedTable, restart: Restart, place: int, back: SinkTable) -> Rollback:
+    commit, pairs = one.table.commits[place], zip(one.table.commits, back.commits, strict=True)
+    taken_back = [now for now, then in pairs if then.undone and not now.undone and now.operation != "restore"]
     ours = {s.writer for c in one.table.commits for s in c.stamps if s.writer.id in _ids(one, restart)}
     numbers = spans_of((n, n + 1) for c in taken_back for n in numbers_of(c, ours))
     others = tuple(c.id for c in taken_back if not any(stamp.writer in ours for stamp in c.stamps))

@@ -1,7 +1,7 @@
 """Which numbers of a job the rows of a table are of.
 
-A commit that is stamped with a number has taken all numbers since the one before: sinks put several checkpoints into one
-commit, and make none of a checkpoint without rows.
+A commit that is stamped with a number has taken all numbers since the one before: sinks put several checkpoints into
+one commit, and make none of a checkpoint without rows.
 """
 
 from __future__ import annotations

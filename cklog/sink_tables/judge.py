@@ -36,7 +36,7 @@ def judge(table: SinkTable, restart: Restart, name: str = "", known: Sequence[st
 
 
 def _writers(table: SinkTable, restart: Restart, known: Sequence[str]) -> frozenset[Writer]:
-    """What the table calls the job: the ids that are known, else its only writer, where the sink asks by one of its own."""
+    """What the table calls the job: the ids that are known, or its only writer, where those are the sink's own."""
     there = {stamp.writer for commit in table.commits for stamp in commit.stamps} | set(table.remembers)
     fitting = {writer for writer in there if same_numbers(restart.counts, writer.counts)}
     ids = restart.writers | {restart.asks} | set(known) | {p.writer.id for p in restart.pending or () if p.writer}
@@ -68,7 +68,7 @@ def _judged(table: SinkTable, restart: Restart, name: str, operator: str, found:
     pending = tuple(p for p in restart.pending or () if _is_for(p, operator))
     held = held_by(table, writers)
     forgot = table.expired and not asked & set(table.remembers)
-    why = tuple(_why(table, restart, writers, pending, forgot))
+    why = tuple(_why(table, restart, writers, pending, forgot, operator))
     case = _Case(table, restart, rule, held, pending, remembers, forgot, why)
     told = [_pending_fate(case, p) for p in pending]
     outcomes = tuple(_unnumbered(case) if set(why) & set(_UNNUMBERED) else _outcomes(case, told))
@@ -148,9 +148,7 @@ def _outcomes(case: _Case, pending: Sequence[PendingFate]) -> Iterable[Outcome]:
     yield from _each("twice", common(within(again, dropped, END), held))
     yield from _new(case, ((same + 1, END),), dropped)
     if "other-writer" in case.why and line < 0:
-        yield Outcome(
-            "twice", 0, None, "unknown"
-        )  # it may be the same job under another id: all is read from the start
+        yield Outcome("twice", 0, None, "unknown")  # the same job under another id, perhaps
     fresh = without(within(((line + 1, END),), dropped, END), held)
     yield from _each("written", fresh, "unknown" if case.forgot else "sure")
 
@@ -206,14 +204,28 @@ def _each(fate: Fate, spans: Spans, strength: Strength = "sure") -> Iterable[Out
 
 
 def _why(
-    table: SinkTable, restart: Restart, writers: frozenset[Writer], pending: Sequence[Pending], forgot: bool
+    table: SinkTable,
+    restart: Restart,
+    writers: frozenset[Writer],
+    pending: Sequence[Pending],
+    forgot: bool,
+    operator: str,
 ) -> Iterable[str]:
     """Why it cannot be told whether table and line agree."""
-    stamped = any(same_numbers(restart.counts, s.writer.counts) for commit in table.commits for s in commit.stamps)
+    stamps = [
+        s for c in table.commits if not c.undone for s in c.stamps if same_numbers(restart.counts, s.writer.counts)
+    ]
+    always = restart.counts == "checkpoint" and table.format in ("iceberg", "paimon")  # its sinks stamp every commit
     if restart.counts == "batch" and table.format == "paimon":
         yield "not-numbered"
-    elif not writers and table.commits:
-        yield "other-writer" if stamped else "not-stamped"
+    elif not writers and stamps:
+        yield "other-writer"
+    elif not writers and table.commits and not always and not table.expired:
+        yield "not-stamped"
+    elif operator and any(
+        s.writer not in writers and s.writer.operator == operator and (s.number or 0) > restart.line for s in stamps
+    ):
+        yield "other-attempt"
     if forgot:
         yield "forgotten"
     if restart.pending is None and restart.counts != "batch":
@@ -239,13 +251,13 @@ _MOST_OTHERS = 100
 
 def _agrees(outcomes: Sequence[Outcome], why: Sequence[str]) -> bool | None:
     harm = [one for one in outcomes if one.fate in HARMS]
-    if any(one.strength != "unknown" for one in harm):
+    if any(one.strength != "unknown" for one in harm) and not set(why) & set(_UNNUMBERED):
         return False
     return None if harm or any(word in _HIDING for word in why) else True
 
 
 _UNNUMBERED = ("not-numbered", "not-stamped")
-_HIDING = ("not-numbered", "not-stamped", "other-writer", "forgotten", "pending-not-numbered")
+_HIDING = ("not-numbered", "not-stamped", "other-writer", "other-attempt", "forgotten", "pending-not-numbered")
 """Reasons for which nothing is known of what the table has; pending commits that nobody read say so in the outcomes."""
 
 

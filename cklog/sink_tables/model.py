@@ -16,9 +16,9 @@ these comes true:
     fails            the restart wants to commit it, and its files are gone: the restart fails
     missing          it lies before the line, the table does not have it, and nobody writes it again
 
-Whether what is dropped is the same as what the table has is known of one thing only: a batch of Spark whose plan stayed
-runs again with exactly its range. Whatever else is written after a restart may begin and end elsewhere, so that dropping
-it loses what an earlier attempt did not have, even if the table has a commit of that number.
+Whether what is dropped is the same as what the table has is known of one thing only: a batch of Spark whose plan
+stayed runs again with exactly its range. Whatever else is written after a restart may begin and end elsewhere, so that
+dropping it loses what an earlier attempt did not have, even if the table has a commit of that number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cklog.inputs.sink_tables import Numbered, Pending, TableFormat
 Fate = Literal["skipped", "written", "twice", "skipped-wrongly", "missing", "fails"]
 
 Strength = Literal["sure", "may", "unknown"]
-"""sure: it comes true; may: the rows behind the numbers, or the sink's version, decide; unknown: evidence is missing."""
+"""sure: it comes true; may: rows behind the numbers, or the sink's version, decide; unknown: evidence is missing."""
 
 Guarantee = Literal["none", "at-most-once", "at-least-once", "exactly-once"]
 

@@ -1,4 +1,4 @@
-"""A table as it is after it went back to a commit, and the statements that take it there.
+"""A table as it is after it went to another commit, and the statements that take it there.
 
 What a sink remembers goes back with the rows in Iceberg (it walks from the head along the parents), Paimon (later
 snapshots are deleted) and Hudi. In Delta it does not: RESTORE makes a new version, whose transactions are the newest
@@ -14,21 +14,46 @@ from cklog.inputs.sink_tables import SinkTable, Writer
 from cklog.sink_tables.rules import UNNUMBERED, rule_of
 
 
-def gone_back(table: SinkTable, place: int) -> SinkTable:
-    """Return a table as it is after it went back to the commit at a place in `commits`."""
-    commits = tuple(replace(commit, undone=True) if at > place else commit for at, commit in enumerate(table.commits))
+def places_of(table: SinkTable) -> list[int]:
+    """Return the commits that a table can go to: those of its head; of Delta, which tells what it restored, all."""
+    if table.format != "delta":
+        return [place for place, commit in enumerate(table.commits) if not commit.undone]
+    return list(range(len(table.commits)))
+
+
+def gone_to(table: SinkTable, place: int) -> SinkTable:
+    """Return a table as it is after it went to the commit at a place in `commits`."""
+    on = _line_of(table, place)
+    commits = tuple(replace(commit, undone=at not in on) for at, commit in enumerate(table.commits))
     found: dict[Writer, int] = {}
-    for commit in commits[: place + 1]:
-        for stamp in commit.stamps:
-            if not commit.undone and stamp.number is not None and stamp.number < UNNUMBERED:
+    for at in sorted(on):
+        for stamp in commits[at].stamps:
+            if stamp.number is not None and stamp.number < UNNUMBERED:
                 found[stamp.writer] = stamp.number  # the newest commit says it, and not the greatest number
+    stamped = {stamp.writer for commit in table.commits for stamp in commit.stamps}
     kept = {
         writer: number
         for writer, number in table.remembers.items()
         if not rule_of("batch" if writer.counts == "batch" else "checkpoint", table.format).goes_back
-        or (table.expired and writer not in {s.writer for c in table.commits for s in c.stamps})
+        or (table.expired and writer not in stamped)
     }
+    if table.format == "delta":
+        found = {}
     return replace(table, commits=commits, head=table.commits[place].id, remembers={**found, **kept})
+
+
+def _line_of(table: SinkTable, place: int) -> set[int]:
+    """The places of the commits whose rows a table has that goes to one: its parents, and those of what it restored."""
+    if table.format != "delta":
+        return {at for at in range(place + 1) if not table.commits[at].undone}
+    places = {commit.id: at for at, commit in enumerate(table.commits)}
+    found: set[int] = set()
+    at: int | None = place
+    while at is not None and at >= 0 and at not in found:
+        found.add(at)
+        restored = table.commits[at].restores
+        at = at - 1 if restored is None else places.get(restored)
+    return found
 
 
 def statements(table: SinkTable, name: str, commit: str, later: tuple[str, ...] = ()) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Small jobs that write to small tables, record by record: what a restart really leaves in each table.
 
-Written from the definitions alone: a source of numbered records, a job with batches or checkpoints, tables with parents,
-sinks that ask them. Nothing of cklog judges here; its values are only what a table looks like from outside (`view`).
+Written from the definitions alone: a source of numbered records, a job with batches or checkpoints, tables with
+parents, sinks that ask them. Nothing of cklog judges here; its values are what a table looks like (`view`).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def flink_job(random: Random, formats: list[TableFormat], attempts: int, fixed: 
     At checkpoint n its state names what the sink was not told to commit; a notification may be lost, and then the next
     one commits more. `fixed`: all attempts have one id.
     """
-    ends, wrote, lines = {0: 0}, {}, []
+    ends, wrote, lines, made = {0: 0}, {}, [], {}
     pendings: dict[int, dict[int, list[int]]] = {}
     tables = [Table(format) for format in formats]
     open_: list[dict[int, list[int]]] = [{} for _ in tables]
@@ -172,15 +172,14 @@ def flink_job(random: Random, formats: list[TableFormat], attempts: int, fixed: 
                     table.add([r for rows in rest.values() for r in rows], before, max(rest))
                 open_[place] = {}
         for _ in range(random.randint(1, 3)):
-            n += 1
-            at += random.randint(1, 2)
+            n += 1 if random.random() < 0.8 else 2  # a checkpoint that failed has a number, too
+            made[n] = list(range(at, at := at + random.randint(1, 2)))
             ends[n] = at
             wrote[n] = job
-            rows = list(range(ends[n - 1], at))
-            for place, table in enumerate(tables):
-                open_[place][n] = rows
+            for place in range(len(tables)):
+                open_[place][n] = made[n]
                 stored[place][n] = set(open_[place])
-            pendings[n] = {p: list(range(ends[p - 1], ends[p])) for p in set().union(*(s[n] for s in stored))}
+            pendings[n] = {p: made[p] for p in set().union(*(s[n] for s in stored))}
             lines.append(n)
             for place, table in enumerate(tables):
                 if random.random() < 0.8:

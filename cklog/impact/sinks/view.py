@@ -43,6 +43,12 @@ WHY: Mapping[str, str] = {
     "below-log-start": "committed before the log's start: auto.offset.reset decides",
     "behind-commit": "behind the committed offset: processed without a commit, or never",
     "cut-off": "a restarting broker cuts the log before them",
+    "table-skipped": "the table has it already, and its sink drops it",
+    "table-written": "the table takes it from here on",
+    "table-twice": "the table has it already, and takes it again",
+    "table-skipped-wrongly": "its sink drops the number, and the table does not have these rows",
+    "table-missing": "before the line, and not in the table: nobody writes it again",
+    "table-fails": "the restore commits it, and its files are gone: the restore fails",
     "offsets-used-again": "committed beyond the restarted log's end: new records get these offsets",
 }
 """Why an interval's results are doubled or missing, by the word of `OutputInterval.why`."""
@@ -85,6 +91,9 @@ PIECES: Mapping[str, str] = {
     "replay-filter": "the replay filter of the eventual checkpoint",
     "nothing-again": "nothing comes to it again",
     "delivery-not-stated": "a sink with transactions or keys: job.json states no delivery for it",
+    "table-agrees": "the table {names} drops what it has, and takes what it lacks",
+    "table-contradicts": "the table {names} as another line left it: cklog recovery-line --sink says which one fits",
+    "table-unknown": "what the table {names} has taken",
     "unknown-consumer": "what the consumer does with a record that comes again",
 }
 """Evidence for a guarantee, or, where it is missing, what it would take; by the word of `GuaranteeEvidence.because`."""
@@ -175,6 +184,8 @@ def _span_words(row: OutputInterval) -> str:
     'batch 6 of out (of all files)'
     """
     whose = _of_whom(row)
+    if row.of == "batch" and row.to is None:
+        return f"batches from {row.from_} on of {whose}"
     if row.of == "batch":
         batches = f"batch {row.from_}" if row.to == row.from_ + 1 else f"batches {row.from_} to {row.to - 1}"
         return f"{batches} of {whose}"

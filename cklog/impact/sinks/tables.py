@@ -1,0 +1,79 @@
+"""Tables among the sinks of a run: which of their rows come twice, once or never after a restart from the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cklog.impact.sinks.guarantees import guarantee_of
+from cklog.impact.sinks.model import GuaranteeEvidence, OutputInterval, ResultFate, SinkImpact
+from cklog.model.verdict import Draft
+from cklog.sink_tables.findings import fit_findings
+from cklog.sink_tables.fitting import all_agree, fits
+from cklog.sink_tables.model import LOSES, Fate, Outcome, Restart, SinkFit
+from cklog.sink_tables.naming import OpenedTables
+
+_FATES: dict[Fate, tuple[ResultFate, ResultFate]] = {
+    "skipped": ("skipped", "skipped"),
+    "written": ("once", "once"),
+    "twice": ("doubled", "may-be-doubled"),
+    "skipped-wrongly": ("missing", "may-be-missing"),
+    "missing": ("missing", "may-be-missing"),
+    "fails": ("missing", "may-be-missing"),
+}
+"""What readers see, of what is sure and of what may be."""
+
+
+def with_tables(found: Draft[SinkImpact], restart: Restart, unit: str, opened: OpenedTables) -> Draft[SinkImpact]:
+    """Add to the impact of a restart what tables say of it: intervals of results, and a guarantee for each table."""
+    held = fits(opened.tables, restart)
+    pieces = [piece for one in found.result.guarantees for piece in one.evidence if piece.piece != "output"]
+    result = replace(
+        found.result,
+        intervals=(*found.result.intervals, *(row for fit in held for row in _intervals(fit, unit))),
+        guarantees=(
+            *found.result.guarantees,
+            *(guarantee_of(fit.name, "", [*_one_of_each(pieces), _output(fit)]) for fit in held),
+        ),
+    )
+    return replace(
+        found,
+        result=result,
+        findings=[*found.findings, *opened.findings, *(f for fit in held for f in fit_findings(fit, unit))],
+        inputs=[*found.inputs, *opened.inputs],
+        indeterminate=found.indeterminate or bool(opened.unread) or all_agree(held) is None,
+    )
+
+
+def _one_of_each(pieces: Sequence[GuaranteeEvidence]) -> Iterable[GuaranteeEvidence]:
+    """Of the evidence for input and state, which all sinks share, the weakest of each."""
+    order = {False: 0, None: 1, True: 2}
+    for name in ("input", "state"):
+        mine = [piece for piece in pieces if piece.piece == name]
+        if mine:
+            yield min(mine, key=lambda piece: order[piece.holds])
+
+
+def _output(fit: SinkFit) -> GuaranteeEvidence:
+    why = {True: "table-agrees", False: "table-contradicts", None: "table-unknown"}[fit.agrees]
+    return GuaranteeEvidence("output", fit.agrees, why, (fit.name,))
+
+
+def _intervals(fit: SinkFit, unit: str) -> Iterable[OutputInterval]:
+    for one in fit.outcomes:
+        sure, may = _FATES[one.fate]
+        yield OutputInterval(
+            sink=fit.name,
+            readers="",
+            fate=sure if one.strength == "sure" else may,
+            of=unit,
+            from_=one.from_,
+            to=one.to,
+            most=one.to,
+            count=None if one.to is None else one.to - one.from_,
+            why=_why(one),
+        )
+
+
+def _why(one: Outcome) -> str:
+    return f"table-{one.fate}" if one.fate in LOSES or one.fate in ("twice", "skipped") else "table-written"

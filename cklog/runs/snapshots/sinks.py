@@ -1,0 +1,102 @@
+"""The line of a job as its sinks see it: its checkpoint, what that has pending, and by what ids a table may know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from cklog.errors import UsageError
+from cklog.inputs.offers import OffersSnapshots
+from cklog.inputs.sink_tables import Pending
+from cklog.runs.snapshots.lineage import Candidates
+from cklog.runs.snapshots.plan import SnapshotPlan, job_named
+from cklog.runs.snapshots.verdicts import JudgedSnapshot
+from cklog.sink_tables.beside import AskedLine
+from cklog.sink_tables.model import Restart
+
+
+def snapshot_line(parser: OffersSnapshots, plan: SnapshotPlan, chosen: bool, check_files: bool) -> AskedLine:
+    """Return the line of the one job for its tables.
+
+    Raises
+    ------
+    UsageError : there are several jobs: nothing says which of them writes to a table
+    """
+    if len(plan.groups) != 1:
+        jobs = ", ".join(parser.job_id(group.job) for group in plan.groups[:5])
+        told = f"several jobs are here: {jobs}" if jobs else "no job is here"
+        raise UsageError(f"--sink: {told}", "name the folder of the one that writes to the table")
+    group = plan.groups[0]
+    judged = plan.chosen[group.job]
+
+    def restart(of: JudgedSnapshot) -> Restart:
+        return _restart(parser, plan, group, of, check_files)
+
+    def older() -> Iterable[Restart]:
+        below = group.snapshots[group.snapshots.index(judged) + 1 :] if judged is not None else ()
+        yield from (restart(j) for j in below if j.verdict == "restorable" and j.id is not None and not j.disputed)
+
+    return AskedLine(
+        run=parser.job_id(group.job),
+        subtask=f"{parser.job_id(group.job)}/0",
+        unit="checkpoint",
+        restart=restart(judged) if judged is not None else _without_state(parser, group),
+        older=older,
+        usable=lambda asked: True,
+        name=lambda number: _called(group, number),
+        chosen=chosen or judged is None,
+    )
+
+
+def snapshot_restart(
+    parser: OffersSnapshots, plan: SnapshotPlan, name: str, number: int | None, check_files: bool
+) -> Restart:
+    """Return what a restart of a job from its checkpoint of a number offers; None: it starts anew."""
+    group = job_named(parser, plan.groups, name)
+    judged = next((j for j in group.snapshots if number is not None and j.id == number), None)
+    if judged is None:
+        return _without_state(parser, group)
+    return _restart(parser, plan, group, judged, check_files)
+
+
+def _called(group: Candidates, number: int) -> str:
+    found = next((j for j in group.snapshots if j.id == number), None)
+    return "no state" if found is None else found.folder.path.rpartition("/")[2] or f"checkpoint {number}"
+
+
+def _ids(parser: OffersSnapshots, group: Candidates) -> frozenset[str]:
+    """The ids of all attempts of a job: its own, its forebears', those of the snapshots' folders."""
+    jobs = {group.job, *group.forebears, *group.restarts, *(j.folder.job for j in group.snapshots)}
+    return frozenset(parser.job_id(job) for job in jobs)
+
+
+def _restart(
+    parser: OffersSnapshots, plan: SnapshotPlan, group: Candidates, judged: JudgedSnapshot, check_files: bool
+) -> Restart:
+    number = 0 if judged.id is None else judged.id
+    return Restart(
+        line=number,
+        counts="checkpoint",
+        writers=_ids(parser, group),
+        asks=parser.job_id(judged.folder.job),
+        same_to=number,
+        pending=_pending(parser, plan, judged, check_files),
+    )
+
+
+def _without_state(parser: OffersSnapshots, group: Candidates) -> Restart:
+    ids = _ids(parser, group)
+    return Restart(line=0, counts="checkpoint", writers=ids, asks="", same_to=0, without_state=True)
+
+
+def _pending(
+    parser: OffersSnapshots, plan: SnapshotPlan, judged: JudgedSnapshot, check_files: bool
+) -> tuple[Pending, ...] | None:
+    """What the state has pending for tables; None: nobody reads it, or it could not be read."""
+    table = plan.survey.tables.get(judged.folder.path)
+    try:
+        reader = import_module("cklog.runs.snapshots.pending")
+    except ModuleNotFoundError:
+        return None
+    found: Sequence[Pending] = () if table is None else reader.pending_of(parser, judged, table, check_files)
+    return None if table is None else tuple(found)

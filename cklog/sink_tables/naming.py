@@ -1,0 +1,90 @@
+"""Tables as they are named, `--sink [NAME=]URI`, and opened by whatever reads their format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from cklog.errors import CorruptInput, Unreadable, UsageError
+from cklog.inputs.sink_tables import SinkTable
+from cklog.model.findings import Finding, InputUsed, Where
+from cklog.sink_tables.fitting import NamedTable
+
+_READS = "cklog.parsers.sink_tables.opening"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedUri:
+    """A table that was asked about, and what it is called in the answer."""
+
+    name: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTables:
+    """The tables of a job that could be read, those that could not, and what there is to say of both."""
+
+    tables: tuple[NamedTable, ...]
+    unread: tuple[NamedUri, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    inputs: tuple[InputUsed, ...] = field(default=())
+
+
+def named_uri(text: str) -> NamedUri:
+    """Return name and URI of `[NAME=]URI`; without a name a table is called by the end of its URI.
+
+    >>> named_uri("orders=s3://lake/db/orders"), named_uri("/lake/day=1/t/")
+    (NamedUri(name='orders', uri='s3://lake/db/orders'), NamedUri(name='t', uri='/lake/day=1/t/'))
+
+    Raises
+    ------
+    UsageError : there is no URI
+    """
+    name, equals, uri = text.partition("=")
+    if not equals or any(mark in name for mark in "/\\:"):
+        name, uri = "", text
+    if not uri:
+        raise UsageError(f"--sink {text}: expected [NAME=]URI", "such as --sink orders=s3://lake/orders")
+    return NamedUri(name or uri.rstrip("/").replace("\\", "/").rpartition("/")[2] or uri, uri)
+
+
+def open_tables(asked: Sequence[str]) -> OpenedTables:
+    """Read the tables of `--sink`.
+
+    One that is there and cannot be read is told as a finding: what it has taken is then not known.
+
+    Raises
+    ------
+    UsageError : a name is given twice, a URI is missing, or the library that reads a format is not installed
+    NotFound : there is no such table
+    """
+    named = [named_uri(text) for text in asked]
+    names = [one.name for one in named]
+    again = next((name for name in names if names.count(name) > 1), None)
+    if again is not None:
+        raise UsageError(f"--sink {again}: two tables of one name", "name them: --sink a=URI --sink b=URI")
+    read = _reader()
+    tables, unread, findings = [], [], []
+    for one in named:
+        try:
+            tables.append(NamedTable(one.name, read(one.uri), (one.name,)))
+        except (CorruptInput, Unreadable) as error:
+            unread.append(one)
+            what = f"{one.name}: {error.message}; what this table has taken is not known"
+            findings.append(Finding("sink-unread", "error", one.name, what, (Where(one.uri),)))
+    findings += [finding for one in tables for finding in one.table.findings]
+    inputs: Iterable[InputUsed] = (used for one in tables for used in one.table.inputs)
+    return OpenedTables(tuple(tables), tuple(unread), tuple(findings), tuple(inputs))
+
+
+def _reader() -> Callable[[str], SinkTable]:
+    """What reads tables: a parser, which is found by name as all of them are."""
+    try:
+        found: Callable[[str], SinkTable] = import_module(_READS).read_table
+    except ModuleNotFoundError as error:
+        if error.name != _READS:
+            raise
+        raise UsageError("--sink: nothing is installed that reads tables") from None
+    return found

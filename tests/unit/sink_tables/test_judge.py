@@ -1,0 +1,158 @@
+"""What tables say of a restart: the rules of the engines, and what users found out afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cklog.inputs.sink_tables import Pending, SinkTable, Stamp, TableCommit, TableFormat, Writer
+from cklog.sink_tables.findings import fit_findings
+from cklog.sink_tables.fitting import NamedTable, line_that_fits, rollbacks_for
+from cklog.sink_tables.judge import judge
+from cklog.sink_tables.model import Outcome, Restart, SinkFit
+
+FLINK = Writer("a" * 32, "checkpoint", "op")
+SPARK = Writer("query-1", "batch")
+
+
+def table(format: TableFormat, writer: Writer, *numbers: int | None, **more: object) -> SinkTable:
+    """A table with a commit for each number; None is a commit of somebody else."""
+    commits = tuple(
+        TableCommit(str(n), n * 1000, "append", 1, () if number is None else (Stamp(writer, number),))
+        for n, number in enumerate(numbers, 1)
+    )
+    known = [number for number in numbers if number is not None]
+    remembers = {writer: known[-1]} if known else {}
+    found = SinkTable("s3://lake/t", format, "main", commits, commits[-1].id if commits else None, {}, remembers)
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def flink(line: int, *pending: int, missing: tuple[str, ...] | None = ()) -> Restart:
+    waiting = tuple(Pending("op", FLINK, n, ("m.avro",), missing) for n in pending)
+    return Restart(line, "checkpoint", frozenset({FLINK.id}), FLINK.id, line, waiting)
+
+
+def spark(line: int, same: int | None = None, **more: object) -> Restart:
+    found = Restart(line, "batch", frozenset({SPARK.id}), SPARK.id, line if same is None else same)
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def fit(found: SinkTable, restart: Restart) -> SinkFit:
+    (one,) = judge(found, restart, "t")
+    return one
+
+
+def ids(found: SinkFit, unit: str = "checkpoint") -> dict[str, str]:
+    return {finding.id: finding.severity for finding in fit_findings(found, unit)}
+
+
+def test_the_batch_in_flight_that_the_table_has_is_dropped_rightly() -> None:
+    found = fit(table("delta", SPARK, 0, 1, 2), spark(1, same=2))
+    assert found.of("skipped") == (Outcome("skipped", 2, 3),)
+    assert (found.agrees, found.guarantee, found.taken_to) == (True, "exactly-once", 2)
+    assert ids(found) == {}
+
+
+def test_an_older_checkpoint_loses_or_doubles_in_iceberg() -> None:
+    """apache/iceberg#10892: the replay's checkpoints up to the table's are passed over."""
+    found = fit(table("iceberg", FLINK, 4, 5, 6), flink(4, 4))
+    assert found.of("skipped-wrongly") == (Outcome("skipped-wrongly", 5, 7, "may"),)
+    assert found.agrees is False
+    assert ids(found) == {"silent-loss": "error", "taken-twice": "error"}
+    ((_, back),) = rollbacks_for([NamedTable("cat.db.t", table("iceberg", FLINK, 4, 5, 6))], flink(4, 4)) or []
+    assert (back.commit, back.undoes) == ("1", ((5, 7),))
+    assert back.statements["spark-sql"] == "CALL cat.system.rollback_to_snapshot('db.t', 1)"
+
+
+def test_an_expired_summary_makes_the_restore_commit_files_that_are_gone() -> None:
+    """apache/iceberg#4137, #5846: after compaction and expiry nobody knows the greatest checkpoint."""
+    forgotten = table("iceberg", FLINK, None, expired=True)
+    found = fit(forgotten, flink(6, 6, missing=("m.avro",)))
+    assert [one.fate for one in found.pending] == ["fails"]
+    assert found.agrees is False
+    assert ids(found)["sink-expired"] == "error"
+    assert ids(found)["pending-files-gone"] == "error"
+
+
+def test_another_job_id_commits_the_same_checkpoint_twice() -> None:
+    """apache/iceberg#16009: a commit succeeded, its checkpoint failed, and the job came back under another id."""
+    other = Writer("b" * 32, "checkpoint", "op")
+    found = fit(table("iceberg", FLINK, 4, 5), replace(flink(4, 4), asks=other.id, pending=()))
+    assert found.of("twice") == (Outcome("twice", 5, 6),)
+
+
+def test_a_later_attempt_of_which_no_file_is_here_may_have_written_already() -> None:
+    later = Writer("b" * 32, "checkpoint", FLINK.operator)
+    known = table("iceberg", FLINK, 4)
+    after = replace(known.commits[0], id="2", stamps=(Stamp(later, 6),))
+    found = fit(replace(known, commits=(*known.commits, after), remembers={FLINK: 4, later: 6}), flink(4, 4))
+    assert (found.agrees, found.why) == (None, ("other-attempt",))
+    assert ids(found) == {"unknown-writer": "warning"}
+
+
+def test_a_table_that_others_filled_before_is_no_riddle() -> None:
+    assert fit(table("iceberg", FLINK, None, None), flink(1, 1)).agrees is True
+
+
+def test_a_restored_delta_table_drops_what_is_to_be_written_again() -> None:
+    """delta-io/delta#1813: RESTORE takes rows back, and not the transactions."""
+    whole = table("delta", SPARK, 0, 1, 2, 3)
+    commits = tuple(replace(c, undone=c.id in "34") for c in whole.commits)
+    restored = replace(whole, commits=(*commits, TableCommit("5", 5000, "restore", 0, (), "2")), head="5")
+    found = fit(restored, spark(1))
+    assert found.of("skipped-wrongly") == (Outcome("skipped-wrongly", 2, 4),)
+    assert line_that_fits([NamedTable("t", restored)], [spark(n) for n in (3, 2, 1, 0)]) is None
+    ((_, forward),) = rollbacks_for([NamedTable("t", restored)], spark(3)) or []
+    assert forward.commit == "4"
+
+
+def test_a_new_checkpoint_folder_is_another_query_to_the_table() -> None:
+    found = fit(table("delta", SPARK, 0, 1), replace(spark(-1), writers=frozenset({"query-2"}), asks="query-2"))
+    assert (found.agrees, found.why) == (None, ("other-writer",))
+    assert found.of("twice") == (Outcome("twice", 0, None, "unknown"),)
+    assert ids(found, "batch") == {"unknown-writer": "warning"}
+
+
+def test_paimon_takes_a_batch_of_spark_again() -> None:
+    """apache/paimon#9666: every commit of Spark has the same identifier."""
+    batch = Writer("user", "identifier")
+    found = fit(table("paimon", batch, (1 << 63) - 1), spark(1, same=2, since=500))
+    assert found.of("twice") == (Outcome("twice", 2, 3, "may"),)
+    assert found.agrees is None
+    assert ids(found, "batch")["taken-twice"] == "warning"
+
+
+def test_paimon_takes_everything_after_an_older_checkpoint() -> None:
+    user = Writer("user", "identifier")
+    waiting = (Pending("op", user, 4),)
+    found = fit(table("paimon", user, 4, 5, 6), Restart(4, "checkpoint", frozenset({"job"}), "job", 4, waiting))
+    assert found.of("twice") == (Outcome("twice", 5, 7),)
+    assert [one.fate for one in found.pending] == ["skipped"]
+
+
+def test_a_job_without_state_is_dropped_or_doubled() -> None:
+    """apache/iceberg#18123: checkpoint ids begin again below what the table remembers."""
+    stateless = Restart(0, "checkpoint", frozenset({FLINK.id}), "", 0, without_state=True)
+    found = fit(table("iceberg", FLINK, 1, 2, 3), stateless)
+    assert found.of("skipped-wrongly") == (Outcome("skipped-wrongly", 1, 4, "may"),)
+    assert found.agrees is False
+
+
+def test_what_nobody_looked_for_is_not_ok() -> None:
+    found = fit(table("iceberg", FLINK, 4, 5), replace(flink(6), pending=None))
+    assert (found.agrees, found.guarantee, found.at_best) == (None, "at-most-once", "exactly-once")
+
+
+def test_numbers_without_bounds_cost_nothing() -> None:
+    """A table of somebody else's making may name any number."""
+    huge = table("delta", SPARK, 0, (1 << 63) - 2)
+    found = fit(huge, spark(1, same=2))
+    assert found.agrees is False
+    assert len(found.outcomes) < 10
+
+
+@pytest.mark.parametrize("name", ["db.t'); DROP TABLE x; --", "a`b", "x\ny"])
+def test_a_name_that_could_be_misread_gives_no_statement(name: str) -> None:
+    ((_, back),) = rollbacks_for([NamedTable(name, table("iceberg", FLINK, 4, 5, 6))], flink(4, 4)) or []
+    assert back.statements == {}
