@@ -85,5 +85,6 @@ def test_without_a_file_in_progress_a_restore_fails(flink: Flink, root: Path) ->
     row, told = written.asked()
     assert (row["gone"], told) == (1, [("pending-file-missing", "error")])
     again = written.restore(row["uri"])
-    with pytest.raises(AssertionError, match="FileNotFoundException"):
+    with pytest.raises(AssertionError, match="ended by itself"):
         again.until(lambda: bool(again.completed()))
+    assert f"FileNotFoundException: File Not Found: {row['missing'][0]}" in again.text()
