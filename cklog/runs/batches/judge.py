@@ -124,8 +124,8 @@ def _judge_offsets(logs: MetadataLogs) -> Iterable[Fact]:
 
 
 _SPARSE = (
-    " Only a query that tracks its progress asynchronously leaves batches out, and restarts: it then reads all behind the "
-    "last batch that both logs have as one, and a sink without transactions gets part of it twice."
+    " Only a query that tracks its progress asynchronously leaves batches out, and restarts: it then reads all behind "
+    "the last batch that both logs have as one, and a sink that is not idempotent gets part of it twice."
 )
 """Read off Spark: with `asyncProgressTrackingEnabled` the logs need not be contiguous, and nothing in them says so."""
 

@@ -134,6 +134,24 @@ def test_other_bytes_in_these_lists_are_unread(tmp_path: Path, name: str, elemen
     assert unread["detail"] == f"1 element of {name}, of no version of its own, is laid out in no known way"
 
 
+def test_values_without_a_length_are_read_once_however_often_they_are_named(tmp_path: Path) -> None:
+    """A hundred thousand places that each lead to the same long value, which is none: time would grow with both."""
+    name = "iceberg-files-committer-state"
+    long = fb.i32(20_001) + sinks.by_checkpoint([(n, b"") for n in range(20_000)])[4:] + fb.i64(3) + b"\2"
+    data, places = sinks.bare_state({name: [long]})
+    mode, (at,) = places[name]
+    (unread,) = kept(tmp_path, data, {name: (mode, [at] * 100_000)})
+    assert unread["detail"].startswith("100000 elements of iceberg-files-committer-state")
+
+
+def test_a_manifest_s_bytes_are_avro_s() -> None:
+    """Those made here are read by another decoder."""
+    decoder = pytest.importorskip("pyiceberg.avro.decoder", reason="pyiceberg is not installed")
+    made = sinks.manifest(DATA)
+    behind = decoder.new_decoder(made[2 + 2 + len(sinks.SCHEMA) :])
+    assert (behind.read_utf8(), behind.read_int()) == (DATA, 6000)
+
+
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
 def test_paimon_tells_its_identifier_and_that_files_are_not_read(tmp_path: Path, version: int) -> None:
     element = fb.versioned(version, sinks.paimon(version, 17, messages=2, watermark=9))
