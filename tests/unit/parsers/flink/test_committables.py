@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import flink as fb
-from tests.builders import flink_sinks as sinks
 from tests.builders.flink import Built
+from tests.builders.sinks import flink as sinks
 from tests.reading.flink import said, scanned
 
 COMMITTERS, WRITERS = "streaming_committer_raw_states", "writer_raw_states"

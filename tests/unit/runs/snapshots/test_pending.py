@@ -18,7 +18,7 @@ from cklog.run import Options, open_run
 from cklog.runs.snapshots.pending import pending_of, writers_of
 from cklog.runs.snapshots.plan import plan_snapshots
 from tests.builders import flink as fb
-from tests.builders import flink_sinks as sinks
+from tests.builders.sinks import flink as sinks
 from tests.program import cklog
 from tests.reading.impact import fates, impact
 
