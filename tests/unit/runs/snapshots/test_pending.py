@@ -223,6 +223,18 @@ def test_files_of_a_newer_checkpoint_are_seen_and_come_again(tmp_path: Path) -> 
     assert [row["fate"] for row in found["transactions"]] == ["committed", "visible"]
 
 
+def test_an_open_file_hides_what_comes_again_unless_a_newer_checkpoint_may_have_shown_it(tmp_path: Path) -> None:
+    name, _ = file_sink(tmp_path, 7, open=True)
+    Path(name).write_bytes(b"12345")
+    (row,) = impact(tmp_path)["guarantees"]
+    (held,) = [piece for piece in row["evidence"] if piece["piece"] == "output"]
+    assert (row["sink"], held["holds"], held["because"]) == ("out", True, "pending-files")
+    file_sink(tmp_path, 8, open=True)
+    (row,) = impact(tmp_path, "--at", f"{JOB}=7")["guarantees"]
+    (held,) = [piece for piece in row["evidence"] if piece["piece"] == "output"]
+    assert held["holds"] is None
+
+
 def test_what_a_table_has_taken_is_not_guessed(tmp_path: Path) -> None:
     job(tmp_path, 17, committer(17, (1, sinks.iceberg(17, b""))))
     (row,) = impact(tmp_path)["guarantees"]
